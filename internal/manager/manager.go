@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -68,6 +70,8 @@ type Options struct {
 	// Assemblage are the options of the assemblage ring. Its Namespaces are set to the
 	// manager's.
 	Assemblage agent.Options
+	// Gates are the options of the controller that measures gates.
+	Gates gates.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
@@ -111,6 +115,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	for _, r := range rings {
 		if err := r.setup(ctx, mgr); err != nil {
 			return fmt.Errorf("set up the %s ring: %w", r.name, err)
+		}
+	}
+	if slices.ContainsFunc(o.Rings, HasGates) {
+		if err := gates.Setup(ctx, mgr, o.Gates); err != nil {
+			return fmt.Errorf("set up the gates: %w", err)
 		}
 	}
 	if err := o.addAdmission(mgr, rings); err != nil {

@@ -61,6 +61,9 @@ type ring struct {
 	routes func(ctrl.Manager) ([]admission.Route, error)
 }
 
+// HasGates is true of a ring whose rollouts may have gates.
+func HasGates(ring string) bool { return ring != RingAssemblage }
+
 // Declarations is what a ring wants the cluster to have besides the manager. It is
 // known without one, so that it can be installed.
 func (o Options) Declarations(ring string) admission.Declared {

@@ -39,7 +39,7 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 		return r
 	}
 	for _, write := range p.Writes {
-		set, err := a.apply(ctx, s.key.Namespace, &write)
+		set, err := a.apply(ctx, s, &write)
 		r.Add(write.Change(), made{write, set}, err)
 	}
 	if p.persist {
@@ -82,13 +82,18 @@ func (a *actor) persist(ctx context.Context, read *v1alpha1.RolloutGroup, status
 // apply makes one write, and returns the StatefulSet as the API server answers if
 // its spec was written. The API server checks the preconditions, when it cannot be
 // too late.
-func (a *actor) apply(ctx context.Context, namespace string, w *decision.Write) (set *appsv1.StatefulSet, err error) {
+func (a *actor) apply(ctx context.Context, s *snapshot, w *decision.Write) (set *appsv1.StatefulSet, err error) {
+	namespace := s.key.Namespace
 	err = ring.Do(ctx, a.now, w.Until, func(ctx context.Context) (err error) {
 		switch w.Act {
 		case decision.Delete:
 			return a.deletePod(ctx, namespace, w)
 		case decision.Advance:
 			return a.patchStatus(ctx, namespace, w)
+		case decision.CreateGate:
+			return a.client.Create(ctx, w.Question.Object(namespace, s.Now), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+		case decision.DeleteGate:
+			return a.deleteGate(ctx, namespace, w)
 		default:
 			set, err = a.patch(ctx, namespace, w)
 			return err
@@ -105,12 +110,18 @@ func verb(a decision.Act) string {
 	return map[decision.Act]string{
 		decision.Hold: "hold", decision.Open: "open", decision.Lend: "open",
 		decision.Delete: "delete", decision.Advance: "advance the revision of",
+		decision.CreateGate: "create RolloutGate", decision.DeleteGate: "delete RolloutGate",
 	}[a]
 }
 
 func (a *actor) deletePod(ctx context.Context, namespace string, w *decision.Write) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Pod}}
 	return a.client.Delete(ctx, pod, ring.Preconditions(w.UID, w.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+func (a *actor) deleteGate(ctx context.Context, namespace string, w *decision.Write) error {
+	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Gate}}
+	return a.client.Delete(ctx, gate, ring.Preconditions(w.UID, w.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
 func (a *actor) patch(ctx context.Context, namespace string, w *decision.Write) (*appsv1.StatefulSet, error) {

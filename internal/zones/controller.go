@@ -15,12 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups/status,verbs=update
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
@@ -65,7 +67,16 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, ownerIndex, indexOwner); err != nil {
 		return fmt.Errorf("index Pods by owner: %w", err)
 	}
-	c, err := ctrl.NewControllerManagedBy(mgr).Named("zones").
+	hasGates, err := ask.Installed(mgr.GetRESTMapper())
+	if err != nil {
+		return err //nolint:wrapcheck // it says what it looked for
+	}
+	r.observer.noGates = !hasGates
+	b := ctrl.NewControllerManagedBy(mgr).Named("zones")
+	if hasGates {
+		b = b.Watches(&v1alpha1.RolloutGate{}, ask.ToTarget(v1alpha1.GroupVersion.String(), "RolloutGroup"))
+	}
+	c, err := b.
 		Watches(&v1alpha1.RolloutGroup{}, &handler.EnqueueRequestForObject{}).
 		Watches(&appsv1.StatefulSet{}, toGroup(), builder.WithPredicates(setMatters())).
 		Watches(&corev1.Pod{}, toGroupOfOwner(mgr.GetCache()), builder.WithPredicates(podMatters())).

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
@@ -113,6 +114,12 @@ func look(ctx context.Context, reader viewer, options Options, key types.Namespa
 	s.Observed = decision.Observed{
 		Now: options.Now(), Live: true, Group: groupSeen(key, group), AsOf: v.asOf, Sets: v.observed(),
 		Server: decision.Server{MaxUnavailable: true, AdvancesRevision: true}, // it changes what is written, not what waits
+	}
+	if group != nil && len(group.Spec.Gates) > 0 {
+		s.Gates, err = ask.List(ctx, reader, key.Namespace, group.UID)
+		if err != nil && !apierrors.IsForbidden(err) { // it is pending for a user who may not see it
+			return snapshot{}, err //nolint:wrapcheck // it says what it could not read
+		}
 	}
 	b := &budgets{reader: reader}
 	b.watched.Store(true)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
@@ -29,6 +30,8 @@ type observer struct {
 	cached, live viewer
 	server       *server
 	budgets      *budgets
+	// noGates is true if RolloutGates are not installed.
+	noGates bool
 }
 
 // viewer reads the RolloutGroups, and the StatefulSets of a group with their Pods.
@@ -81,12 +84,27 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot,
 	s.Observed = decision.Observed{
 		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.mark(v.observed()), Refusals: m.Refusals(now),
 	}
+	if s.Gates, err = o.gates(ctx, m, group); err != nil {
+		return snapshot{}, err
+	}
 	if live {
 		if s.Orphans, err = o.orphans(ctx, &s); err != nil {
 			return snapshot{}, err
 		}
 	}
 	return s, o.budgets.bound(ctx, &s)
+}
+
+// gates reads the RolloutGates of the group.
+func (o *observer) gates(ctx context.Context, m *memory, group *v1alpha1.RolloutGroup) (ask.Gates, error) {
+	if o.noGates || group == nil {
+		return nil, nil
+	}
+	gates, err := ask.List(ctx, o.cached, group.Namespace, group.UID)
+	for i := range gates {
+		m.Observed(ring.Change{Act: string(decision.CreateGate), Object: gates[i].Name})
+	}
+	return gates, err //nolint:wrapcheck // it says what it could not read
 }
 
 // orphans asks for the Pods of moves whose StatefulSets are gone.

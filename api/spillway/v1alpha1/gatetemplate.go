@@ -34,7 +34,7 @@ type GateTemplateList struct {
 // GateTemplateSpec says how gates are decided.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.manual), has(self.http), has(self.prometheus)].filter(x, x).size() == 1",message="set exactly one of manual, http and prometheus"
-// +kubebuilder:validation:XValidation:rule="!has(self.manual) || !(has(self.interval) || has(self.count) || has(self.initialDelay) || has(self.failureLimit) || has(self.consecutiveSuccessLimit) || has(self.errorLimit) || has(self.noData) || has(self.secretRef))",message="manual measures nothing: set only timeout and dryRun with it"
+// +kubebuilder:validation:XValidation:rule="!has(self.manual) || !(has(self.interval) || has(self.count) || has(self.initialDelay) || has(self.failureLimit) || has(self.consecutiveSuccessLimit) || has(self.errorLimit) || has(self.noData) || has(self.timeout) || has(self.dryRun) || has(self.secretRef))",message="manual measures nothing: set no other field with it"
 // +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || has(self.http) || has(self.prometheus)",message="secretRef is for http and prometheus"
 // +kubebuilder:validation:XValidation:rule="!has(self.count) || !has(self.consecutiveSuccessLimit) || self.consecutiveSuccessLimit <= self.count",message="consecutiveSuccessLimit must be at most count, or the gate can never pass"
 // +kubebuilder:validation:XValidation:rule="!has(self.failureLimit) || !has(self.count) || self.failureLimit < self.count",message="failureLimit must be lower than count, or the gate can never be refused"

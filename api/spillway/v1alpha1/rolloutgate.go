@@ -50,6 +50,29 @@ type RolloutGateList struct {
 	Items []RolloutGate `json:"items"`
 }
 
+// GateReference names a gate of a rollout.
+type GateReference struct {
+	// Name is that of the gate, and of the GateTemplate that says how it is decided.
+	// Without a GateTemplate, a user or another program decides.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// OnRefusal is what happens if the gate is refused: Stop (default) stops the rollout,
+	// Continue continues it.
+	// +optional
+	OnRefusal OnRefusal `json:"onRefusal,omitempty"`
+}
+
+// OnRefusal is what happens if a gate is refused.
+// +kubebuilder:validation:Enum=Stop;Continue
+type OnRefusal string
+
+// The answers to a refusal.
+const (
+	RefusalStop     OnRefusal = "Stop"
+	RefusalContinue OnRefusal = "Continue"
+)
+
 // RolloutGateSpec is what is to be decided.
 type RolloutGateSpec struct {
 	// TargetRef is what rolls out.

@@ -75,6 +75,12 @@ type RolloutGroupSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 	Soak *metav1.Duration `json:"soak,omitempty"`
+	// Gates must pass after each zone, before the next one starts.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Gates []GateReference `json:"gates,omitempty"`
 	// ProgressDeadlineSeconds is how long a Pod may take to become available after
 	// it was replaced, before the rollout counts as failed. It has to terminate first,
 	// and then to start. Default: the longest terminationGracePeriodSeconds of the

@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/gates/source"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
@@ -27,6 +28,7 @@ type managerFlags struct {
 	logFormat, logLevel string
 	certSource          string
 	allowed, refused    []string
+	gateHosts           []string
 	version             bool
 	zap                 zapFlags
 }
@@ -81,6 +83,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	flags.StringSliceVar(&f.allowed, "allow-cluster-addresses", nil, "networks and addresses of the clusters of the fleet, the only ones to connect to (default: all but loopback, link-local and those refused)")
 	flags.StringSliceVar(&f.refused, "refuse-cluster-addresses", nil, "networks and addresses not to connect to for a kubeconfig (default: the Services of this cluster)")
+	flags.StringSliceVar(&f.gateHosts, "gate-hosts", nil, "names, addresses and networks that gates may reach, besides public addresses and the Services of their namespace; loopback and link-local ones only by their address (default: none)")
 	f.addAdmission(flags)
 	f.addZones(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -224,6 +227,10 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	}
 	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
 	o.Admission.Source = admission.Source(f.certSource)
+	o.Gates.Now = env.Now
+	if o.Gates.Hosts, err = source.ParseHosts(f.gateHosts); err != nil {
+		return manager.Options{}, fmt.Errorf("--gate-hosts: %w", err)
+	}
 	o.ClusterNetwork, err = f.network()
 	return o, err
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
@@ -28,6 +29,8 @@ type Observed struct {
 	// Orphans are the Pods of moves whose StatefulSet is gone. They are known only if
 	// Live.
 	Orphans []Pod
+	// Gates are the RolloutGates of the group.
+	Gates ask.Gates
 	// Refusals are writes that the API server did not accept, by the name of the
 	// Pod or the StatefulSet.
 	Refusals ring.Refusals

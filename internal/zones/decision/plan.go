@@ -1,11 +1,13 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -50,6 +52,10 @@ const (
 	Delete Act = "Delete"
 	// Advance sets status.currentRevision to the update revision.
 	Advance Act = "Advance"
+	// CreateGate creates a RolloutGate after a zone; DeleteGate deletes one of another
+	// revision.
+	CreateGate Act = "CreateGate"
+	DeleteGate Act = "DeleteGate"
 )
 
 // Write is something to do to a StatefulSet or a Pod.
@@ -67,21 +73,33 @@ type Write struct {
 	// MaxUnavailable is for Open and for Hold with a Generation, Revision for Advance.
 	MaxUnavailable int
 	Revision       string
+	// Question is for CreateGate, Gate the name for DeleteGate.
+	Question *ask.Question
+	Gate     string
 	// Until is when it is too late for the write; zero for never.
 	Until time.Time
 }
 
 // Change identifies the write.
 func (w *Write) Change() ring.Change {
+	if w.Question != nil {
+		return ring.Change{Act: string(w.Act), Object: w.Target()} // it has no version yet
+	}
 	return ring.Change{Act: string(w.Act), Object: w.Target(), Version: string(w.UID) + "/" + w.ResourceVersion}
 }
 
 // Target is the name of what is written to.
 func (w *Write) Target() string {
-	if w.Pod != "" {
+	switch {
+	case w.Pod != "":
 		return w.Pod
+	case w.Question != nil:
+		return w.Question.Name()
+	case w.Gate != "":
+		return w.Gate
+	default:
+		return w.Zone
 	}
-	return w.Zone
 }
 
 // Decide makes the plan for a group. What moves is the engine's decision; the
@@ -146,7 +164,7 @@ func (d *decision) acts() []Write {
 			}
 		}
 	}
-	return append(writes, d.advances()...)
+	return slices.Concat(writes, d.advances(), d.gateWrites())
 }
 
 func (z *zone) act(m *v1alpha1.Move) Write {

@@ -222,6 +222,9 @@ func (z *zone) gates() []rollout.Gate {
 	if z.open() {
 		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "the zone is open, and must be held again" + z.o.refusalOf(z.Name)})
 	}
+	for _, q := range z.questions() {
+		gates = append(gates, z.o.Gates.Engine(&q))
+	}
 	return gates
 }
 

@@ -1,0 +1,86 @@
+package gates
+
+import (
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/measure"
+)
+
+// snapshot is a gate and its template, read at one moment.
+type snapshot struct {
+	now  time.Time
+	gate *v1alpha1.RolloutGate
+	// template is nil if there is none of the name of the gate.
+	template *v1alpha1.GateTemplate
+}
+
+// plan is what is to be done about a gate.
+type plan struct {
+	// persist is a state to write now, nil if there is none.
+	persist *measure.State
+	// state is that to which a measurement is added, if measure is true.
+	state   measure.State
+	measure bool
+	rules   measure.Rules
+	// wake is when time alone changes something.
+	wake time.Time
+}
+
+// decide is pure.
+func decide(s *snapshot) plan {
+	if !s.isMeasured() {
+		return plan{}
+	}
+	p := plan{rules: measure.RulesOf(&s.template.Spec)}
+	begun := s.gate.Status.Measurement
+	if begun != nil && (begun.Verdict != "" || begun.Template == versionOf(s.template)) {
+		p.state = *begun.DeepCopy()
+	} else {
+		p.state = s.begin(p.rules)
+		begun = nil
+	}
+	next := measure.Look(&p.state, p.rules, s.now)
+	switch {
+	case next.TimedOut:
+		over := measure.TimeOut(p.state, p.rules)
+		p.persist = &over
+	case begun == nil && (p.state.DryRun || !next.Measure): // what others wait for, or cannot be found out again
+		p.persist = &p.state
+	default:
+		p.measure, p.wake = next.Measure, next.Wake
+	}
+	return p
+}
+
+// isMeasured is true of a gate that the rollout has reached, that a template is to measure,
+// and that no user has decided.
+func (s *snapshot) isMeasured() bool {
+	g := s.gate
+	switch {
+	case g.DeletionTimestamp != nil || g.Spec.ReachedAt == nil || s.template == nil || s.template.Spec.Manual != nil:
+		return false
+	case g.Status.Measurement != nil && g.Status.Measurement.DryRun:
+		return true
+	default:
+		c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed)
+		return c == nil || c.Status == metav1.ConditionUnknown
+	}
+}
+
+// begin is the state at the beginning: from when the gate was reached, and after a change of
+// the template from now on.
+func (s *snapshot) begin(r measure.Rules) measure.State {
+	at := s.gate.Spec.ReachedAt.Time
+	if s.gate.Status.Measurement != nil {
+		at = s.now
+	}
+	return measure.Begin(at, versionOf(s.template), s.template.Spec.DryRun, r)
+}
+
+func versionOf(t *v1alpha1.GateTemplate) v1alpha1.GateTemplateVersion {
+	return v1alpha1.GateTemplateVersion{Name: t.Name, UID: t.UID, Generation: t.Generation}
+}
