@@ -113,20 +113,20 @@ func Objects(o Options) ([]client.Object, error) {
 	return slices.Concat(objects, o.identityPolicies(), o.admissionObjects(), o.pinObjects()), nil
 }
 
-// gates is the part that measures, which all rings with rollouts of their own share.
-const gates = "gates"
+// Gates is the part that measures, which all rings with rollouts of their own share.
+const Gates = "gates"
 
-// parts are the rings, and parts of rings that have kinds or permissions of their own: the
+// Parts are the rings, and parts of rings that have kinds or permissions of their own: the
 // controllers of assemblages on the hub, and the one of gates.
-func parts(rings []string) []string {
+func Parts(rings []string) []string {
 	var all []string
 	for _, ring := range rings {
 		all = append(all, ring)
 		if ring == manager.RingFleet {
 			all = append(all, "hub")
 		}
-		if manager.HasGates(ring) && !slices.Contains(all, gates) {
-			all = append(all, gates)
+		if manager.HasGates(ring) && !slices.Contains(all, Gates) {
+			all = append(all, Gates)
 		}
 	}
 	return all
@@ -139,7 +139,15 @@ func CustomKinds() ([]client.Object, error) {
 
 // KindsOf are the CustomResourceDefinitions of some rings.
 func KindsOf(rings []string) ([]*unstructured.Unstructured, error) {
-	objects, err := customKinds(Options{Rings: rings})
+	return unstructuredOf(customKinds(Options{Rings: rings}))
+}
+
+// KindsOfPart are the CustomResourceDefinitions of a ring, or a part of one, alone.
+func KindsOfPart(part string) ([]*unstructured.Unstructured, error) {
+	return unstructuredOf(kindsOf(part))
+}
+
+func unstructuredOf(objects []client.Object, err error) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -155,18 +163,28 @@ func KindsOf(rings []string) ([]*unstructured.Unstructured, error) {
 // customKinds are the CustomResourceDefinitions of the rings.
 func customKinds(o Options) ([]client.Object, error) {
 	var kinds []client.Object
-	for _, ring := range parts(o.Rings) {
-		files, err := fs.Glob(generated, "generated/"+ring+"/*_*.yaml")
+	for _, part := range Parts(o.Rings) {
+		more, err := kindsOf(part)
 		if err != nil {
-			return nil, fmt.Errorf("kinds of ring %q: %w", ring, err)
+			return nil, err
 		}
-		for _, file := range files {
-			crd, err := customKind(file)
-			if err != nil {
-				return nil, err
-			}
-			kinds = append(kinds, crd)
+		kinds = append(kinds, more...)
+	}
+	return kinds, nil
+}
+
+func kindsOf(part string) ([]client.Object, error) {
+	files, err := fs.Glob(generated, "generated/"+part+"/*_*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("kinds of ring %q: %w", part, err)
+	}
+	var kinds []client.Object
+	for _, file := range files {
+		crd, err := customKind(file)
+		if err != nil {
+			return nil, err
 		}
+		kinds = append(kinds, crd)
 	}
 	return kinds, nil
 }
@@ -222,7 +240,7 @@ func namespacedRole(o Options, namespace, name string, rules []rbacv1.PolicyRule
 // Rules are the permissions that the rings need.
 func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
-	for _, part := range parts(o.Rings) {
+	for _, part := range Parts(o.Rings) {
 		more, err := RulesOf(part)
 		if err != nil {
 			return nil, err

@@ -39,7 +39,7 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 		return r
 	}
 	for _, write := range p.Writes {
-		set, err := a.apply(ctx, s, &write)
+		set, err := a.apply(ctx, s.key.Namespace, &write)
 		r.Add(write.Change(), made{write, set}, err)
 	}
 	if p.persist {
@@ -82,8 +82,7 @@ func (a *actor) persist(ctx context.Context, read *v1alpha1.RolloutGroup, status
 // apply makes one write, and returns the StatefulSet as the API server answers if
 // its spec was written. The API server checks the preconditions, when it cannot be
 // too late.
-func (a *actor) apply(ctx context.Context, s *snapshot, w *decision.Write) (set *appsv1.StatefulSet, err error) {
-	namespace := s.key.Namespace
+func (a *actor) apply(ctx context.Context, namespace string, w *decision.Write) (set *appsv1.StatefulSet, err error) {
 	err = ring.Do(ctx, a.now, w.Until, func(ctx context.Context) (err error) {
 		switch w.Act {
 		case decision.Delete:
@@ -91,7 +90,7 @@ func (a *actor) apply(ctx context.Context, s *snapshot, w *decision.Write) (set 
 		case decision.Advance:
 			return a.patchStatus(ctx, namespace, w)
 		case decision.CreateGate:
-			return a.client.Create(ctx, w.Question.Object(namespace, s.Now), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+			return a.client.Create(ctx, w.Question.Object(namespace, w.Reached), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
 		case decision.DeleteGate:
 			return a.deleteGate(ctx, namespace, w)
 		default:

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
 // install makes the kinds known to the API server.
 func install(t *testing.T) client.Client {
 	t.Helper()
-	paths := []string{manifests + "fleet", manifests + "assemblage"}
+	paths := []string{manifests + "fleet", manifests + "gates", manifests + "assemblage"}
 	if _, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -349,7 +349,8 @@ type Stage struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
-	// Gates are decisions that a user or another client makes, each in a RolloutGate.
+	// Gates are decisions, each in a RolloutGate. If a GateTemplate has the name of one,
+	// Spillway measures it; otherwise a user or another client decides.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -357,7 +358,7 @@ type Stage struct {
 	Gates []Gate `json:"gates,omitempty"`
 }
 
-// Gate is a decision that a user or another client makes.
+// Gate is a decision that a rollout waits for.
 type Gate struct {
 	// Name is that of the decision: "approve", "acme.io/error-rate".
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$`
@@ -367,7 +368,21 @@ type Gate struct {
 	// soaked. Default After.
 	// +optional
 	When GateTime `json:"when,omitempty"`
+	// OnRefusal is what happens if the gate is refused: Stop (default) stops the rollout,
+	// Continue continues it.
+	// +optional
+	OnRefusal GateRefusal `json:"onRefusal,omitempty"`
 }
+
+// GateRefusal is what happens if a gate is refused.
+// +kubebuilder:validation:Enum=Stop;Continue
+type GateRefusal string
+
+// The answers to a refusal.
+const (
+	RefusalStop     GateRefusal = "Stop"
+	RefusalContinue GateRefusal = "Continue"
+)
 
 // GateTime is when a gate must pass.
 // +kubebuilder:validation:Enum=Before;After

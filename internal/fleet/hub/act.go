@@ -76,6 +76,8 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 			return a.resolve(ctx, s, w)
 		case decision.CreateGate:
 			return a.createGate(ctx, s, w)
+		case decision.ReachGate:
+			return a.reachGate(ctx, s, w)
 		case decision.Unassign:
 			if err := a.confirm(ctx, s, w); err != nil {
 				return err
@@ -156,4 +158,14 @@ func (a *actor) createGate(ctx context.Context, s *snapshot, w *decision.Write) 
 		Revision:  w.Revision, Stage: w.Stage, Gate: w.Gate.Name, When: string(model.GateTime(w.Gate)),
 	}
 	return a.client.Create(ctx, g, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+// reachGate notes that the rollout has come to a gate, if no client has decided it meanwhile.
+func (a *actor) reachGate(ctx context.Context, s *snapshot, w *decision.Write) error {
+	g := &spillway.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: w.Target()}}
+	patch, err := ring.MergePatch(w.UID, w.ResourceVersion, map[string]any{"spec": map[string]any{"reachedAt": metav1.NewMicroTime(w.ReachedAt)}})
+	if err != nil {
+		return err
+	}
+	return a.client.Patch(ctx, g, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }

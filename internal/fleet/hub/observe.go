@@ -16,9 +16,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Directory is which clusters there are; [cluster.Directory] is one.
@@ -212,20 +212,9 @@ func (o *observer) unowned(ctx context.Context, s *snapshot) error {
 func gateOf(g *spillway.RolloutGate) model.Gate {
 	gate := model.Gate{
 		Name: g.Name, Revision: g.Spec.Revision, Stage: g.Spec.Stage, Gate: g.Spec.Gate, When: v1alpha1.GateTime(g.Spec.When),
-		Verdict: rollout.Pending, Since: g.CreationTimestamp.Time,
+		Reached: g.Spec.ReachedAt != nil, UID: g.UID, ResourceVersion: g.ResourceVersion,
 	}
-	c := apimeta.FindStatusCondition(g.Status.Conditions, spillway.GatePassed)
-	if c == nil {
-		return gate
-	}
-	gate.Message = c.Message
-	switch c.Status {
-	case metav1.ConditionTrue:
-		gate.Verdict, gate.Since = rollout.Passed, c.LastTransitionTime.Time
-	case metav1.ConditionFalse:
-		gate.Verdict, gate.Since = rollout.Refused, c.LastTransitionTime.Time
-	default:
-	}
+	gate.Verdict, gate.Message, gate.Since = ask.Verdict(g)
 	return gate
 }
 

@@ -88,8 +88,8 @@ func newQuietWorld(t *testing.T) *world {
 	t.Helper()
 	hub := newClient(t, testenv.Shared())
 	installed.Do(func() {
-		testenv.InstallKinds(t, hub, "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml")
-		testenv.InstallKinds(t, newClient(t, testenv.Workload(bare)), "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml")
+		testenv.InstallKinds(t, hub, "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml", "../../manifests/generated/gates/spillway*.yaml")
+		testenv.InstallKinds(t, newClient(t, testenv.Workload(bare)), "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml", "../../manifests/generated/gates/spillway*.yaml")
 		for i := range workloads {
 			if i != bare {
 				testenv.InstallKinds(t, newClient(t, testenv.Workload(i)), "../../manifests/generated/assemblage/fleet*.yaml")

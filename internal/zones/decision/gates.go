@@ -37,7 +37,7 @@ func (d *decision) gateWrites() []Write {
 			continue
 		}
 		for _, q := range d.o.Gates.Missing(z.questions()) {
-			writes = append(writes, Write{Act: CreateGate, Zone: z.Name, Question: &q})
+			writes = append(writes, Write{Act: CreateGate, Zone: z.Name, Question: &q, Reached: d.o.Now})
 		}
 	}
 	for _, g := range d.o.Gates.Outdated(d.keepsGate) {

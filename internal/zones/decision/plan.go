@@ -73,8 +73,10 @@ type Write struct {
 	// MaxUnavailable is for Open and for Hold with a Generation, Revision for Advance.
 	MaxUnavailable int
 	Revision       string
-	// Question is for CreateGate, Gate the name for DeleteGate.
+	// Question, and when its gate was reached, are for CreateGate, Gate is the name for
+	// DeleteGate.
 	Question *ask.Question
+	Reached  time.Time
 	Gate     string
 	// Until is when it is too late for the write; zero for never.
 	Until time.Time

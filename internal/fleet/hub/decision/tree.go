@@ -163,6 +163,9 @@ func (d *decision) gates(s *stage) []rollout.Gate {
 		}
 		if found := d.o.Gate(model.GateName(d.target, s.name, g)); found != nil {
 			gate.Verdict, gate.Message, gate.Since = found.Verdict, model.Short(found.Message, model.SaidLength), found.Since
+			if gate.Verdict == rollout.Refused && g.OnRefusal == v1alpha1.RefusalContinue {
+				gate.Verdict = rollout.Passed
+			}
 		}
 		gates = append(gates, gate)
 	}

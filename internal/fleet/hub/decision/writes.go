@@ -3,8 +3,10 @@ package decision
 import (
 	"slices"
 
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // writes are the moves to carry out, and what else is due.
@@ -47,6 +49,26 @@ func (d *decision) prepare() []Write {
 		for _, g := range d.stages[i].spec.Gates {
 			if d.o.Gate(model.GateName(d.target, d.stages[i].name, g)) == nil {
 				writes = append(writes, Write{Act: CreateGate, Revision: d.target, Stage: d.stages[i].name, Gate: g})
+			}
+		}
+	}
+	return append(writes, d.reached()...)
+}
+
+// reached says of gates that the rollout has come to them: there is something to measure from
+// then on.
+func (d *decision) reached() []Write {
+	var writes []Write
+	for i := range d.stages {
+		s := &d.stages[i]
+		at := d.plan.Group(unitStages, s.name)
+		for _, g := range s.spec.Gates {
+			found, reached := d.o.Gate(model.GateName(d.target, s.name, g)), at.AtGateAfter
+			if model.GateTime(g) == v1alpha1.Before {
+				reached = at.AtGateBefore
+			}
+			if found != nil && reached && !found.Reached && found.Verdict == rollout.Pending {
+				writes = append(writes, Write{Act: ReachGate, Revision: d.target, Stage: s.name, Gate: g, UID: found.UID, ResourceVersion: found.ResourceVersion, ReachedAt: d.o.Now})
 			}
 		}
 	}

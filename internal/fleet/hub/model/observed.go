@@ -180,4 +180,9 @@ type Gate struct {
 	Verdict                     rollout.Verdict
 	Message                     string
 	Since                       time.Time
+	// Reached is true once the rollout has come to it; UID and ResourceVersion are the
+	// preconditions of saying so.
+	Reached         bool
+	UID             types.UID
+	ResourceVersion string
 }

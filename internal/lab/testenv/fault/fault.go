@@ -61,6 +61,8 @@ type Injector struct {
 	writes   int
 	stopAt   int
 	when     When
+	// matching are the writes that are counted, all if it is nil.
+	matching func(Request) bool
 	stopped  chan struct{}
 	conflict func(Request) bool
 	cut      bool
@@ -84,6 +86,13 @@ func (i *Injector) StopAt(n int, when When) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.stopAt, i.when = i.writes+n, when
+}
+
+// StopAtMatching is StopAt for those writes alone that match.
+func (i *Injector) StopAtMatching(n int, when When, match func(Request) bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.writes, i.stopAt, i.when, i.matching = 0, n, when, match
 }
 
 // Stopped is closed at the stop.
@@ -178,6 +187,9 @@ func (i *Injector) judge(r Request) verdict {
 	}
 	if i.conflict != nil && i.conflict(r) {
 		return clash
+	}
+	if i.matching != nil && !i.matching(r) {
+		return pass
 	}
 	i.writes++
 	if i.writes != i.stopAt {

@@ -1,0 +1,271 @@
+package zones_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/source"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// prometheus answers queries as the HTTP API of Prometheus does: with the error rate of the
+// zone that the query names.
+type prometheus struct {
+	url   string
+	mu    sync.Mutex
+	rates map[string]string
+	asked []string
+}
+
+func newPrometheus(t *testing.T) *prometheus {
+	t.Helper()
+	p := &prometheus{rates: map[string]string{}}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	p.url = server.URL
+	return p
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *prometheus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	query, rate := r.FormValue("query"), "0.001"
+	p.asked = append(p.asked, query)
+	for zone, other := range p.rates {
+		if strings.Contains(query, zone) {
+			rate = other
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[0,"`+rate+`"]}]}}`)
+}
+
+func (p *prometheus) fails(zone, rate string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rates[zone] = rate
+}
+
+func (p *prometheus) count(zone string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, query := range p.asked {
+		if strings.Contains(query, zone) {
+			n++
+		}
+	}
+	return n
+}
+
+// gatesOnLoopback lets gates reach the servers of a test.
+func gatesOnLoopback(t *testing.T) func(*manager.Options) {
+	t.Helper()
+	hosts, err := source.ParseHosts([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(o *manager.Options) { o.Gates.Hosts = hosts }
+}
+
+// errorRate is a GateTemplate that asks for the error rate of a zone.
+func errorRate(url string) *v1alpha1.GateTemplate {
+	return &v1alpha1.GateTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: "error-rate"},
+		Spec: v1alpha1.GateTemplateSpec{Prometheus: &v1alpha1.PrometheusGate{
+			Address: url, Query: `sum(rate(errors{zone="{{ .zone }}", revision="{{ .revision }}"}[1m]))`, Condition: "value < 0.01",
+		}},
+	}
+}
+
+// gated makes a group of three zones with a gate between them.
+func (w *world) gated(strategy, gates string, change ...func(*manager.Options)) {
+	w.t.Helper()
+	w.manage(change...)
+	w.settles(strategy)
+	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":`+gates+`}}`)
+}
+
+func (w *world) gates() []v1alpha1.RolloutGate {
+	w.t.Helper()
+	list := &v1alpha1.RolloutGateList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// TestGateStopsAtTheSecondZone: the error rate rises once the second zone has the new
+// revision. The rollout stops there and says why; when a user goes back, nothing is asked
+// of the zone that was good, and what is about the bad revision is deleted.
+func TestGateStopsAtTheSecondZone(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		p := newPrometheus(t)
+		p.fails("zone-b", "0.2")
+		w.create(errorRate(p.url))
+		w.gated(strategy, `[{"name":"error-rate"}]`, gatesOnLoopback(t))
+		if len(w.gates()) > 0 {
+			t.Error("a group that is complete has gates")
+		}
+		w.roll("v2")
+		w.saysEventually("Failed", "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value 0.2")
+		w.runs("zone-a: v2 v2 v2", "zone-b: v2 v2 v2", "zone-c: v1 v1 v1")
+		if p.count("zone-a") != 1 || p.count("zone-b") != 1 || p.count("zone-c") != 0 {
+			t.Errorf("asked: %v", p.asked)
+		}
+		if l := w.group().Status.Lock; l != nil {
+			t.Errorf("it keeps the lock: %+v", l)
+		}
+		w.requests.Reset()
+		w.rests()
+
+		w.roll("v1", "zone-b")
+		w.roll("v2", "zone-c") // as it is already at v1, this one is news
+		w.complete("v2", "zone-c")
+		w.eventually(func() error {
+			for _, g := range w.gates() {
+				if g.Spec.Stage == "zone-b" {
+					return fmt.Errorf("%s is about %s", g.Name, g.Spec.Revision)
+				}
+			}
+			return nil
+		})
+		if p.count("zone-b") != 1 || p.count("zone-c") != 1 {
+			t.Errorf("asked: %v", p.asked)
+		}
+	})
+}
+
+// TestGateDecidedByHand: a gate without a GateTemplate waits for a user.
+func TestGateDecidedByHand(t *testing.T) {
+	w := newWorld(t)
+	w.gated(onDelete, `[{"name":"approve"}]`)
+	w.roll("v2")
+	w.saysEventually("Waiting", "zone-a is waiting: gate approve is pending")
+	w.runs("zone-a: v2 v2 v2", "zone-b: v1 v1 v1")
+	w.approvesAll("v2")
+	w.goes(9, "zone-a", "zone-b", "zone-c")
+}
+
+// approvesAll decides the gates until the group is complete.
+func (w *world) approvesAll(image string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		for _, g := range w.gates() {
+			if len(g.Status.Conditions) == 0 {
+				g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.GatePassed, Status: metav1.ConditionTrue, Reason: "Approved", LastTransitionTime: metav1.Now()}}
+				if err := w.client.Status().Update(w.t.Context(), &g); err != nil {
+					return err
+				}
+			}
+		}
+		if got := w.images("zone-c"); got != strings.TrimSpace(strings.Repeat(image+" ", 3)) {
+			return fmt.Errorf("zone-c runs %s: %s", got, w.says())
+		}
+		return w.isComplete()
+	})
+}
+
+// TestGateThatIsOnlyNoted: a refusal lets the rollout through if the group says so, or if
+// the template is a dry run.
+func TestGateThatIsOnlyNoted(t *testing.T) {
+	for name, test := range map[string]struct {
+		gates  string
+		dryRun bool
+		want   string
+	}{
+		"onRefusal: Continue": {`[{"name":"error-rate","onRefusal":"Continue"}]`, false, "False: failed measurements: 1 (failureLimit 0); last: value 0.2"},
+		"dryRun":              {`[{"name":"error-rate"}]`, true, "True: dry run: it would be refused: failed measurements: 1 (failureLimit 0); last: value 0.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newWorld(t), newPrometheus(t)
+			p.fails("zone", "0.2")
+			template := errorRate(p.url)
+			template.Spec.DryRun = test.dryRun
+			w.create(template)
+			w.gated(onDelete, test.gates, gatesOnLoopback(t))
+			w.roll("v2")
+			w.complete("v2")
+			w.eventually(func() error {
+				for _, g := range w.gates() {
+					if c := g.Status.Conditions[0]; string(c.Status)+": "+c.Message != test.want {
+						return fmt.Errorf("%s says %s: %s", g.Spec.Stage, c.Status, c.Message)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestFaultTheManagerStopsWhileItMeasures stops the manager before and after each write of a
+// rollout with gates, and starts another one: each zone is measured as often as the template
+// says, and the end is the same.
+func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
+	writes := 0
+	t.Run("without a fault", func(t *testing.T) {
+		w := newWorldNow(t)
+		w.measuredStory(w.requests)
+		for _, r := range w.requests.Writes() {
+			if strings.HasPrefix(r.Resource, "rolloutgates") {
+				writes++
+			}
+		}
+	})
+	if writes != 2*3 { // each gate is created, and measured
+		t.Fatalf("%d writes of gates", writes)
+	}
+	for n := 1; n <= writes; n++ {
+		for _, when := range []fault.When{fault.Before, fault.After} {
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				w, inj := newWorld(t), fault.New()
+				inj.StopAtMatching(n, when, func(r fault.Request) bool { return strings.HasPrefix(r.Resource, "rolloutgates") })
+				w.measuredStory(inj)
+			})
+		}
+	}
+}
+
+// measuredStory rolls three zones with a gate between them, by a manager and its successor.
+func (w *world) measuredStory(inj *fault.Injector) {
+	w.t.Helper()
+	p := newPrometheus(w.t)
+	w.create(errorRate(p.url))
+	stop := w.managed(inj, gatesOnLoopback(w.t))
+	w.settles(onDelete, replicas(1))
+	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate"}]}}`)
+	w.roll("v2")
+	successor := sync.OnceFunc(func() { stop(); w.managed(fault.New(), gatesOnLoopback(w.t)) })
+	w.eventually(func() error {
+		if inj.HasStopped() {
+			successor()
+		}
+		if got := w.images("zone-c"); got != "v2" {
+			return fmt.Errorf("zone-c runs %s: %s", got, w.says())
+		}
+		return w.isComplete()
+	})
+	w.goes(3, "zone-a", "zone-b", "zone-c")
+	for _, g := range w.gates() {
+		if m := g.Status.Measurement; m == nil || m.Succeeded != 1 || m.Verdict != v1alpha1.VerdictPassed {
+			w.t.Errorf("%s: %+v", g.Spec.Stage, m)
+		}
+	}
+	for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+		if n := p.count(zone); n < 1 || n > 2 { // once more if the manager did not live to write it
+			w.t.Errorf("%s was asked about %d times", zone, n)
+		}
+	}
+}
