@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSimulation plays worlds, each from its seed: first those that were wrong once.
+// TestSimulation plays worlds, each from its seed: first those that were wrong once, and the
+// stories.
 func TestSimulation(t *testing.T) {
 	if *seedFlag != 0 {
 		s := play(*seedFlag, allRules(), true)
@@ -52,6 +53,8 @@ func TestSimulation(t *testing.T) {
 			s.report(t, seed)
 		}
 	}
+
+	playStories(t)
 
 	sum := playAll(t, *seedsFlag, allRules())
 	t.Log(sum)
