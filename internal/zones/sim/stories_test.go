@@ -1,10 +1,10 @@
 package sim
 
 import (
-	"testing"
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/worlds"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
@@ -23,19 +23,20 @@ func stories() map[string]func(*story) {
 	}
 }
 
-// playStories plays each story, and its world to the end.
-func playStories(t *testing.T) {
-	t.Helper()
-
+// played are the stories, each with its world to the end.
+func played() map[string]func() worlds.World {
+	all := map[string]func() worlds.World{}
 	for name, tell := range stories() {
-		s := newStory(allRules())
-		tell(s)
-		s.settle()
+		all[name] = func() worlds.World {
+			s := newStory(allRules())
+			tell(s)
+			s.settle()
 
-		if failure := s.verdict(); failure != "" {
-			t.Errorf("story %q: %s", name, failure)
+			return s
 		}
 	}
+
+	return all
 }
 
 // newStory is a world of three zones whose Pods Spillway deletes, all of which are up, and of
