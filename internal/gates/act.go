@@ -48,10 +48,9 @@ func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) result {
 func (r *reconciler) ask(ctx context.Context, s *snapshot) measure.Sample {
 	spec := &s.template.Spec
 	q := &source.Question{Namespace: s.gate.Namespace, Template: spec, Labels: labelsOf(s.gate)}
-	sample := measure.Sample{}
-	if secret, err := r.secret(ctx, s); err != nil {
-		sample = source.Unreadable(s.now, err)
-	} else {
+	secret, err := r.secret(ctx, s)
+	sample := source.Unreadable(s.now, err)
+	if err == nil {
 		q.Secret = secret
 		sample = source.Ask(ctx, r.options.Hosts, q, s.now)
 	}

@@ -33,6 +33,8 @@ const nameIndex = "spillway.dev/gate"
 type Options struct {
 	// Now is the clock.
 	Now func() time.Time
+	// Off leaves all gates to users and other programs.
+	Off bool
 	// Hosts are those that gates may reach besides public ones and those of their namespace.
 	Hosts source.Hosts
 }
@@ -40,9 +42,6 @@ type Options struct {
 // Setup adds the controller to a manager. While its kinds are not installed, it says so and
 // waits for them.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	needed := kube.Needed{
 		Ring: "gates", Called: "the kinds RolloutGate and GateTemplate are", Without: "no gate is measured",
 		Action: "apply what \"spillway install --export\" prints",

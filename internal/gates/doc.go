@@ -5,7 +5,7 @@
 //   - It knows no ring: a gate is measured once its rollout has reached it, and its verdict is
 //     the condition Passed.
 //   - Everything is decided from the status ([measure]), which is written with the
-//     resourceVersion that was read: a measurement counts once, whoever makes it.
+//     resourceVersion that was read: a measurement counts once, also with two managers.
 //   - A verdict of a user is never changed, and ends the measuring.
 //   - A namespace has at most [perNamespace] requests under way: it cannot delay the gates of
 //     others by more than its share.

@@ -249,9 +249,9 @@ func TestSecretsStayInTheirNamespace(t *testing.T) {
 	}
 }
 
-// TestASlowTenantDelaysNobodyElse checks that the gates of one namespace whose source does not
+// TestASlowTenantDelaysNoOther checks that the gates of one namespace whose source does not
 // answer leave room for those of another.
-func TestASlowTenantDelaysNobodyElse(t *testing.T) {
+func TestASlowTenantDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	release, busy, most := make(chan struct{}), atomic.Int32{}, atomic.Int32{}

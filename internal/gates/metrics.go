@@ -20,4 +20,6 @@ var (
 	}, []string{"act", "result"})
 )
 
-func init() { metrics.Registry.MustRegister(measurements, verdicts, writes) }
+func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
+	metrics.Registry.MustRegister(measurements, verdicts, writes)
+}

@@ -70,7 +70,8 @@ type Options struct {
 	// Assemblage are the options of the assemblage ring. Its Namespaces are set to the
 	// manager's.
 	Assemblage agent.Options
-	// Gates are the options of the controller that measures gates.
+	// Gates are the options of the controller that measures gates. Its clock is set to that
+	// of a ring, unless it has one.
 	Gates gates.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
@@ -117,8 +118,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 			return fmt.Errorf("set up the %s ring: %w", r.name, err)
 		}
 	}
-	if slices.ContainsFunc(o.Rings, HasGates) {
-		if err := gates.Setup(ctx, mgr, o.Gates); err != nil {
+	if !o.Gates.Off && slices.ContainsFunc(o.Rings, HasGates) {
+		if err := gates.Setup(ctx, mgr, o.gates()); err != nil {
 			return fmt.Errorf("set up the gates: %w", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/proxy"
+	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	plansadmit "github.com/spillway-dev/spillway/internal/plans/admit"
@@ -63,6 +65,16 @@ type ring struct {
 
 // HasGates is true of a ring whose rollouts may have gates.
 func HasGates(ring string) bool { return ring != RingAssemblage }
+
+// gates are the options of the controller of gates, with a clock.
+func (o Options) gates() gates.Options {
+	for _, now := range []func() time.Time{o.Fleet.Now, o.Zones.Now, o.Plans.Now, o.Config.Now} {
+		if o.Gates.Now == nil {
+			o.Gates.Now = now
+		}
+	}
+	return o.Gates
+}
 
 // Declarations is what a ring wants the cluster to have besides the manager. It is
 // known without one, so that it can be installed.

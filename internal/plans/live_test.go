@@ -21,6 +21,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -98,7 +99,7 @@ func (c *cluster) manageWith(inj *fault.Injector, change ...func(*manager.Option
 	o := manager.Options{
 		Rings: c.rings, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: time.Now, Files: c.files},
 		Config: config.Options{Now: time.Now}, Zones: zones.Options{Now: time.Now},
-		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		MetricsAddress: "0", ProbeAddress: "0", Version: "test", Gates: gates.Options{Off: true},
 	}
 	if c.webhooks != nil {
 		o.Admission = c.webhooks.Options

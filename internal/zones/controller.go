@@ -69,7 +69,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	hasGates, err := ask.Installed(mgr.GetRESTMapper())
 	if err != nil {
-		return err //nolint:wrapcheck // it says what it looked for
+		return err
 	}
 	r.observer.noGates = !hasGates
 	b := ctrl.NewControllerManagedBy(mgr).Named("zones")

@@ -118,7 +118,7 @@ func look(ctx context.Context, reader viewer, options Options, key types.Namespa
 	if group != nil && len(group.Spec.Gates) > 0 {
 		s.Gates, err = ask.List(ctx, reader, key.Namespace, group.UID)
 		if err != nil && !apierrors.IsForbidden(err) { // it is pending for a user who may not see it
-			return snapshot{}, err //nolint:wrapcheck // it says what it could not read
+			return snapshot{}, err
 		}
 	}
 	b := &budgets{reader: reader}

@@ -269,3 +269,22 @@ func (w *world) measuredStory(inj *fault.Injector) {
 		}
 	}
 }
+
+// gateOfTwoRevisions rolls a group to a revision that waits for a gate, and then to another
+// one, whose gate takes its place.
+func (w *world) gateOfTwoRevisions(group string) {
+	w.t.Helper()
+	w.patch(&v1alpha1.RolloutGroup{}, group, `{"spec":{"gates":[{"name":"approve"}]}}`)
+	first := ""
+	for _, image := range []string{"v3", "v4"} {
+		w.roll(image, group)
+		w.eventually(func() error {
+			gates := w.gates()
+			if len(gates) != 1 || gates[0].Spec.Revision == first {
+				return fmt.Errorf("%d gates, the first is about %s", len(gates), first)
+			}
+			return nil
+		})
+		first = w.gates()[0].Spec.Revision
+	}
+}

@@ -104,7 +104,7 @@ func (o *observer) gates(ctx context.Context, m *memory, group *v1alpha1.Rollout
 	for i := range gates {
 		m.Observed(ring.Change{Act: string(decision.CreateGate), Object: gates[i].Name})
 	}
-	return gates, err //nolint:wrapcheck // it says what it could not read
+	return gates, err
 }
 
 // orphans asks for the Pods of moves whose StatefulSets are gone.

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -29,7 +30,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	user := "manager-of-" + w.namespace
 	w.grant(user, rules)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
+	run := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}}
 	hooks := testenv.RegisterWebhooks(t, w.namespace, run.Declarations(manager.RingZones).Webhooks)
 	run.Admission = hooks.Options
 	ctx, cancel := context.WithCancel(t.Context())
@@ -39,6 +40,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.another("other") // of type OnDelete
 	w.roll("v2", "other")
 	w.runs("other: v2")
+	w.gateOfTwoRevisions("other")
 	w.remove(&appsv1.StatefulSet{}, "other") // and so its group goes
 	hooks.WaitServed(t)
 	w.scaleStory(hooks)

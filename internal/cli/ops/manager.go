@@ -29,6 +29,7 @@ type managerFlags struct {
 	certSource          string
 	allowed, refused    []string
 	gateHosts           []string
+	measures            bool
 	version             bool
 	zap                 zapFlags
 }
@@ -84,6 +85,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.allowed, "allow-cluster-addresses", nil, "networks and addresses of the clusters of the fleet, the only ones to connect to (default: all but loopback, link-local and those refused)")
 	flags.StringSliceVar(&f.refused, "refuse-cluster-addresses", nil, "networks and addresses not to connect to for a kubeconfig (default: the Services of this cluster)")
 	flags.StringSliceVar(&f.gateHosts, "gate-hosts", nil, "names, addresses and networks that gates may reach, besides public addresses and the Services of their namespace; loopback and link-local ones only by their address (default: none)")
+	flags.BoolVar(&f.measures, "measure-gates", true, "measure gates as GateTemplates say; otherwise users and other programs decide all gates")
 	f.addAdmission(flags)
 	f.addZones(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -227,7 +229,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	}
 	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
 	o.Admission.Source = admission.Source(f.certSource)
-	o.Gates.Now = env.Now
+	o.Gates.Now, o.Gates.Off = env.Now, !f.measures
 	if o.Gates.Hosts, err = source.ParseHosts(f.gateHosts); err != nil {
 		return manager.Options{}, fmt.Errorf("--gate-hosts: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -27,7 +28,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	user := "manager-of-" + w.namespace
 	w.grant(user, rules)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
+	run := manager.Options{Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()

@@ -5,8 +5,8 @@
 //
 //   - It is pure: state × now × result gives the next state. All of the state is in the
 //     status of the RolloutGate.
-//   - A measurement counts once it is in the state, and then once. Whoever reads the state
-//     measures what it lacks: a restart neither repeats nor skips a measurement.
+//   - A measurement counts once it is in the state, and then once. A manager that reads the
+//     state measures what it lacks: a restart neither repeats nor skips a measurement.
 //   - Two measurements that count are at least an interval apart.
 //   - A verdict stays.
 //   - What is not known is no success: a gate without data waits, and a source that does

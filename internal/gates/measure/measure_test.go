@@ -16,7 +16,8 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-func rules(t interface{ Fatal(...any) }, spec string) measure.Rules {
+func rules(t *testing.T, spec string) measure.Rules {
+	t.Helper()
 	s := v1alpha1.GateTemplateSpec{}
 	if err := yaml.UnmarshalStrict([]byte(spec), &s); err != nil {
 		t.Fatal(spec, err)

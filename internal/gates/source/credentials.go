@@ -55,10 +55,10 @@ func permitsHost(secret *corev1.Secret, host string) error {
 	named := vocabulary.GateHosts.Get(secret.Annotations)
 	hosts, err := ParseHosts(strings.Fields(strings.ReplaceAll(named, ",", " ")))
 	if err != nil {
-		return fmt.Errorf("Secret %s: annotation %s: %w", secret.Name, vocabulary.GateHosts.Native, err)
+		return fmt.Errorf("the Secret %s: annotation %s: %w", secret.Name, vocabulary.GateHosts.Native, err)
 	}
 	if !hosts.named(host) {
-		return fmt.Errorf("Secret %s is not for %s; to permit it, name the host in its annotation %s", secret.Name, host, vocabulary.GateHosts.Native)
+		return fmt.Errorf("the Secret %s is not for %s; to permit it, name the host in its annotation %s", secret.Name, host, vocabulary.GateHosts.Native)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (c *credentials) certificates(secret *corev1.Secret) error {
 	if ca := secret.Data[keyCA]; len(ca) > 0 {
 		c.tls.RootCAs = x509.NewCertPool()
 		if !c.tls.RootCAs.AppendCertsFromPEM(ca) {
-			return fmt.Errorf("Secret %s: %w", secret.Name, errNoCertificate)
+			return fmt.Errorf("the Secret %s: %w", secret.Name, errNoCertificate)
 		}
 	}
 	certificate, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
@@ -88,7 +88,7 @@ func (c *credentials) certificates(secret *corev1.Secret) error {
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return fmt.Errorf("Secret %s: %s and %s are not a pair", secret.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+		return fmt.Errorf("the Secret %s: %s and %s are not a pair", secret.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
 	c.tls.Certificates = []tls.Certificate{pair}
 	return nil

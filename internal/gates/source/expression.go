@@ -15,7 +15,7 @@ const (
 	maxExpression = 1024
 	// maxCost bounds what an expression may cost: about a hundred milliseconds.
 	maxCost = 1_000_000
-	// interruptEvery is how many steps of a macro there are between two looks at the time.
+	// interruptEvery is how many steps of a macro there are between two checks of the time.
 	interruptEvery = 100
 )
 

@@ -46,18 +46,19 @@ func (a *asker) http(ctx context.Context, g *v1alpha1.HTTPGate) (answer, error) 
 	if err != nil {
 		return answer{}, err
 	}
-	res, variables, err := a.send(ctx, g)
+	variables, err := a.send(ctx, g)
 	if err != nil {
 		return answer{}, err
 	}
-	if res.StatusCode == http.StatusNoContent {
+	status := variables["status"]
+	if status == http.StatusNoContent {
 		return answer{v1alpha1.GateNoData, "status 204"}, nil
 	}
 	success, err := condition.isTrue(ctx, variables)
 	if err != nil {
-		return answer{}, fmt.Errorf("status %d: %w", res.StatusCode, err)
+		return answer{}, fmt.Errorf("status %d: %w", status, err)
 	}
-	said := fmt.Sprintf("status %d", res.StatusCode)
+	said := fmt.Sprintf("status %d", status)
 	if value != nil {
 		text, err := value.text(ctx, variables)
 		if err != nil {
@@ -69,28 +70,28 @@ func (a *asker) http(ctx context.Context, g *v1alpha1.HTTPGate) (answer, error) 
 }
 
 // send sends the request, and returns what expressions know of the response.
-func (a *asker) send(ctx context.Context, g *v1alpha1.HTTPGate) (*http.Response, map[string]any, error) {
+func (a *asker) send(ctx context.Context, g *v1alpha1.HTTPGate) (map[string]any, error) {
 	req, client, err := a.request(ctx, g)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // describe does
+		return nil, err //nolint:wrapcheck // describe does
 	}
 	defer func() { _ = res.Body.Close() }() // it was read, or it is too long
 	if err := sourceError(res); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // describe does
+		return nil, err //nolint:wrapcheck // describe does
 	}
 	var decoded any
 	if json.Unmarshal(raw, &decoded) != nil {
 		decoded = nil
 	}
-	return res, map[string]any{"status": res.StatusCode, "headers": lowered(res.Header), "json": decoded}, nil
+	return map[string]any{"status": res.StatusCode, "headers": lowered(res.Header), "json": decoded}, nil
 }
 
 func (a *asker) request(ctx context.Context, g *v1alpha1.HTTPGate) (*http.Request, *http.Client, error) {

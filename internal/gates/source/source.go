@@ -59,7 +59,7 @@ func Ask(ctx context.Context, hosts Hosts, q *Question, now time.Time) measure.S
 
 // Unreadable is a measurement of which what it needs cannot be read.
 func Unreadable(now time.Time, err error) measure.Sample {
-	return measure.Sample{At: now, Result: v1alpha1.GateError, Value: err.Error()}
+	return measure.Sample{At: now, Result: v1alpha1.GateError, Value: fmt.Sprint(err)}
 }
 
 // asker makes one measurement.
@@ -93,8 +93,7 @@ func (a *asker) redact(text string) string {
 
 // describe says what went wrong, without what net/http repeats.
 func (a *asker) describe(err error) string {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		err = at.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -83,7 +83,7 @@ func TestHTTP(t *testing.T) {
 		"a condition that is not valid":   {200, "", `condition: "status =="`, `Error: condition: "status ==": Syntax error: mismatched input '<EOF>' expecting`},
 		"a variable that there is not":    {200, "", `condition: state == 1`, `Error: condition: "state == 1": undeclared reference to 'state' (in container '')`},
 		"a condition that is a number":    {200, "", `condition: status`, `Error: condition: "status" is a int, and must be a bool`},
-		"a condition that costs too much": {200, "[" + strings.Repeat("1,", 2000) + "1]", `condition: "json.all(x, json.all(y, json.all(z, x + y + z > 0.0)))"`, "Error: status 200: condition: operation cancelled: actual cost limit exceeded"},
+		"a condition that costs too much": {200, "[" + strings.Repeat("1,", 2000) + "1]", `condition: "json.all(x, json.all(y, json.all(z, x + y + z > 0.0)))"`, "Error: status 200: condition: operation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -320,11 +320,11 @@ func TestCredentials(t *testing.T) {
 	}{
 		"token":                      {secret("127.0.0.1", map[string]string{"token": password + "\n"}), "Bearer " + password, "Success: status 200, value "},
 		"basic authentication":       {secret("10.0.0.0/8, 127.0.0.0/8", map[string]string{"username": "alice", "password": password}), "Basic " + basic, "Success: status 200, value "},
-		"no host":                    {secret("", map[string]string{"token": password}), "", "Error: Secret access is not for 127.0.0.1; to permit it, name the host in its annotation spillway.dev/gate-hosts"},
-		"another host":               {secret("prometheus.monitoring.svc", map[string]string{"token": password}), "", "Error: Secret access is not for 127.0.0.1; "},
+		"no host":                    {secret("", map[string]string{"token": password}), "", "Error: the Secret access is not for 127.0.0.1; to permit it, name the host in its annotation spillway.dev/gate-hosts"},
+		"another host":               {secret("prometheus.monitoring.svc", map[string]string{"token": password}), "", "Error: the Secret access is not for 127.0.0.1; "},
 		"a host that is none":        {secret("a b_c", map[string]string{"token": password}), "", `Error: Secret access: annotation spillway.dev/gate-hosts: "b_c" is neither`},
-		"a certificate that is none": {secret("127.0.0.1", map[string]string{"ca.crt": "x"}), "", "Error: Secret access: ca.crt contains no certificate"},
-		"a pair that is none":        {secret("127.0.0.1", map[string]string{"tls.crt": "x", "tls.key": password}), "", "Error: Secret access: tls.crt and tls.key are not a pair"},
+		"a certificate that is none": {secret("127.0.0.1", map[string]string{"ca.crt": "x"}), "", "Error: the Secret access: ca.crt contains no certificate"},
+		"a pair that is none":        {secret("127.0.0.1", map[string]string{"tls.crt": "x", "tls.key": password}), "", "Error: the Secret access: tls.crt and tls.key are not a pair"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			header := ""
