@@ -23,7 +23,7 @@ import (
 // asked for.
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingZones}})
+	rules, err := manifests.RulesOf(manager.RingZones)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,8 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.another("other") // of type OnDelete
 	w.roll("v2", "other")
 	w.runs("other: v2")
-	w.gateOfTwoRevisions("other")
+	w.another("gated")
+	w.gateOfTwoRevisions("gated")
 	w.remove(&appsv1.StatefulSet{}, "other") // and so its group goes
 	hooks.WaitServed(t)
 	w.scaleStory(hooks)

@@ -35,6 +35,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.tell(noFault)
 	w.apply(model.KindBootstrap, "v1", everywhere)
 	w.eventually(func() error { return w.remotes("a:v1", "b:v1") })
+	w.gateIsReached("v4")
 	w.orphan("v3", templateOf("v3"))           // a revision that is taken over
 	for _, tag := range []string{"v3", "v2"} { // and a revision that is not needed
 		w.module(tag, everywhere+`, revisionHistoryLimit: 0`)
