@@ -55,7 +55,7 @@ type Range struct {
 }
 
 // Forecast says how the rollouts go on that are under way in o.Present, by running the rings
-// on it. Pods take as long as those that are there took; where there are none, as long as
+// on it. Pods take as long as the present ones took; where there are none, as long as
 // o.Readiness says. Nothing is written to a cluster.
 //
 // The rings run three times: as expected, with the shortest of these times, and with the

@@ -49,11 +49,11 @@ func draw(t *testing.T, scenario string, seed uint64) *drawn {
 		}
 	}
 	o.Present = present
-	real, err := simulate.Run(t.Context(), nil, change, o)
-	if err != nil || !real.Settled {
-		t.Fatalf("seed %d: settled is %t: %v", seed, real.Settled, err)
+	then, err := simulate.Run(t.Context(), nil, change, o)
+	if err != nil || !then.Settled {
+		t.Fatalf("seed %d: settled is %t: %v", seed, then.Settled, err)
 	}
-	d := &drawn{seed: seed, options: o, real: real, after: time.Duration(rnd.Int64N(int64(real.Took))).Truncate(time.Second)}
+	d := &drawn{seed: seed, options: o, real: then, after: time.Duration(rnd.Int64N(int64(then.Took))).Truncate(time.Second)}
 	o.Within = max(d.after, 1)
 	d.present = state(t, nil, change, o)
 	return d
