@@ -234,11 +234,13 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// withoutClusterPolicies are the rules without the policies that are in no namespace: a manager
-// of some namespaces does not read them.
+// withoutClusterPolicies are the rules without the policies that are in no namespace, and
+// without the definitions of policies: no Role can grant them.
 func withoutClusterPolicies(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for i := range rules {
-		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return strings.HasPrefix(r, "clusterconfigpolicies") })
+		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool {
+			return strings.HasPrefix(r, "clusterconfigpolicies") || r == "customresourcedefinitions"
+		})
 	}
 	return slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 && len(r.NonResourceURLs) == 0 })
 }
