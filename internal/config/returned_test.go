@@ -64,7 +64,7 @@ func TestAPolicyPinsAndReturns(t *testing.T) {
 	w.phase("staged", "Complete")
 }
 
-// What a policy asks for and nobody can do is said on the policy. The workloads are rolled
+// What a policy asks for and is not possible is said on the policy. The workloads are rolled
 // without pins. The end of the policy rolls nothing.
 func TestAPolicyWithoutPins(t *testing.T) {
 	w := newWorld(t)
