@@ -5,8 +5,11 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
@@ -136,5 +139,75 @@ func TestClusterPolicies(t *testing.T) {
 	e, err := config.Explain(t.Context(), w.client, w.options, workloads.Name{Kind: "Deployment", Namespace: "lab", Name: "app2"})
 	if err != nil || e.Policy != "ConfigPolicy lab/own" {
 		t.Errorf("%+v %v", e, err)
+	}
+}
+
+// policyNow is the default policy, nil if there is none.
+func (w *world) policyNow() *v1alpha1.ClusterConfigPolicy {
+	w.t.Helper()
+	p := &v1alpha1.ClusterConfigPolicy{}
+	err := w.get(p, "default")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// recorded waits until the manager has recorded that it created the default policy.
+func (w *world) recorded() {
+	w.t.Helper()
+	w.eventually(func() error {
+		l := &coordinationv1.Lease{}
+		if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.options.LeaseNamespace, Name: config.BudgetLease(w.options.LeaseName)}, l); err != nil {
+			return err
+		}
+		return want("default", l.Annotations[native+"default-policy"])
+	})
+}
+
+// The manager creates the default policy once, also if its kind is installed later: one
+// workload goes first. What a user makes of it stays: deleted or changed.
+func TestTheDefaultPolicy(t *testing.T) {
+	w := newCluster(t, "shop")
+	w.options.DefaultPolicy = true
+	w.manage()
+	before := w.sharing("app1", "app2")
+	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*policies.yaml")
+	w.recorded()
+	w.eventually(func() error {
+		if p := w.policyNow(); p == nil || p.Status.Phase != "Complete" {
+			return fmt.Errorf("the policy is %+v", p)
+		}
+		return nil
+	})
+	w.secret("db", "p", "next")
+	w.hashed("app1", before["app1"])
+	w.saysWhy("app2", "WaitingForPrevious", "ClusterConfigPolicy default holds Secret db@")
+
+	if err := w.client.Delete(t.Context(), w.policyNow()); err != nil {
+		t.Fatal(err)
+	}
+	w.hashed("app2", before["app2"])
+	w.halt()
+	w.manage()
+	w.sentinel()
+	if p := w.policyNow(); p != nil {
+		t.Errorf("it was created again: %+v", p)
+	}
+}
+
+// A policy of that name that a user has created before stays as it is.
+func TestTheDefaultPolicyOfAUser(t *testing.T) {
+	w := newCluster(t, "shop")
+	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*policies.yaml")
+	w.apply("apiVersion: spillway.dev/v1alpha1\nkind: ClusterConfigPolicy\nmetadata: {name: default}\nspec: {maxUnavailable: 7}")
+	w.options.DefaultPolicy = true
+	w.manage()
+	w.recorded()
+	if s := w.policyNow().Spec; len(s.Stages) > 0 || s.MaxUnavailable.IntValue() != 7 {
+		t.Errorf("the policy is %+v", s)
 	}
 }

@@ -98,6 +98,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
+	if err := addDefaultPolicy(mgr, o, policies); err != nil {
+		return err
+	}
 	kinds := &policyKinds{mgr: mgr, controller: c, readable: policies, namespaces: o.Namespaces, wake: wake}
 	if err := kinds.watch(ctx); err != nil {
 		return fmt.Errorf("watch policies: %w", err)

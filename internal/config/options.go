@@ -24,6 +24,8 @@ type Options struct {
 	// Policies are the kinds of policies that can be read. Nil makes some of its own; admission
 	// reads the same ones.
 	Policies *policy.Kinds
+	// DefaultPolicy lets the manager create the default ClusterConfigPolicy, once.
+	DefaultPolicy bool
 	// Zones is true if the zones ring runs, and replaces the Pods of StatefulSets
 	// that form groups.
 	Zones bool

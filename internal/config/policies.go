@@ -61,7 +61,7 @@ func (p *policyKinds) watch(ctx context.Context) error {
 // begin reads and watches a kind from now on.
 func (p *policyKinds) begin(ctx context.Context, kind policy.KindOf) error {
 	if err := kind.Verify(ctx, p.mgr.GetRESTMapper(), p.mgr.GetAPIReader(), p.namespaces); err != nil {
-		return err //nolint:wrapcheck // it names the kind
+		return err
 	}
 	err := p.controller.Watch(source.Kind(p.mgr.GetCache(), kind.Object, toRing(), predicate.GenerationChangedPredicate{}))
 	if err != nil {

@@ -67,6 +67,8 @@ type Options struct {
 	Declarations func(ring string) admission.Declared
 	// PinNamespaces are those where workloads may keep the config of each revision.
 	PinNamespaces []string
+	// NoDefaultPolicy lets the manager not create the default ClusterConfigPolicy.
+	NoDefaultPolicy bool
 	// Unrestricted leaves out the policies that restrict what the manager's identity may
 	// write.
 	Unrestricted bool
@@ -323,6 +325,9 @@ func container(o Options) corev1.Container {
 	}
 	if len(o.PinNamespaces) > 0 {
 		args = append(args, "--pin-namespaces="+strings.Join(o.PinNamespaces, ","))
+	}
+	if !o.NoDefaultPolicy && slices.Contains(o.Rings, manager.RingConfig) && len(o.Watch) == 0 {
+		args = append(args, "--default-config-policy")
 	}
 	if o.secureMetrics() {
 		args = append(args, "--metrics-secure")

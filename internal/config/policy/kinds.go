@@ -15,6 +15,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=configpolicies;clusterconfigpolicies,verbs=list;watch
+// +kubebuilder:rbac:groups=spillway.dev,resources=clusterconfigpolicies,verbs=create
 // +kubebuilder:rbac:groups=spillway.dev,resources=configpolicies/status;clusterconfigpolicies/status,verbs=update
 
 // KindOf is a kind of policy.
@@ -49,6 +50,8 @@ func KindsFor(namespaces []string) []KindOf {
 type Kinds struct {
 	mu    sync.Mutex
 	kinds []KindOf
+	// cluster is closed once ClusterConfigPolicies can be read, nil until one waits for that.
+	cluster chan struct{}
 }
 
 // Add adds a kind that can be read from now on.
@@ -56,6 +59,20 @@ func (k *Kinds) Add(kind KindOf) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kinds = append(slices.Clip(k.kinds), kind)
+	if kind.Name == ClusterKind && k.cluster != nil {
+		close(k.cluster)
+	}
+}
+
+// Cluster is closed once ClusterConfigPolicies can be read. It is for one caller.
+func (k *Kinds) Cluster() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cluster = make(chan struct{})
+	if slices.ContainsFunc(k.kinds, func(of KindOf) bool { return of.Name == ClusterKind }) {
+		close(k.cluster)
+	}
+	return k.cluster
 }
 
 func (k *Kinds) readable() []KindOf {
