@@ -55,23 +55,19 @@ func (d *defaultPolicy) Start(ctx context.Context) error {
 		return nil
 	case <-d.installed:
 	}
-	again := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: time.Minute} //nolint:mnd // it is no limit
-	for ctx.Err() == nil {
+	_ = wait.PollUntilContextCancel(ctx, againEvery, true, func(ctx context.Context) (bool, error) {
 		err := d.ensure(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case apierrors.IsForbidden(err):
+		if apierrors.IsForbidden(err) {
 			d.log.Error(err, "the default ClusterConfigPolicy was not created; grant create on it, and get, create and update on the Lease", "lease", d.lease.String())
-			return nil
+			return true, nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(again.Step()):
-		}
-	}
+		return err == nil, nil
+	})
 	return nil
 }
+
+// againEvery is how long after a failed write another one is made.
+const againEvery = 10 * time.Second
 
 // ensure creates the policy, unless that was done before.
 func (d *defaultPolicy) ensure(ctx context.Context) error {
