@@ -142,8 +142,10 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	if err := checkArguments(i.env, o.Args); err != nil {
-		return err
+	if !flags.Changed("image") { // another image may have other flags
+		if err := checkArguments(i.env, o.Args); err != nil {
+			return err
+		}
 	}
 	return o.Validate()
 }
@@ -164,7 +166,8 @@ func (i *installing) check(cmd *cobra.Command, args []string) error {
 
 // checkArguments refuses arguments that the manager would not start with.
 func checkArguments(env command.Environment, args []string) error {
-	m := NewManager(env)
+	m, root := NewManager(env), &cobra.Command{Use: "spillway"}
+	root.AddCommand(m) // its name is in the message
 	if err := m.Flags().Parse(args); err != nil {
 		return fmt.Errorf("after --: %w", command.FlagError(m, err))
 	}

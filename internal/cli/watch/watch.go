@@ -169,9 +169,7 @@ func ringsOf(kind string) []string {
 }
 
 func (w *watching) isInteractive(out io.Writer) bool {
-	width, _ := display.TerminalSize(out)
-	terminal, _ := w.Env.Lookup("TERM")
-	return width > 0 && !w.lines && w.Output == "" && terminal != "dumb" && !display.IsASCII(w.Env.Lookup) && term.IsTerminal(int(os.Stdin.Fd()))
+	return display.Redraws(out) && !w.lines && w.Output == "" && term.IsTerminal(int(os.Stdin.Fd()))
 }
 
 // ended is how a rollout ended, nil while it goes on.
