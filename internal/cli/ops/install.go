@@ -35,13 +35,13 @@ type installing struct {
 	cluster command.Cluster
 	options manifests.Options
 	// source is where the certificate of the webhooks comes from, values a file with options.
-	source, values, output                      string
-	webhooks, restrict, secure, export, noKinds bool
+	source, values, output                                     string
+	webhooks, restrict, secure, export, noKinds, defaultPolicy bool
 }
 
 // NewInstall returns the command install.
 func NewInstall(env command.Environment) *cobra.Command {
-	i := installing{env: env, source: string(admission.Generated), webhooks: true, restrict: true, secure: true}
+	i := installing{env: env, source: string(admission.Generated), webhooks: true, restrict: true, secure: true, defaultPolicy: true}
 	o := &i.options
 	cmd := &cobra.Command{
 		Use:   "install",
@@ -67,6 +67,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own; \"*\" for all that are labeled")
 	flags.BoolVar(&i.restrict, "restrict-manager", i.restrict, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
 	flags.BoolVar(&i.secure, "metrics-secure", i.secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
+	flags.BoolVar(&i.defaultPolicy, "default-config-policy", i.defaultPolicy, "create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it; not with --watch-namespaces")
 	flags.StringVar(&i.values, "values", "", "file with the options, instead of flags: also replicas, resources, affinity and more of the manager's Pods; \"-\" reads them from standard input")
 	flags.BoolVar(&i.noKinds, "no-crds", false, "leave the CustomResourceDefinitions out, for where another installation applies them")
 	failClosedFlag(flags, &o.Admission.FailClosed)
@@ -133,7 +134,7 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	if err := errors.Join(checkInstalledRings(o.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", o.Watch...), i.check(cmd, args)); err != nil {
 		return err
 	}
-	o.Unrestricted, o.PlainMetrics, o.NoKinds = !i.restrict, !i.secure, i.noKinds
+	o.Unrestricted, o.PlainMetrics, o.NoKinds, o.NoDefaultPolicy = !i.restrict, !i.secure, i.noKinds, !i.defaultPolicy
 	if !flags.Changed("package-kinds") {
 		o.PackageKinds = flags.Changed("rings")
 	}
@@ -261,7 +262,7 @@ func plainYAML(err error) string {
 // inValues are the flags for which the values have fields.
 var inValues = []string{
 	"watch-namespaces", "pin-namespaces", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
-	"metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
+	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
 }
 
 func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {
