@@ -64,6 +64,9 @@ func Run(ctx context.Context, env command.Environment) int {
 // unknownCommand is an error if a word that stands where a command must be is none.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
+	if len(args) > 1 && args[0] == "help" {
+		args = args[1:]
+	}
 	group, rest, _ := root.Find(args)
 	if group == nil || group.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") {
 		return nil
