@@ -70,7 +70,7 @@ func New(env command.Environment) *cobra.Command {
 			"The exit code is 1 if a rollout that is shown does not come to its end.",
 		Example: "  spillway forecast -n mimir\n" +
 			"  spillway forecast rolloutgroup/ingester -n mimir --if pause=ingester-zone-b\n" +
-			"  spillway forecast module/shop -n clusters --if approve=errors --if lost=eu-3 -o json",
+			"  spillway forecast module/shop -n clusters --if lost=eu-3 -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return errors.New("name one object, such as rolloutgroup/ingester, or none for all")
