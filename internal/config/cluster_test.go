@@ -142,7 +142,7 @@ func TestClusterPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := asked.Links[0].Sentence; !strings.HasPrefix(said, "ClusterConfigPolicy careful: 1 release is under way: ") || asked.Root().Ref.Name != "app1" || len(asked.Facts) != 1 ||
+	if said := asked.Links[0].Sentence; !strings.HasPrefix(said, "ClusterConfigPolicy careful: 1 release is under way: ") || asked.Root().Name != "app1" || len(asked.Facts) != 1 ||
 		!strings.Contains(fmt.Sprint(asked.Facts[0].Values), " in bank: Progressing 0/2 (first Progressing 0/1, rest Waiting 0/1)") {
 		t.Errorf("explain says %+v", asked)
 	}

@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -74,34 +75,37 @@ func releaseText(r *v1alpha1.ConfigRelease) string {
 // mainOf asks about the workload that the release which says most waits for, nil if no such
 // workload may be seen.
 func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus) *chain.Question {
-	for i := range status.Releases {
-		r := &status.Releases[i]
-		kind, rest, _ := strings.Cut(r.Object, " ")
-		name, _, _ := strings.Cut(rest, "@")
-		if r.Phase != status.Phase {
-			continue
-		}
-		namespace, own, isFar := strings.Cut(name, "/")
-		if !isFar {
-			namespace, own = r.Namespace, name
-		}
-		all, err := a.queue(ctx, r.Namespace)
-		if err != nil {
-			return nil
-		}
-		users := trackedUsers(inNamespace(all, r.Namespace), content.Object{Kind: content.Kind(kind), Namespace: namespace, Name: own})
-		if len(users) == 0 || users[0].State == config.StateUpToDate {
-			return nil
-		}
-		e := users[0]
-		for _, u := range users { // what waits is held by what is rolling
-			if e.State == config.StateWaiting && (u.State == config.StateRolling || u.State == config.StateNext) {
-				e = u
-			}
-		}
-		return a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+	i := slices.IndexFunc(status.Releases, func(r v1alpha1.ConfigRelease) bool { return r.Phase == status.Phase })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	r := &status.Releases[i]
+	all, err := a.queue(ctx, r.Namespace)
+	if err != nil {
+		return nil
+	}
+	users := trackedUsers(inNamespace(all, r.Namespace), releasedObject(r))
+	if len(users) == 0 || users[0].State == config.StateUpToDate {
+		return nil
+	}
+	e := users[0]
+	for _, u := range users { // what waits is held by what is rolling
+		if e.State == config.StateWaiting && (u.State == config.StateRolling || u.State == config.StateNext) {
+			e = u
+		}
+	}
+	return a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+}
+
+// releasedObject is the object of a release: "Secret db@9676b5e", or "Secret vault/db@9676b5e" of another namespace.
+func releasedObject(r *v1alpha1.ConfigRelease) content.Object {
+	kind, rest, _ := strings.Cut(r.Object, " ")
+	name, _, _ := strings.Cut(rest, "@")
+	o := content.Object{Kind: content.Kind(kind), Namespace: r.Namespace, Name: name}
+	if namespace, own, isFar := strings.Cut(name, "/"); isFar {
+		o.Namespace, o.Name = namespace, own
+	}
+	return o
 }
 
 func inNamespace(all []config.Explanation, namespace string) []config.Explanation {
