@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -221,6 +222,9 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	if o.SyncPeriod < 0 {
 		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
 	}
+	if err := checkNames(&o); err != nil {
+		return manager.Options{}, err
+	}
 	o.Log, o.Version = log, command.CurrentVersion()
 	if rate := o.Config.UpdateRate; rate == 0 || math.IsInf(rate, 1) {
 		log.Info("the update rate is off: 0 and Inf both mean no limit", "update-rate", f.rings.UpdateRate)
@@ -229,6 +233,14 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Admission.Source = admission.Source(f.certSource)
 	o.ClusterNetwork, err = f.network()
 	return o, err
+}
+
+// checkNames refuses names and addresses with which the manager would start, and never work.
+func checkNames(o *manager.Options) error {
+	return errors.Join(command.CheckName("hub-name", o.Fleet.HubName), command.CheckName("leader-elect-id", o.LeaseName),
+		command.CheckName("leader-elect-namespace", o.LeaseNamespace), command.CheckName("webhook-namespace", o.Admission.Namespace),
+		command.CheckAddress("metrics-bind-address", o.MetricsAddress), command.CheckAddress("health-probe-bind-address", o.ProbeAddress),
+		command.CheckAddress("webhook-bind-address", o.Admission.Address))
 }
 
 // network is where the kubeconfigs of tenants may lead.
