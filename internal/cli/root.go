@@ -26,6 +26,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/cli/offline"
 	"github.com/spillway-dev/spillway/internal/cli/ops"
+	"github.com/spillway-dev/spillway/internal/cli/packaging"
 	"github.com/spillway-dev/spillway/internal/cli/plan"
 	"github.com/spillway-dev/spillway/internal/cli/revision"
 	"github.com/spillway-dev/spillway/internal/cli/show"
@@ -124,6 +125,7 @@ func newRoot(env command.Environment) *cobra.Command {
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {
 		packaged.AddCommand(lifecycle.Commands(env)...)
+		packaged.AddCommand(packaging.Commands(env)...)
 	}
 	finish(root, env)
 	return root
