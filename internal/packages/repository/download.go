@@ -68,7 +68,7 @@ func (c *Client) Get(ctx context.Context, at string) ([]byte, error) {
 // be taken for one of the API server.
 func Unreachable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok { // which names the address again, with its password
 		err = failed.Err

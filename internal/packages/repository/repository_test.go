@@ -197,7 +197,7 @@ func TestList(t *testing.T) {
 	if err := list.Save(home); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(filepath.Join(home, "repository", "repositories.yaml")) //nolint:gosec // of this test
+	raw, err := os.ReadFile(filepath.Join(home, "repository", "repositories.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
