@@ -8,7 +8,7 @@ failed=0
 complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
-folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md docs/man docs/commands.md docs/exit-codes.md docs/flags.md docs/kinds.md docs/metrics.md docs/annotations.md docs/drawings charts/spillway"
+folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md docs/man docs/cli.md docs/commands.md docs/exit-codes.md docs/flags.md docs/kinds.md docs/metrics.md docs/annotations.md docs/drawings charts/spillway"
 for folder in $folders; do
   mkdir -p "$before/$(dirname "$folder")" && cp -R "$folder" "$before/$folder"
 done
@@ -24,7 +24,7 @@ for folder in $folders; do
   diff -ru "$before/$folder" "$folder" || complain "$folder is not up to date; run make generate"
 done
 
-unformatted=$(gofmt -l api cmd hack internal rollout examples bench)
+unformatted=$(gofmt -l api cmd hack internal rollout examples bench test)
 [ -z "$unformatted" ] || complain "not formatted: $unformatted; run gofmt -w"
 
 go mod tidy -diff || complain "go.mod is not tidy; run go mod tidy"

@@ -64,4 +64,16 @@ func (w Window) Closes(now time.Time) time.Time {
 // Opens is when a window opens next.
 func (w Window) Opens(now time.Time) time.Time { return w.next(now) }
 
+// Opening is whether one of the windows is open, and when the next one opens; zero if none
+// ever does.
+func Opening(windows []Window, now time.Time) (open bool, next time.Time) {
+	for _, w := range windows {
+		open = open || !w.Closes(now).IsZero()
+		if at := w.Opens(now); next.IsZero() || !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	return open, next
+}
+
 func (w Window) next(after time.Time) time.Time { return w.schedule.Next(after.In(w.place)).UTC() }

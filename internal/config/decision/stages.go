@@ -32,6 +32,8 @@ type course struct {
 
 	policy *policy.Policy
 	parts  []part
+	// places are those of the parts by the names of their units.
+	places map[string]int
 	// stages are the places of the parts.
 	stages [][]int
 }
@@ -129,7 +131,7 @@ func (s *staging) find() bool {
 			if p == nil || s.courses[key] != nil {
 				continue
 			}
-			c := &course{releaseIn: key.releaseIn, policy: p}
+			c := &course{releaseIn: key.releaseIn, policy: p, places: map[string]int{}}
 			s.courses[key], s.ordered = c, append(s.ordered, c)
 		}
 	}
@@ -180,8 +182,9 @@ func (s *staging) addMembers() {
 
 // add adds a workload, or a zone to its group: it counts as far as the last of its zones.
 func (c *course) add(p part) {
-	i := slices.IndexFunc(c.parts, func(q part) bool { return q.unit.Name == p.unit.Name })
-	if i < 0 {
+	i, ok := c.places[p.unit.Name]
+	if !ok {
+		c.places[p.unit.Name] = len(c.parts)
 		c.parts = append(c.parts, p)
 		return
 	}

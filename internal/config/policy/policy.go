@@ -9,11 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -79,14 +79,9 @@ func (p *Policy) Block(now time.Time) *rollout.Block {
 	case len(p.windows) == 0:
 		return nil
 	}
-	opens := time.Time{}
-	for _, w := range p.windows {
-		if !w.Closes(now).IsZero() {
-			return nil
-		}
-		if at := w.Opens(now); opens.IsZero() || at.Before(opens) {
-			opens = at
-		}
+	open, opens := window.Opening(p.windows, now)
+	if open {
+		return nil
 	}
 	return &rollout.Block{Reason: ReasonWindow, Message: "the next maintenance window opens on " + rollout.Clock(opens), Until: opens}
 }
@@ -157,12 +152,7 @@ func Read(obj client.Object) *Policy {
 	if spec.OnFailure == v1alpha1.ContinueConfig {
 		p.OnFailure = rollout.Continue
 	}
-	if spec.Pause != nil {
-		p.Pause = &rollout.Pause{By: spec.Pause.By, Reason: spec.Pause.Reason}
-		if spec.Pause.Since != nil {
-			p.Pause.Since = spec.Pause.Since.Time
-		}
-	}
+	p.Pause = ring.PauseOf(spec.Pause)
 	p.selector = p.parse("spec.selector", spec.Selector)
 	p.readStages(spec)
 	p.readWindows(spec)
@@ -189,8 +179,8 @@ func (p *Policy) readStages(spec *v1alpha1.ConfigPolicySpec) {
 
 func (p *Policy) addStage(spec *v1alpha1.ConfigPolicySpec, s *v1alpha1.ConfigStage, field string) {
 	stage := Stage{
-		Name: s.Name, Size: limitOf(s.Workloads), MaxUnavailable: limitOf(cmp.Or(s.MaxUnavailable, spec.MaxUnavailable)),
-		MaxFailures: limitOf(cmp.Or(s.MaxFailures, spec.MaxFailures)), selector: p.parse(field, s.Selector),
+		Name: s.Name, Size: ring.LimitOf(s.Workloads), MaxUnavailable: ring.LimitOf(cmp.Or(s.MaxUnavailable, spec.MaxUnavailable)),
+		MaxFailures: ring.LimitOf(cmp.Or(s.MaxFailures, spec.MaxFailures)), selector: p.parse(field, s.Selector),
 	}
 	if soak := cmp.Or(s.Soak, spec.Soak); soak != nil {
 		stage.Soak = soak.Duration
@@ -229,18 +219,4 @@ func (p *Policy) invalid(field string, err error) {
 	if p.Problem == "" {
 		p.Problem = fmt.Sprintf("its spec is not valid: %s: %v", strings.TrimPrefix(field, "spec."), err)
 	}
-}
-
-// limitOf reads a number or a percentage; the API server has checked that it is one or the
-// other. What it has not checked counts as 0, which lets least move.
-func limitOf(v *intstr.IntOrString) rollout.Limit {
-	switch {
-	case v == nil:
-		return rollout.Limit{}
-	case v.Type == intstr.Int:
-		return rollout.Number(v.IntValue())
-	}
-	percent := 0
-	_, _ = fmt.Sscanf(v.StrVal, "%d%%", &percent)
-	return rollout.Percentage(percent)
 }

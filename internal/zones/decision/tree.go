@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -68,7 +69,7 @@ func (o *Observed) tree(zones []*zone) rollout.Observed {
 		Name:   o.Group.Name,
 		Group:  true,
 		Policy: rollout.Policy{Order: rollout.OneAtATime, Repairs: rollout.Number(1), Deadline: o.deadline()},
-		Pause:  pause(spec.Pause),
+		Pause:  ring.PauseOf(spec.Pause),
 		Block:  o.block(zones),
 		Lock:   o.lock(),
 	}
@@ -80,17 +81,6 @@ func (o *Observed) tree(zones []*zone) rollout.Observed {
 
 // self is the group as a holder of its lock.
 func (o *Observed) self() string { return string(v1alpha1.PurposeRollout) + "/" + o.Group.Name }
-
-func pause(p *v1alpha1.Pause) *rollout.Pause {
-	if p == nil {
-		return nil
-	}
-	pause := &rollout.Pause{By: p.By, Reason: p.Reason}
-	if p.Since != nil {
-		pause.Since = p.Since.Time
-	}
-	return pause
-}
 
 // lock is the lock as the engine knows it. One that has expired is free.
 func (o *Observed) lock() *rollout.Lock {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -15,7 +14,7 @@ func (o *Observed) outside() *rollout.Block {
 	if !o.isClosed() {
 		return nil
 	}
-	opens := o.opens()
+	_, opens := window.Opening(o.windows(), o.Now)
 	return &rollout.Block{Reason: ReasonWindow, Message: "its next maintenance window opens on " + rollout.Clock(opens), Until: opens}
 }
 
@@ -31,15 +30,6 @@ func (o *Observed) closes() time.Time {
 		closes = later(closes, w.Closes(o.Now))
 	}
 	return closes
-}
-
-// opens is when the next window opens, zero if none ever does.
-func (o *Observed) opens() time.Time {
-	var opens time.Time
-	for _, w := range o.windows() {
-		opens = ring.Earlier(opens, w.Opens(o.Now))
-	}
-	return opens
 }
 
 // windows are the maintenance windows of the group as they can be understood.

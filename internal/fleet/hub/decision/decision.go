@@ -103,11 +103,11 @@ func (d *decision) validate() {
 		d.problems = append(d.problems, "spec.selector: "+err.Error())
 	}
 	d.selector = selector
-	open, next, err := opening(d.o.Module.Rollout().Windows, d.o.Now)
+	windows, err := parseWindows(d.o.Module.Rollout().Windows)
 	if err != nil {
 		d.problems = append(d.problems, err.Error())
 	}
-	d.windowOpen, d.windowNext = open, next
+	d.windowOpen, d.windowNext = window.Opening(windows, d.o.Now)
 }
 
 // groupMembers finds the clusters of the module and gives each its stage.
@@ -229,17 +229,16 @@ func (d *decision) wake() time.Time {
 	return ring.Earlier(ring.Earlier(d.plan.Wake, d.intents.Wake()), d.o.Refusals.Wake(d.o.Now))
 }
 
-// opening is whether a window is open, and when the next one opens.
-func opening(windows []v1alpha1.Window, now time.Time) (open bool, next time.Time, err error) {
+// parseWindows returns no window if one of them is wrong.
+func parseWindows(windows []v1alpha1.Window) ([]window.Window, error) {
+	parsed := make([]window.Window, len(windows))
 	for i := range windows {
-		w, err := parseWindow(&windows[i])
-		if err != nil {
-			return false, time.Time{}, fmt.Errorf("spec.rollout.windows[%d].%w", i, err)
+		var err error
+		if parsed[i], err = parseWindow(&windows[i]); err != nil {
+			return nil, fmt.Errorf("spec.rollout.windows[%d].%w", i, err)
 		}
-		open = open || !w.Closes(now).IsZero()
-		next = ring.Earlier(next, w.Opens(now))
 	}
-	return open, next, nil
+	return parsed, nil
 }
 
 // parseWindow says of a mistake in which field it is.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -54,7 +55,7 @@ func (d *decision) tolerances() []Tolerance {
 	for i := range d.stages {
 		s, r := &d.stages[i], d.o.Module.Rollout()
 		failures := maxFailures(&s.spec, r)
-		if !d.o.Module.IsStaged() || limitOf(failures).Value <= 0 || d.onFailure() == rollout.Continue {
+		if !d.o.Module.IsStaged() || ring.LimitOf(failures).Value <= 0 || d.onFailure() == rollout.Continue {
 			continue
 		}
 		all = append(all, Tolerance{s.name, fmt.Sprintf("stage %s: %s may be unready at a time (maxUnreadyClusters), not counting up to %s that have failed (maxFailures)",

@@ -141,9 +141,9 @@ func leavingLeaf(reason string) rollout.Leaf {
 // MaxRemoved is how many clusters may lose a module without an approval.
 func MaxRemoved(r *v1alpha1.Rollout) rollout.Limit {
 	if r == nil || r.MaxRemoved == nil {
-		return limitOf(new(intstr.FromString(defaultMaxRemoved)))
+		return ring.LimitOf(new(intstr.FromString(defaultMaxRemoved)))
 	}
-	return limitOf(r.MaxRemoved)
+	return ring.LimitOf(r.MaxRemoved)
 }
 
 // approve reads what a user has approved. An approval names how many clusters lose the

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // stage are clusters that go together.
@@ -81,7 +82,7 @@ func (d *decision) fill(i int, s *stageSpec) {
 	}
 	if s.Clusters != nil {
 		candidates = d.byClaim(candidates)
-		candidates = candidates[:min(len(candidates), limitOf(s.Clusters).Of(len(d.members)))]
+		candidates = candidates[:min(len(candidates), ring.LimitOf(s.Clusters).Of(len(d.members)))]
 	}
 	for _, m := range candidates {
 		m.stage = i

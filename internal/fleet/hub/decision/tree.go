@@ -1,13 +1,14 @@
 package decision
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -75,7 +76,7 @@ func (d *decision) restRoot() rollout.Unit {
 		unit := rollout.Unit{}
 		d.leafUnit(&unit, m, d.target)
 		if m.stage == pinned {
-			unit.Pause = pauseOf(m.record.Hold)
+			unit.Pause = ring.PauseOf((*spillway.Pause)(m.record.Hold))
 			held.Children = append(held.Children, unit)
 			continue
 		}
@@ -85,19 +86,11 @@ func (d *decision) restRoot() rollout.Unit {
 	return rollout.Unit{Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}, Children: []rollout.Unit{held, spare}}
 }
 
-func pauseOf(h *v1alpha1.Hold) *rollout.Pause {
-	p := &rollout.Pause{By: h.By, Reason: h.Reason}
-	if h.Since != nil {
-		p.Since = h.Since.Time
-	}
-	return p
-}
-
 // stageUnit is a stage without its clusters.
 func (d *decision) stageUnit(s *stage) rollout.Unit {
 	r, policy := d.o.Module.Rollout(), d.stagePolicy(s)
 	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
-	policy.MaxFailures = limitOf(maxFailures(&s.spec, r))
+	policy.MaxFailures = ring.LimitOf(maxFailures(&s.spec, r))
 	if d.isNews() {
 		policy.Soak = seconds(s.spec.SoakSeconds)
 	}
@@ -109,7 +102,7 @@ func (d *decision) stagePolicy(s *stage) rollout.Policy {
 	if !d.o.Module.IsStaged() {
 		return rollout.Policy{}
 	}
-	return rollout.Policy{MaxUnavailable: limitOf(maxUnready(&s.spec, d.o.Module.Rollout())), Budget: s.name}
+	return rollout.Policy{MaxUnavailable: ring.LimitOf(maxUnready(&s.spec, d.o.Module.Rollout())), Budget: s.name}
 }
 
 // totalPolicy is the budget of the module as a whole, which all its stages and removals share.
@@ -118,7 +111,7 @@ func (d *decision) totalPolicy() rollout.Policy {
 	if total == nil || !d.o.Module.IsStaged() {
 		return rollout.Policy{}
 	}
-	return rollout.Policy{MaxUnavailable: limitOf(total), Budget: unitStages}
+	return rollout.Policy{MaxUnavailable: ring.LimitOf(total), Budget: unitStages}
 }
 
 func maxUnready(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
@@ -237,14 +230,3 @@ func first(own, general *intstr.IntOrString, otherwise intstr.IntOrString) *ints
 }
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
-
-// limitOf reads a number or a percentage; the API server has checked that it is
-// one or the other.
-func limitOf(v *intstr.IntOrString) rollout.Limit {
-	if v.Type == intstr.Int {
-		return rollout.Number(v.IntValue())
-	}
-	percent := 0
-	_, _ = fmt.Sscanf(v.StrVal, "%d%%", &percent)
-	return rollout.Percentage(percent)
-}
