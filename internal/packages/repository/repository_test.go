@@ -155,7 +155,7 @@ func aliases() string {
 	return b.String()
 }
 
-// A repository that is read over HTTPS does not lead to what could be changed on the way.
+// A repository that is read over HTTPS does not lead to what could be changed between the two.
 func TestNoDowngrade(t *testing.T) {
 	redirect, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.com/app.tgz", nil)
 	if err != nil {
