@@ -26,6 +26,7 @@ import (
 type linting struct {
 	files, exclude            []string
 	namespace, output, failOn string
+	kubeVersion               command.KubeVersion
 	// origin says where packages are, if each file is to be one.
 	origin *origin.Origin
 }
@@ -70,6 +71,7 @@ func (l *linting) addForm(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&l.output, "output", "o", "", `output format: "json" or "sarif" (default: text)`)
 	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the lowest level at which the exit code is 1: "error", "warning", "note", or "never"`)
+	l.kubeVersion.AddFlag(flags)
 }
 
 // readPackages reads those paths that are packages, and returns the others.
@@ -117,7 +119,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 		others, unread = source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut}, manifests...)
 		documents = append(documents, others...)
 	}
-	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
+	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor})
 	if err != nil {
 		return err
 	}

@@ -128,13 +128,13 @@ func pack(p *packages.Package, path string) error {
 }
 
 // The parts of a package that can be listed.
-var parts = map[string]func(io.Writer, *packages.Package){"parameters": listParameters, "plans": listPlans, "tasks": listTasks}
+var parts = map[string]func(io.Writer, *packages.Package){"maintainers": listMaintainers, "parameters": listParameters, "plans": listPlans, "tasks": listTasks}
 
 func newPackageList(env command.Environment) *cobra.Command {
 	names := slices.Sorted(maps.Keys(parts))
 	var from command.Packages
 	cmd := &cobra.Command{
-		Use: "list parameters|plans|tasks PACKAGE", Short: "List the parameters, plans or tasks of a package",
+		Use: "list maintainers|parameters|plans|tasks PACKAGE", Short: "List the maintainers, parameters, plans or tasks of a package",
 		Example: "  spillway package list parameters ./zookeeper\n" +
 			"  spillway package list plans zookeeper-0.3.0.tgz",
 		Args: command.Exactly(2, "see its help"), ValidArgs: names,
@@ -168,6 +168,13 @@ func listParameters(w io.Writer, p *packages.Package) {
 			value = fmt.Sprintf("%q", *o.Default)
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%t\t%s\n", o.Name, cmp.Or(o.Type, v1beta1.StringType), value, o.IsRequired(), o.IsImmutable(), o.Trigger)
+	}
+}
+
+func listMaintainers(w io.Writer, p *packages.Package) {
+	_, _ = fmt.Fprintln(w, "NAME\tEMAIL")
+	for _, m := range p.Operator.Maintainers {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Email)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // Commands returns the commands about packages that need no cluster.
 func Commands(env command.Environment) []*cobra.Command {
-	return []*cobra.Command{newRepo(env), newSearch(env), newPush(env)}
+	return []*cobra.Command{newRepo(env), newSearch(env), newPush(env), newModernize(), newNew(), newAdd()}
 }
 
 func newRepo(env command.Environment) *cobra.Command {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/spillway-dev/spillway/internal/packages/lines"
 )
 
 // definition moves what apiextensions/v1 has for each version into the versions: the
@@ -58,7 +60,7 @@ func (o *edit) versions(spec, versions *yamlv3.Node) {
 		}
 		column := item.Column - 1
 		if more := o.perVersion(spec, item, column); len(more) > 0 {
-			last := o.page.end(o.line(item), column-1, false) - 1
+			last := lines.End(o.page.masked, o.line(item), column-1, false) - 1
 			o.addAfter(last, more...)
 		}
 	}

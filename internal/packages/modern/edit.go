@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/spillway-dev/spillway/internal/packages/lines"
 )
 
 // edit is what is to become of one object. It is applied as a whole.
@@ -93,7 +95,7 @@ func isBlock(node *yamlv3.Node) bool {
 // rangeOf are the lines of a field.
 func (o *edit) rangeOf(key, value *yamlv3.Node) (from, to int) {
 	from = o.line(key)
-	return from, o.page.end(from, key.Column-1, value.Kind == yamlv3.SequenceNode)
+	return from, lines.End(o.page.masked, from, key.Column-1, value.Kind == yamlv3.SequenceNode)
 }
 
 // hasActions is true if lines have some that are only actions, whose effect is not known.

@@ -16,12 +16,12 @@ func (o *edit) selector() {
 	template, value := pair(spec, "template")
 	key, labels := pair(field(value, "metadata"), "labels")
 	if !isBlock(spec) || !isBlock(labels) {
-		o.manual(o.place.version, "spec.selector is missing: add it, with matchLabels that the labels of spec.template have")
+		o.manual(o.place.version, "apps/v1 needs spec.selector: add it, with matchLabels that the labels of spec.template have")
 		return
 	}
 	from, to := o.rangeOf(key, labels)
 	if o.hasActions(from, to) {
-		o.manual(key, "spec.selector is missing, and the labels of the Pods depend on actions of the template: add it, with matchLabels")
+		o.manual(key, "apps/v1 needs spec.selector, and the labels of the Pods depend on actions of the template: add it, with matchLabels")
 		return
 	}
 	column := template.Column - 1

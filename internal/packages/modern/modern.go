@@ -76,7 +76,7 @@ func (p *page) modernize(at *place, offset, minor int) {
 		p.apply(o)
 		return
 	}
-	o.replace(at.version, to.String(), "apiVersion "+at.version.Value+" becomes "+to.String())
+	o.replace(at.version, to.String(), object.RetiredAdvice(gvk))
 	if convert := converters[gvk.GroupKind()]; convert != nil {
 		convert(o)
 	}

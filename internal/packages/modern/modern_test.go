@@ -15,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/spillway-dev/spillway/internal/packages/modern"
+	"github.com/spillway-dev/spillway/internal/plans/object"
 )
 
 var update = flag.Bool("update", false, "write the changes that are found into the cases")
-
-// current is a minor version that serves none of the old ones.
-const current = 37
 
 // TestTemplate compares each case with what is wanted. What was changed needs no change
 // again.
@@ -39,7 +37,7 @@ func TestTemplate(t *testing.T) {
 			if want == nil {
 				want = in // nothing is changed
 			}
-			out, changes := modern.Template(string(in.Data), current)
+			out, changes := modern.Template(string(in.Data), object.Latest)
 			if out != string(want.Data) {
 				t.Errorf("it becomes\n%s", out)
 			}
@@ -53,7 +51,7 @@ func TestTemplate(t *testing.T) {
 			if got := string(file(archive, "changes").Data); got != text {
 				t.Errorf("it says\n%s", text)
 			}
-			again, left := modern.Template(out, current)
+			again, left := modern.Template(out, object.Latest)
 			for _, c := range left {
 				if !c.Manual {
 					t.Errorf("it is changed again: %v", c)
@@ -145,7 +143,7 @@ func FuzzTemplate(f *testing.F) {
 	}
 	f.Add("a: {{ `\r\n---\n}}` }}\r\napiVersion: policy/v1beta1\r\nkind: PodDisruptionBudget")
 	f.Fuzz(func(t *testing.T, text string) {
-		out, changes := modern.Template(text, current)
+		out, changes := modern.Template(text, object.Latest)
 		if len(changes) == 0 && out != text {
 			t.Errorf("it was changed without a word:\n%q\n%q", text, out)
 		}

@@ -122,32 +122,6 @@ func pair(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// indentOf is by how much a line is indented; none if it is empty or a comment.
-func indentOf(line string) (n int, ok bool) {
-	rest := strings.TrimLeft(line, " ")
-	if rest = strings.TrimSpace(rest); rest == "" || strings.HasPrefix(rest, "#") {
-		return 0, false
-	}
-	return len(line) - len(strings.TrimLeft(line, " ")), true
-}
-
-// end is the line after the last one of what begins in a line at a column, in block style.
-func (p *page) end(line, column int, isList bool) int {
-	last := line + 1
-	for i := line + 1; i < len(p.masked); i++ {
-		n, ok := indentOf(p.masked[i])
-		if !ok {
-			continue
-		}
-		inList := isList && n == column && strings.HasPrefix(p.masked[i][n:], "-")
-		if strings.HasPrefix(p.masked[i], "---") || (n <= column && !inList) {
-			break
-		}
-		last = i + 1
-	}
-	return last
-}
-
 // replacement is a text in a line that becomes another.
 type replacement struct {
 	line, column int

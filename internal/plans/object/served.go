@@ -6,6 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// Latest is the minor version of Kubernetes 1 up to which it is known what is served.
+const Latest = 37
+
 // retired are the versions of Kubernetes' own kinds that API servers no longer serve, and
 // the version to use instead; none if the kind itself was removed. No kinds means all of
 // the version.
