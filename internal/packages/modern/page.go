@@ -41,35 +41,33 @@ func masked(text string) string {
 	var out strings.Builder
 	inside := false
 	for line := range strings.Lines(text) {
-		var mask []rune
-		alone, first := true, -1
-		runes := []rune(line)
-		for i := 0; i < len(runes); i++ {
-			if !inside && isPair(runes, i, '{') {
-				inside = true
-			}
-			r := runes[i]
-			switch {
-			case r == '\n' || r == '\r':
-			case inside:
-				if first < 0 {
-					first = len(mask)
-				}
-				r = 'x'
-			case r != ' ':
-				alone = false
-			}
-			mask = append(mask, r)
-			if inside && isPair(runes, i-1, '}') {
-				inside = false
-			}
-		}
-		if alone && first >= 0 {
-			mask[first] = '#'
-		}
-		out.WriteString(string(mask))
+		out.WriteString(maskedLine([]rune(line), &inside))
 	}
 	return out.String()
+}
+
+// maskedLine masks a line; inside is whether an action has begun and not ended yet.
+func maskedLine(line []rune, inside *bool) string {
+	mask, first, alone := make([]rune, len(line)), -1, true
+	for i, r := range line {
+		*inside = *inside || isPair(line, i, '{')
+		switch {
+		case r == '\n' || r == '\r':
+		case *inside:
+			r = 'x'
+			if first < 0 {
+				first = i
+			}
+		case r != ' ':
+			alone = false
+		}
+		mask[i] = r
+		*inside = *inside && !isPair(line, i-1, '}')
+	}
+	if alone && first >= 0 {
+		mask[first] = '#'
+	}
+	return string(mask)
 }
 
 func isPair(runes []rune, i int, r rune) bool {
