@@ -1,42 +1,27 @@
 package sim
 
 import (
-	"flag"
 	"strings"
 	"testing"
 
+	"github.com/spillway-dev/spillway/internal/lab/worlds"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-var (
-	seedFlag  = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
-	seedsFlag = flag.Uint64("seeds", 500, "how many worlds to play")
-)
-
 // TestSimulation plays worlds, each from its seed.
-func TestSimulation(t *testing.T) {
-	if *seedFlag != 0 {
-		s := play(*seedFlag)
-		t.Log("\n" + strings.Join(s.world.log, "\n"))
-		s.report(t, *seedFlag)
+func TestSimulation(t *testing.T) { game().Run(t) }
 
-		return
+// TestSameSeedSameWorld is that a failure can be played again.
+func TestSameSeedSameWorld(t *testing.T) { game().CheckSame(t) }
+
+func game() *worlds.Game {
+	return &worlds.Game{
+		Package: "./rollout/sim", Seeds: 500,
+		Play: func(seed uint64, _ worlds.How) worlds.World { return play(seed) },
+		Often: map[string]int{
+			"locked": 10, "flapping": 10, "crashes": 10, "conflicts": 10, "releases": 10, "moves": 1, "removals": 10, "starts": 10,
+		},
 	}
-
-	var sum statistics
-
-	for seed := uint64(1); seed <= *seedsFlag; seed++ {
-		s := play(seed)
-		s.report(t, seed)
-		sum.add(s.statistics)
-
-		if t.Failed() {
-			return
-		}
-	}
-
-	t.Logf("%+v", sum)
-	sum.check(t)
 }
 
 // simulation is one world being played.
@@ -46,12 +31,7 @@ type simulation struct {
 	actors    []*actor
 	bystander *bystander
 	failure   string
-	statistics
-}
-
-// statistics tell whether the worlds were wild enough to mean anything.
-type statistics struct {
-	Worlds, Locked, Flapping, Moves, Crashes, Conflicts, Releases, Removals, Starts, Ticks int
+	ticks     int
 }
 
 // play plays a world: a storm, the time after it in which nothing breaks, and the quiet at the end.
@@ -70,7 +50,6 @@ func playBy(seed uint64, r *rules) *simulation {
 	s.storm()
 	s.settle()
 	s.beQuiet()
-	s.count()
 
 	return s
 }
@@ -79,7 +58,7 @@ func (s *simulation) ended() bool { return s.failure != "" || len(s.oracle.viola
 
 // tick lets the world go on, and everybody do one thing in a random order.
 func (s *simulation) tick(storm bool) {
-	s.Ticks++
+	s.ticks++
 	s.world.live()
 	s.oracle.look()
 
@@ -155,36 +134,33 @@ func (s *simulation) beQuiet() {
 	}
 }
 
-func (s *simulation) report(t *testing.T, seed uint64) {
-	t.Helper()
-
+// Verdict is the first thing that went wrong, empty if nothing did.
+func (s *simulation) Verdict() string {
 	if len(s.oracle.violations) > 0 {
-		s.failure = s.oracle.violations[0]
+		return s.oracle.violations[0]
 	}
 
-	if s.failure == "" {
-		return
-	}
-
-	last := s.world.log[max(0, len(s.world.log)-25):]
-	t.Errorf("seed %d: %s\n%s\nplay it again with: go test ./rollout/sim -run TestSimulation -seed=%d -v",
-		seed, s.failure, strings.Join(last, "\n"), seed)
+	return s.failure
 }
 
-// count fills in the statistics.
-func (s *simulation) count() {
-	s.Worlds = 1
-	s.Locked = one(s.world.root.Lock != nil)
-	s.Flapping = one(s.oracle.flapped)
-	s.Conflicts = s.world.conflicts
+// Log is what happened.
+func (s *simulation) Log() []string { return s.world.log }
+
+// Counts are how often something happened.
+func (s *simulation) Counts() worlds.Counts {
+	counts := worlds.Counts{
+		"locked": one(s.world.root.Lock != nil), "flapping": one(s.oracle.flapped), "conflicts": s.world.conflicts, "ticks": s.ticks,
+	}
 
 	for _, line := range s.world.log {
-		s.Moves += one(strings.Contains(line, " moves "))
-		s.Crashes += one(strings.Contains(line, " crashes"))
-		s.Releases += one(strings.Contains(line, " releases"))
-		s.Removals += one(strings.HasSuffix(line, " to "+rollout.Removed))
-		s.Starts += one(strings.HasSuffix(line, " has started"))
+		counts["moves"] += one(strings.Contains(line, " moves "))
+		counts["crashes"] += one(strings.Contains(line, " crashes"))
+		counts["releases"] += one(strings.Contains(line, " releases"))
+		counts["removals"] += one(strings.HasSuffix(line, " to "+rollout.Removed))
+		counts["starts"] += one(strings.HasSuffix(line, " has started"))
 	}
+
+	return counts
 }
 
 func one(yes bool) int {
@@ -193,43 +169,4 @@ func one(yes bool) int {
 	}
 
 	return 0
-}
-
-func (s *statistics) add(t statistics) {
-	s.Worlds += t.Worlds
-	s.Locked += t.Locked
-	s.Flapping += t.Flapping
-	s.Moves += t.Moves
-	s.Crashes += t.Crashes
-	s.Conflicts += t.Conflicts
-	s.Releases += t.Releases
-	s.Removals += t.Removals
-	s.Starts += t.Starts
-	s.Ticks += t.Ticks
-}
-
-// check is that the worlds had in them what they are for.
-func (s *statistics) check(t *testing.T) {
-	t.Helper()
-
-	for what, n := range map[string]int{
-		"locked worlds": s.Locked, "flapping worlds": s.Flapping, "crashes": s.Crashes,
-		"conflicts": s.Conflicts, "releases": s.Releases, "moves": s.Moves / 10,
-		"removals": s.Removals, "starts": s.Starts,
-	} {
-		if n < s.Worlds/10 {
-			t.Errorf("the worlds are too tame: %d %s in %d of them", n, what, s.Worlds)
-		}
-	}
-}
-
-// TestSameSeedSameWorld is that a failure can be played again.
-func TestSameSeedSameWorld(t *testing.T) {
-	for seed := uint64(1); seed < 10; seed++ {
-		first, second := play(seed), play(seed)
-
-		if strings.Join(first.world.log, "\n") != strings.Join(second.world.log, "\n") {
-			t.Fatalf("two worlds of seed %d", seed)
-		}
-	}
 }

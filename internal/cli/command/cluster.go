@@ -244,12 +244,13 @@ func (c *Cluster) unusable(err error) error {
 
 // missingFile is an error if a flag names a file that cannot be read.
 func (c *Cluster) missingFile() error {
-	for flag, path := range map[string]string{
-		clientcmd.FlagCAFile: c.overrides.ClusterInfo.CertificateAuthority, clientcmd.FlagCertFile: c.overrides.AuthInfo.ClientCertificate,
-		clientcmd.FlagKeyFile: c.overrides.AuthInfo.ClientKey,
+	for _, file := range []struct{ flag, path string }{
+		{clientcmd.FlagCAFile, c.overrides.ClusterInfo.CertificateAuthority},
+		{clientcmd.FlagCertFile, c.overrides.AuthInfo.ClientCertificate},
+		{clientcmd.FlagKeyFile, c.overrides.AuthInfo.ClientKey},
 	} {
-		if _, err := os.Stat(path); path != "" && err != nil {
-			return fmt.Errorf("--%s: %s cannot be read; name a file that exists", flag, path)
+		if _, err := os.Stat(file.path); file.path != "" && err != nil {
+			return fmt.Errorf("--%s: %s cannot be read; name a file that exists", file.flag, file.path)
 		}
 	}
 	return nil

@@ -208,7 +208,7 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 				s := newStory(r)
 				tell(s)
 
-				if failure := s.verdict(); failure != "" {
+				if failure := s.Verdict(); failure != "" {
 					t.Logf("story %q: %s", story, failure)
 
 					return
@@ -220,7 +220,7 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 					seed = noticed[name]
 				}
 
-				if failure := brave(seed, r, false).verdict(); failure != "" {
+				if failure := brave(seed, r, false).Verdict(); failure != "" {
 					t.Logf("seed %d after %s: %s", seed, time.Since(began).Round(time.Millisecond), failure)
 
 					return

@@ -1,25 +1,15 @@
 package sim
 
 import (
-	"flag"
+	"maps"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/lab/worlds"
 	"github.com/spillway-dev/spillway/rollout"
-)
-
-var (
-	seedFlag  = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
-	seedsFlag = flag.Uint64("seeds", 2000, "how many worlds to play")
-	fromFlag  = flag.Uint64("from", 0, "how many worlds to leave out before")
-	stormFlag = flag.Bool("storm", false, "play the storms alone, which is faster: what they break, and not whether a rollout ends")
 )
 
 // storm is how many ticks it storms.
@@ -31,54 +21,37 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSimulation plays worlds, each from its seed.
-func TestSimulation(t *testing.T) {
-	if *seedFlag != 0 {
-		s := play(*seedFlag, allRules(), true)
-		t.Log("\n" + strings.Join(s.world.log, "\n"))
-		s.report(t, *seedFlag)
+// TestSimulation plays worlds, each from its seed, after the stories.
+func TestSimulation(t *testing.T) { game().Run(t) }
 
-		return
-	}
+// TestSameSeedSameWorld is that a failure can be played again.
+func TestSameSeedSameWorld(t *testing.T) { game().CheckSame(t) }
 
-	playStories(t)
+func game() *worlds.Game {
+	return &worlds.Game{
+		Package: "./internal/fleet/sim", Seeds: 2000, Stories: played(),
+		Play: func(seed uint64, how worlds.How) worlds.World {
+			if how.Storm {
+				return brave(seed, allRules(), how.Logged)
+			}
 
-	sum := playAll(t, *seedsFlag, allRules())
-	t.Log(sum)
-
-	if !*stormFlag {
-		sum.check(t)
+			return play(seed, allRules(), how.Logged)
+		},
+		Often: often(),
 	}
 }
 
-// playAll plays worlds side by side, up to the first that fails.
-func playAll(t *testing.T, seeds uint64, r *rules) statistics {
-	t.Helper()
-
-	var (
-		next  atomic.Uint64
-		mutex sync.Mutex
-		group sync.WaitGroup
-	)
-
-	sum := statistics{}
-
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for seed := *fromFlag + next.Add(1); seed <= *fromFlag+seeds && !t.Failed(); seed = *fromFlag + next.Add(1) {
-				s := playOne(seed, r)
-
-				mutex.Lock()
-				s.report(t, seed)
-				sum.add(s)
-				mutex.Unlock()
-			}
-		})
+// often is in how many worlds, at the most, something happens once.
+func often() map[string]int {
+	often := map[string]int{"downs under a total": 100}
+	for _, what := range []string{
+		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "approvals", "removals", "gates", "pins", "unready",
+		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(decision.Resolve), string(decision.Assign), string(decision.Correct), string(decision.Unassign),
+	} {
+		often[what] = 20
 	}
 
-	group.Wait()
-
-	return sum
+	return often
 }
 
 // simulation is one world being played.
@@ -87,14 +60,6 @@ type simulation struct {
 	managers []*manager
 	failure  string
 	ticks    int
-}
-
-func playOne(seed uint64, r *rules) *simulation {
-	if *stormFlag {
-		return brave(seed, r, false)
-	}
-
-	return play(seed, r, false)
 }
 
 // play plays a world: a storm, the time after it, and the quiet at the end.
@@ -235,19 +200,8 @@ func (s *simulation) beQuiet() {
 	}
 }
 
-// report says what went wrong, if anything did, and tells the end of the story.
-func (s *simulation) report(t *testing.T, seed uint64) {
-	t.Helper()
-
-	if failure := s.verdict(); failure != "" {
-		log := play(seed, s.managers[0].rules, true).world.log
-		t.Errorf("seed %d: %s\n%s\nplay it again with: go test ./internal/fleet/sim -run TestSimulation -seed=%d -v",
-			seed, failure, strings.Join(log[max(0, len(log)-60):], "\n"), seed)
-	}
-}
-
-// verdict is the first thing that went wrong, empty if nothing did.
-func (s *simulation) verdict() string {
+// Verdict is the first thing that went wrong, empty if nothing did.
+func (s *simulation) Verdict() string {
 	if v := s.world.oracle.violations; len(v) > 0 {
 		return v[0]
 	}
@@ -255,45 +209,13 @@ func (s *simulation) verdict() string {
 	return s.failure
 }
 
-// statistics tell whether the worlds were wild enough to mean anything.
-type statistics map[string]int
+// Log is what happened.
+func (s *simulation) Log() []string { return s.world.log }
 
-func (all statistics) add(s *simulation) {
-	all["worlds"]++
-	all["flapping"] += one(s.world.flaps)
-	all["ticks"] += s.ticks
-	all["clusters"] += s.world.names
+// Counts are how often something happened.
+func (s *simulation) Counts() worlds.Counts {
+	counts := worlds.Counts{"flapping": one(s.world.flaps), "ticks": s.ticks, "clusters": s.world.names}
+	maps.Copy(counts, s.world.counts)
 
-	for what, n := range s.world.counts {
-		all[what] += n
-	}
-}
-
-// check is that there was no world without a storm worth the name.
-func (all statistics) check(t *testing.T) {
-	t.Helper()
-
-	for _, what := range []string{
-		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "approvals", "removals", "gates", "pins", "unready",
-		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(decision.Resolve), string(decision.Assign), string(decision.Correct), string(decision.Unassign),
-	} {
-		if all[what] < all["worlds"]/20 {
-			t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])
-		}
-	}
-
-	if what := "downs under a total"; all[what] < all["worlds"]/100 {
-		t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])
-	}
-}
-
-// TestSameSeedSameWorld is that a failure can be played again.
-func TestSameSeedSameWorld(t *testing.T) {
-	for seed := uint64(1); seed < 10; seed++ {
-		first, second := play(seed, allRules(), true), play(seed, allRules(), true)
-
-		if strings.Join(first.world.log, "\n") != strings.Join(second.world.log, "\n") {
-			t.Fatalf("two worlds of seed %d", seed)
-		}
-	}
+	return counts
 }

@@ -1,10 +1,10 @@
 package sim
 
 import (
-	"testing"
 	"time"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/worlds"
 )
 
 // story is a world in which everything happens on purpose. It is for what needs more
@@ -29,19 +29,20 @@ func stories() map[string]func(*story) {
 	}
 }
 
-// playStories plays each story, and its world to the end.
-func playStories(t *testing.T) {
-	t.Helper()
-
+// played are the stories, each with its world to the end.
+func played() map[string]func() worlds.World {
+	all := map[string]func() worlds.World{}
 	for name, tell := range stories() {
-		s := newStory(allRules())
-		tell(s)
-		s.settle()
+		all[name] = func() worlds.World {
+			s := newStory(allRules())
+			tell(s)
+			s.settle()
 
-		if failure := s.verdict(); failure != "" {
-			t.Errorf("story %q: %s", name, failure)
+			return s
 		}
 	}
+
+	return all
 }
 
 // newStory is a world of three clusters, all of which run the first revision, of which one

@@ -45,7 +45,7 @@ func removals() []removal {
 		{
 			name: "an intent is not acted upon late", file: "act.go",
 			from: "timeout = min(timeout, until.Sub(now()))", to: "timeout = min(timeout, WriteTimeout)",
-			storms: map[string]int{"zones": 20000, "fleet": 20000},
+			storms: map[string]int{"zones": 1, "fleet": 20000},
 		},
 		{
 			name: "an intent that is not wanted counts for as long as it may be acted upon", file: "intents.go",
@@ -61,7 +61,7 @@ func removals() []removal {
 		{
 			name: "a view that is behind is not decided from", file: "view.go",
 			from: "return Older(view, seen)", to: "return false",
-			storms: map[string]int{"zones": 20000, "fleet": 2000},
+			storms: map[string]int{"zones": 20000, "fleet": 20000},
 		},
 		{
 			name: "an object is deleted at the version that was seen", file: "act.go",

@@ -186,7 +186,7 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 			t.Parallel()
 
 			for seed := uint64(1); seed <= worlds; seed++ {
-				if failure := brave(seed, r, false).verdict(); failure != "" {
+				if failure := brave(seed, r, false).Verdict(); failure != "" {
 					t.Logf("seed %d: %s", seed, failure)
 
 					return

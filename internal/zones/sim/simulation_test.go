@@ -1,33 +1,26 @@
 package sim
 
 import (
-	"flag"
+	"maps"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
+	"github.com/spillway-dev/spillway/internal/lab/worlds"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
-)
-
-var (
-	seedFlag  = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
-	seedsFlag = flag.Uint64("seeds", 2000, "how many worlds to play")
-	stormFlag = flag.Bool("storm", false, "play the storms alone, which is faster: what they break, and not whether a rollout ends")
 )
 
 // storm is how many ticks it storms.
 const storm = 120
 
 // onceWrong are worlds in which the plan was wrong once, and how.
-var onceWrong = map[uint64]string{
-	17130: "what a user broke in zone-c was repaired while zone-a was disrupted, which had never been complete before",
-	28978: "two Pods that were repaired, and are to be replaced again, waited for each other",
-	33340: "a broken Pod of zone-b waited for zone-a, which was held and waited for zone-b",
+func onceWrong() map[uint64]string {
+	return map[uint64]string{
+		17130: "what a user broke in zone-c was repaired while zone-a was disrupted, which had never been complete before",
+		28978: "two Pods that were repaired, and are to be replaced again, waited for each other",
+		33340: "a broken Pod of zone-b waited for zone-a, which was held and waited for zone-b",
+	}
 }
 
 // TestMain spends memory to save time: worlds leave a lot behind, and not for long.
@@ -36,59 +29,28 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSimulation plays worlds, each from its seed: first those that were wrong once.
-func TestSimulation(t *testing.T) {
-	if *seedFlag != 0 {
-		s := play(*seedFlag, allRules(), true)
-		t.Log("\n" + strings.Join(s.world.log, "\n"))
-		s.report(t, *seedFlag)
+// TestSimulation plays worlds, each from its seed: first those that were wrong once, and the
+// stories.
+func TestSimulation(t *testing.T) { game().Run(t) }
 
-		return
-	}
+// TestSameSeedSameWorld is that a failure can be played again.
+func TestSameSeedSameWorld(t *testing.T) { game().CheckSame(t) }
 
-	for seed, how := range onceWrong {
-		if s := play(seed, allRules(), false); s.verdict() != "" {
-			t.Log(how)
-			s.report(t, seed)
-		}
-	}
-
-	sum := playAll(t, *seedsFlag, allRules())
-	t.Log(sum)
-
-	if !*stormFlag {
-		sum.check(t)
-	}
-}
-
-// playAll plays worlds side by side, up to the first that fails.
-func playAll(t *testing.T, seeds uint64, r *rules) statistics {
-	t.Helper()
-
-	var (
-		next  atomic.Uint64
-		mutex sync.Mutex
-		group sync.WaitGroup
-	)
-
-	sum := statistics{}
-
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for seed := next.Add(1); seed <= seeds && !t.Failed(); seed = next.Add(1) {
-				s := playOne(seed, r)
-
-				mutex.Lock()
-				s.report(t, seed)
-				sum.add(s)
-				mutex.Unlock()
+func game() *worlds.Game {
+	return &worlds.Game{
+		Package: "./internal/zones/sim", Seeds: 2000, OnceWrong: onceWrong(), Stories: played(),
+		Play: func(seed uint64, how worlds.How) worlds.World {
+			if how.Storm {
+				return brave(seed, allRules(), how.Logged)
 			}
-		})
+
+			return play(seed, allRules(), how.Logged)
+		},
+		Often: map[string]int{
+			"flapping": 10, "crashes": 10, "conflicts": 10, "downs": 10, "evictions": 10, "downscales": 10, "live looks": 10,
+			string(decision.Open): 10, string(decision.Lend): 10, string(decision.Hold): 10, string(decision.Advance): 10,
+		},
 	}
-
-	group.Wait()
-
-	return sum
 }
 
 // simulation is one world being played.
@@ -100,14 +62,6 @@ type simulation struct {
 	downscaler *downscaler
 	failure    string
 	ticks      int
-}
-
-func playOne(seed uint64, r *rules) *simulation {
-	if *stormFlag {
-		return brave(seed, r, false)
-	}
-
-	return play(seed, r, false)
 }
 
 // play plays a world: a storm, what comes after it, and the quiet at the end.
@@ -229,19 +183,8 @@ func (s *simulation) beQuiet() {
 	}
 }
 
-// report says what went wrong, if anything did, and tells the end of the story.
-func (s *simulation) report(t *testing.T, seed uint64) {
-	t.Helper()
-
-	if failure := s.verdict(); failure != "" {
-		log := play(seed, s.managers[0].rules, true).world.log
-		t.Errorf("seed %d: %s\n%s\nplay it again with: go test ./internal/zones/sim -run TestSimulation -seed=%d -v",
-			seed, failure, strings.Join(log[max(0, len(log)-40):], "\n"), seed)
-	}
-}
-
-// verdict is the first thing that went wrong, empty if nothing did.
-func (s *simulation) verdict() string {
+// Verdict is the first thing that went wrong, empty if nothing did.
+func (s *simulation) Verdict() string {
 	if v := s.world.oracle.violations; len(v) > 0 {
 		return v[0]
 	}
@@ -249,40 +192,13 @@ func (s *simulation) verdict() string {
 	return s.failure
 }
 
-// statistics tell whether the worlds were wild enough to mean anything.
-type statistics map[string]int
+// Log is what happened.
+func (s *simulation) Log() []string { return s.world.log }
 
-func (all statistics) add(s *simulation) {
-	all["worlds"]++
-	all["flapping"] += one(s.world.flaps)
-	all["ticks"] += s.ticks
+// Counts are how often something happened.
+func (s *simulation) Counts() worlds.Counts {
+	counts := worlds.Counts{"flapping": one(s.world.flaps), "ticks": s.ticks}
+	maps.Copy(counts, s.world.counts)
 
-	for what, n := range s.world.counts {
-		all[what] += n
-	}
-}
-
-// check is that there was no world without a storm worth the name.
-func (all statistics) check(t *testing.T) {
-	t.Helper()
-
-	for _, what := range []string{
-		"flapping", "crashes", "conflicts", "downs", "evictions", "downscales", "live looks",
-		string(decision.Open), string(decision.Lend), string(decision.Hold), string(decision.Advance),
-	} {
-		if all[what] < all["worlds"]/10 {
-			t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])
-		}
-	}
-}
-
-// TestSameSeedSameWorld is that a failure can be played again.
-func TestSameSeedSameWorld(t *testing.T) {
-	for seed := uint64(1); seed < 10; seed++ {
-		first, second := play(seed, allRules(), true), play(seed, allRules(), true)
-
-		if strings.Join(first.world.log, "\n") != strings.Join(second.world.log, "\n") {
-			t.Fatalf("two worlds of seed %d", seed)
-		}
-	}
+	return counts
 }
