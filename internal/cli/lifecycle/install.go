@@ -29,11 +29,13 @@ func newInstall(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "install PACKAGE NAME", Short: "Install an Instance of a package",
 		Long: "Create the Operator and the OperatorVersion of a package, and an Instance of it, whose plan\n" +
-			"deploy then runs. Parameters are checked before anything is written. What exists with the\n" +
-			"same content is left as it is; what exists with other content is never overwritten.",
+			"deploy then runs. The packages that it needs are found and installed first. Parameters are\n" +
+			"checked before anything is written. What exists with the same content is left as it is; what\n" +
+			"exists with other content is never overwritten.",
 		Example: "  spillway package install ./zookeeper zk -n shop --wait\n" +
 			"  spillway package install zookeeper-0.3.0.tgz zk -n shop -p NODES=5 -P zk.yaml\n" +
-			"  spillway package install ./zookeeper zk -n shop --dry-run=server -o yaml",
+			"  spillway package install ./zookeeper zk -n shop --dry-run=server -o yaml\n" +
+			"  spillway package install oci://registry.example.com/zookeeper:0.3.0 zk -n shop",
 		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := i.connect(cmd); err != nil {
@@ -43,6 +45,7 @@ func newInstall(env command.Environment) *cobra.Command {
 		},
 	}
 	i.addFlags(cmd)
+	i.from.AddFlags(cmd.Flags())
 	i.settings.addFlags(cmd)
 	i.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
 	i.addDryRun(cmd)
@@ -51,7 +54,7 @@ func newInstall(env command.Environment) *cobra.Command {
 }
 
 func (i *install) run(ctx context.Context, from, name string) error {
-	p, err := packages.Load(from)
+	p, needed, err := i.load(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (i *install) run(ctx context.Context, from, name string) error {
 		obj.SetNamespace(i.namespace)
 	}
 	r := i.results()
-	if err := i.write(ctx, r, p, version, instance); err != nil {
+	if err := i.write(ctx, r, p, needed, version, instance); err != nil {
 		return err
 	}
 	if err := i.showPlan(ctx, r, instance, choice.NewVersion(version), chosen.Plan); err != nil {
@@ -96,7 +99,7 @@ func instanceOf(p *packages.Package, name string, parameters map[string]string) 
 }
 
 // write creates the objects, after it has seen that none exists with other content.
-func (i *install) write(ctx context.Context, r *results, p *packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
+func (i *install) write(ctx context.Context, r *results, p *packages.Package, needed []*packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
 	if err := i.ensureNamespace(ctx, r, p, version, instance); err != nil {
 		return err
 	}
@@ -104,6 +107,9 @@ func (i *install) write(ctx context.Context, r *results, p *packages.Package, ve
 		if err := errors.Join(i.checkVersion(ctx, version), i.checkInstance(ctx, instance)); err != nil {
 			return err
 		}
+	}
+	if err := i.ensureNeeded(ctx, r, needed); err != nil {
+		return err
 	}
 	if err := i.ensurePackage(ctx, r, p, version); err != nil {
 		return err

@@ -28,10 +28,13 @@ const (
 type operation struct {
 	env     command.Environment
 	cluster command.Cluster
+	from    command.Packages
 	settings
 
 	output, dryRun string
 	wait, yes      bool
+	// tried: the API server was asked about the objects of the plan.
+	tried bool
 	timeout        time.Duration
 
 	in        io.Reader
@@ -42,7 +45,7 @@ type operation struct {
 
 // Commands returns the commands that change Instances of packages.
 func Commands(env command.Environment) []*cobra.Command {
-	return []*cobra.Command{newInstall(env), newUpdate(env), newUpgrade(env), newUninstall(env), newDiff(env), newPermissions()}
+	return []*cobra.Command{newInstall(env), newUpdate(env), newUpgrade(env), newUninstall(env), newDiff(env), newPermissions(env)}
 }
 
 // addFlags adds the flags that all of the commands have.
