@@ -34,8 +34,8 @@ type operation struct {
 	output, dryRun string
 	wait, yes      bool
 	// tried: the API server was asked about the objects of the plan.
-	tried bool
-	timeout        time.Duration
+	tried   bool
+	timeout time.Duration
 
 	in        io.Reader
 	out       io.Writer

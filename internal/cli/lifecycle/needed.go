@@ -40,7 +40,9 @@ func (o *operation) pinAsInstalled(ctx context.Context, p *packages.Package) err
 	}
 	for i := range p.Operator.Tasks {
 		t := &p.Operator.Tasks[i]
-		at := slices.IndexFunc(live.Spec.Tasks, func(o v1beta1.Task) bool { return o.Name == t.Name && o.Kind == t.Kind && o.Spec.Package == t.Spec.Package })
+		at := slices.IndexFunc(live.Spec.Tasks, func(o v1beta1.Task) bool {
+			return o.Name == t.Name && o.Kind == t.Kind && o.Spec.Package == t.Spec.Package
+		})
 		if t.Kind == v1beta1.KudoOperatorTask && t.Spec.OperatorVersion == "" && at >= 0 {
 			t.Spec.AppVersion, t.Spec.OperatorVersion = live.Spec.Tasks[at].Spec.AppVersion, live.Spec.Tasks[at].Spec.OperatorVersion
 		}

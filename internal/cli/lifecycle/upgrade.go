@@ -125,7 +125,7 @@ func (u *upgrade) propose(i *v1beta1.Instance, former, next *choice.Version) (ch
 		return !isGiven && !hasParameter(next.Spec, name)
 	})
 	i.Spec.Parameters = parameters
-	if i.Spec.OperatorVersion.Name != next.Name { // else it may be one that another namespace shares
+	if key := choice.VersionKey(i.Namespace, &i.Spec); key.Name != next.Name || key.Namespace != next.Namespace { // it may be shared
 		i.Spec.OperatorVersion = v1beta1.ObjectReference{Name: next.Name}
 	}
 	return u.choose(i, next, former)
