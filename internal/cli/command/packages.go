@@ -39,15 +39,15 @@ func (p *Packages) AddPlainHTTPFlag(flags *pflag.FlagSet) {
 }
 
 // Origin is where packages are, as the flags say.
-func (p *Packages) Origin(lookup func(string) (string, bool)) *origin.Origin {
+func (p *Packages) Origin(env Environment) *origin.Origin {
 	from := p.from
-	from.Home = p.Home.Dir(lookup)
+	from.Home, from.OnlyPaths = p.Home.Dir(env.Lookup), env.KUDO
 	return &from
 }
 
 // Load reads the package that is named.
-func (p *Packages) Load(ctx context.Context, lookup func(string) (string, bool), name string) (*packages.Package, error) {
-	return p.Origin(lookup).Load(ctx, name)
+func (p *Packages) Load(ctx context.Context, env Environment, name string) (*packages.Package, error) {
+	return p.Origin(env).Load(ctx, name)
 }
 
 // KUDOHome is the directory with the list of repositories, which KUDO has as well.

@@ -21,7 +21,7 @@ import (
 type install struct {
 	operation
 
-	createNamespace bool
+	createNamespace, skipInstance bool
 }
 
 func newInstall(env command.Environment) *cobra.Command {
@@ -49,6 +49,7 @@ func newInstall(env command.Environment) *cobra.Command {
 	i.settings.addFlags(cmd)
 	i.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
 	i.addDryRun(cmd)
+	cmd.Flags().BoolVar(&i.skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
 	return cmd
 }
@@ -68,7 +69,7 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	}
 	instance := instanceOf(p, name, parameters)
 	chosen, problems := choice.Choose(choice.Change{Namespace: i.namespace, Want: &instance.Spec, New: &version.Spec})
-	if len(problems) > 0 {
+	if len(problems) > 0 && !i.skipInstance {
 		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
 	}
 	for _, obj := range []client.Object{version, instance} {
@@ -77,6 +78,9 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	r := i.results()
 	if err := i.write(ctx, r, p, needed, version, instance); err != nil {
 		return err
+	}
+	if i.skipInstance {
+		return r.end()
 	}
 	if err := i.showPlan(ctx, r, instance, choice.NewVersion(version), chosen.Plan); err != nil {
 		return err
@@ -111,7 +115,7 @@ func (i *install) write(ctx context.Context, r *results, p *packages.Package, ne
 	if err := i.ensureNeeded(ctx, r, needed); err != nil {
 		return err
 	}
-	if err := i.ensurePackage(ctx, r, p, version); err != nil {
+	if err := i.ensurePackage(ctx, r, p, version); err != nil || i.skipInstance {
 		return err
 	}
 	did, err := i.ensure(ctx, instance)
@@ -183,6 +187,9 @@ func (o *operation) checkVersion(ctx context.Context, want *v1beta1.OperatorVers
 
 // checkInstance refuses an Instance that exists and is another.
 func (i *install) checkInstance(ctx context.Context, want *v1beta1.Instance) error {
+	if i.skipInstance {
+		return nil
+	}
 	live := &v1beta1.Instance{}
 	err := i.client.Get(ctx, client.ObjectKeyFromObject(want), live)
 	named := "instance/" + want.Name

@@ -16,7 +16,7 @@ import (
 
 // load reads a package, and those that it needs, whose versions are pinned in it.
 func (o *operation) load(ctx context.Context, name string) (*packages.Package, []*packages.Package, error) {
-	p, err := o.from.Load(ctx, o.env.Lookup, name)
+	p, err := o.from.Load(ctx, o.env, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +52,7 @@ func (o *operation) pinAsInstalled(ctx context.Context, p *packages.Package) err
 
 // loadNeeded reads a package that another needs. One that cannot be read may be installed.
 func (o *operation) loadNeeded(ctx context.Context, r dependency.Reference) (*packages.Package, error) {
-	from := o.from.Origin(o.env.Lookup)
+	from := o.from.Origin(o.env)
 	from.AppVersion, from.OperatorVersion = r.AppVersion, r.OperatorVersion
 	p, err := from.Load(ctx, r.Package)
 	if err == nil || o.dryRun == dryRunClient {

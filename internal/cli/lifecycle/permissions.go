@@ -26,7 +26,7 @@ func newPermissions(env command.Environment) *cobra.Command {
 		Example: "  spillway package permissions ./zookeeper | kubectl apply -n shop -f -",
 		Args:    command.Exactly(1, "name a package, as in: spillway package permissions ./zookeeper"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := from.Load(cmd.Context(), env.Lookup, args[0])
+			p, err := from.Load(cmd.Context(), env, args[0])
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ func newPackageVerify(env command.Environment) *cobra.Command {
 			"  spillway package verify zookeeper-0.3.0.tgz -o sarif",
 		Args: command.AtLeast(1, command.PackageHelp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l.files, l.origin, l.namespace = args, from.Origin(env.Lookup), "default"
+			l.files, l.origin, l.namespace = args, from.Origin(env), "default"
 			return l.run(cmd, env)
 		},
 	}
@@ -64,7 +64,7 @@ func newPackageRender(env command.Environment) *cobra.Command {
 		Example: "  spillway package render ./zookeeper | kubectl apply -n shop -f -",
 		Args:    command.Exactly(1, command.PackageHelp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			documents, err := documentsOf(cmd.Context(), from.Origin(env.Lookup), args[0])
+			documents, err := documentsOf(cmd.Context(), from.Origin(env), args[0])
 			if err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func newPackageCreate(env command.Environment) *cobra.Command {
 		Example: "  spillway package create ./zookeeper --destination dist",
 		Args:    command.Exactly(1, command.PackageHelp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := from.Load(cmd.Context(), env.Lookup, args[0])
+			p, err := from.Load(cmd.Context(), env, args[0])
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func newPackageList(env command.Environment) *cobra.Command {
 			if !ok {
 				return fmt.Errorf("%q is no part of a package; use %s", args[0], strings.Join(names, ", "))
 			}
-			p, err := from.Load(cmd.Context(), env.Lookup, args[1])
+			p, err := from.Load(cmd.Context(), env, args[1])
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func newSearch(env command.Environment) *cobra.Command {
 			return command.AtMost(1, "name a part of the name")(cmd.CommandPath(), args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			origin := from.Origin(env.Lookup)
+			origin := from.Origin(env)
 			list, err := repository.Open(origin.Home)
 			if err != nil {
 				return err
@@ -81,11 +81,11 @@ func newPush(env command.Environment) *cobra.Command {
 		Example: "  spillway package push ./zookeeper oci://registry.example.com/zookeeper:0.3.0",
 		Args:    command.Exactly(2, "name a package and where to push it, as in: spillway package push ./zookeeper oci://registry.example.com/zookeeper:0.3.0"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := from.Load(cmd.Context(), env.Lookup, args[0])
+			p, err := from.Load(cmd.Context(), env, args[0])
 			if err != nil {
 				return err
 			}
-			digest, err := from.Origin(env.Lookup).Push(cmd.Context(), p, args[1])
+			digest, err := from.Origin(env).Push(cmd.Context(), p, args[1])
 			if err != nil {
 				return err
 			}
