@@ -19,7 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"spillway": spillway}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"spillway": spillway, "kubectl-kudo": spillway})
+}
 
 func spillway() {
 	os.Exit(cli.Run(context.Background(), command.Environment{Args: os.Args, Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv, Now: time.Now}))
