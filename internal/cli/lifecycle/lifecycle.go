@@ -45,7 +45,7 @@ type operation struct {
 
 // Commands returns the commands that change Instances of packages.
 func Commands(env command.Environment) []*cobra.Command {
-	return []*cobra.Command{newInstall(env), newUpdate(env), newUpgrade(env), newUninstall(env), newDiff(env), newPermissions(env), newGet(env)}
+	return []*cobra.Command{newInstall(env), newUpdate(env), newUpgrade(env), newUninstall(env), newDiff(env), newPermissions(env), newGet(env), newDiagnostics(env)}
 }
 
 // addFlags adds the flags that all of the commands have.
