@@ -92,6 +92,7 @@ func options() []option {
 		boolean("networkPolicy", "$.Values.networkPolicy", func(v *manifests.Values, on bool) { v.NetworkPolicy = on }),
 		boolean("budget", "$.Values.podDisruptionBudget", func(v *manifests.Values, on bool) { v.DisruptionBudget = on }),
 		boolean("packageKinds", "$.Values.packageKinds", func(v *manifests.Values, on bool) { v.PackageKinds = on }),
+		boolean("defaultPolicy", "$.Values.defaultConfigPolicy", func(v *manifests.Values, on bool) { v.DefaultPolicy = on }),
 		boolean("waveCleanup", "$.Values.waveCleanup", func(v *manifests.Values, on bool) { v.WaveCleanup = on }),
 	)
 }

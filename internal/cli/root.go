@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/forecast"
 	"github.com/spillway-dev/spillway/internal/cli/kudo"
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/cli/offline"
@@ -85,6 +86,9 @@ func newKUDO(env command.Environment) *cobra.Command {
 // unknownCommand is an error if a word that stands where a command must be is none.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
+	if len(args) > 1 && args[0] == "help" {
+		args = args[1:]
+	}
 	group, rest, _ := root.Find(args)
 	if group == nil || group.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") {
 		return nil
@@ -143,7 +147,7 @@ func newRoot(env command.Environment) *cobra.Command {
 		return pflag.NormalizedName(name)
 	})
 	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion())
-	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
+	root.AddCommand(show.NewHistory(env), show.NewEvents(env), forecast.New(env), watch.New(env, Run))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {
 		packaged.AddCommand(lifecycle.Commands(env)...)
 		packaged.AddCommand(packaging.Commands(env)...)

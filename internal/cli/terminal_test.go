@@ -35,6 +35,12 @@ type terminal struct {
 // inTerminal runs this binary as a command in a terminal of a size.
 func inTerminal(t *testing.T, width, height uint16, name string, args ...string) *terminal {
 	t.Helper()
+	return inTerminalWith(t, nil, width, height, name, args...)
+}
+
+// inTerminalWith also sets environment variables.
+func inTerminalWith(t *testing.T, env []string, width, height uint16, name string, args ...string) *terminal {
+	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +59,7 @@ func inTerminal(t *testing.T, width, height uint16, name string, args ...string)
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "KUBECONFIG="+testenv.Shared().Kubeconfig())
+	cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "KUBECONFIG="+testenv.Shared().Kubeconfig()), env...)
 	if err := errors.Join(cmd.Start(), slave.Close()); err != nil {
 		t.Fatal(err)
 	}

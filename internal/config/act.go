@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -106,6 +108,21 @@ func writeLease(ctx context.Context, w client.Writer, lease *coordinationv1.Leas
 		}
 		return w.Update(ctx, lease, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
 	})
+}
+
+// createPolicy creates a policy, unless there is one of its name.
+func createPolicy(ctx context.Context, w client.Writer, p *v1alpha1.ClusterConfigPolicy) (created bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ring.WriteTimeout)
+	defer cancel()
+	err = w.Create(ctx, p, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("create %s %s: %w", policy.ClusterKind, p.Name, err)
+	default:
+		return true, nil
+	}
 }
 
 // act makes the writes, several at a time.

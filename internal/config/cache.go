@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -67,6 +68,24 @@ func (e *entry) read(obj client.Object, now time.Time) bool {
 		}
 	}
 	return e.workload.Generation != before
+}
+
+// pinBy lets policies ask for pins. Those in force may be others than when the workload was
+// read.
+func (e *entry) pinBy(policies policy.Set) {
+	w, by := &e.workload, ""
+	if w.Settings.Tracked && !w.Settings.PinSet {
+		if p := policies.Pinning(w.Namespace, w.Object.GetLabels(), w.Demand.Uses); p != nil {
+			by = p.String()
+		}
+	}
+	if by == w.Pinning.By {
+		return
+	}
+	if w.Pinning.By != "" {
+		e.workload = workload.Read(w.Object)
+	}
+	e.workload.PinBy(by)
 }
 
 // dueSince is since when the config is to be read: since its change, or from the beginning.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -68,11 +68,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r.observer.batch = batch
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
-	policies, policyKinds, err := policy.Setup(ctx, mgr, o.Namespaces)
-	if err != nil {
-		return fmt.Errorf("set up policies: %w", err)
-	}
-	r.observer.policies, r.status = policies, mgr.GetClient().Status()
+	policies := cmp.Or(o.Policies, &policy.Kinds{})
+	r.observer.policies, r.status = policies.Reader(mgr.GetClient()), mgr.GetClient().Status()
 	if len(o.PinNamespaces) > 0 {
 		r.snapshots, r.observer.noPins, err = snapshots.Setup(ctx, mgr, snapshots.Options{Namespaces: o.PinNamespaces, Now: o.Now})
 		if err != nil {
@@ -96,13 +93,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if provided {
 		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
 	}
-	for _, kind := range policyKinds {
-		b = b.Watches(kind, toRing(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	}
 	b = b.WatchesRawSource(source.Channel(permitted.granted, toRing())).WatchesRawSource(source.Channel(wake, toRing()))
 	c, err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
+	}
+	if err := addDefaultPolicy(mgr, o, policies); err != nil {
+		return err
+	}
+	kinds := &policyKinds{mgr: mgr, controller: c, readable: policies, namespaces: o.Namespaces, wake: wake}
+	if err := kinds.watch(ctx); err != nil {
+		return fmt.Errorf("watch policies: %w", err)
 	}
 	return permitted.watchConfig(ctx, mgr, c)
 }
@@ -126,7 +127,7 @@ func (r *reconciler) describePolicies(ctx context.Context, o *decision.Observed,
 		return time.Time{}
 	}
 	conflict, refusals := false, r.observer.retries.Refusals(o.Now)
-	for _, write := range o.Policies.Writes(o.Now, p.Releases) {
+	for _, write := range o.Policies.Writes(o.Now, p.Reports) {
 		if refusals.PutOff(write.Change().Object, o.Now) {
 			continue
 		}

@@ -207,8 +207,11 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 	for _, p := range w.Pinning.Pins {
 		e.Pins = append(e.Pins, fmt.Sprintf("%s %s: %s", p.Kind, p.Name, p.Snapshot()))
 	}
-	if w.Pinning.On {
+	switch {
+	case w.Pinning.On:
 		e.Unpinned = w.Unpinned()
+	case w.Pinning.By != "":
+		e.Unpinned = []string{w.Pinning.Refused}
 	}
 	for _, p := range w.Settings.Problems {
 		e.Problems = append(e.Problems, p.String())

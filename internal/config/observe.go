@@ -60,6 +60,10 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	if err != nil {
 		return decision.Observed{}, err
 	}
+	policies, err := o.policies.Read(ctx, o.namespaces())
+	if err != nil {
+		return decision.Observed{}, fmt.Errorf("observe policies: %w", err)
+	}
 	now := o.options.Now()
 	spent, err := o.budget.observe(ctx, now)
 	if err != nil {
@@ -67,7 +71,7 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	}
 	seen := make([]*entry, len(objects))
 	for i, obj := range objects {
-		seen[i] = o.read(obj, now)
+		seen[i] = o.read(obj, policies, now)
 	}
 	p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
 	for _, e := range seen {
@@ -78,9 +82,7 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	p.hash(ctx, seen)
 	o.cache.keep(seen)
 	observed := p.snapshot(seen, spent)
-	if observed.Policies, err = o.policies.Read(ctx, o.namespaces()); err != nil {
-		return decision.Observed{}, fmt.Errorf("observe policies: %w", err)
-	}
+	observed.Policies = policies
 	p.observePods(ctx, &observed)
 	p.observeSnapshots(ctx, observed.Workloads)
 	return observed, nil
@@ -95,11 +97,12 @@ func (o *observer) namespaces() []string {
 }
 
 // read returns the entry of a workload. Retries begin anew with another spec.
-func (o *observer) read(obj client.Object, now time.Time) *entry {
+func (o *observer) read(obj client.Object, policies policy.Set, now time.Time) *entry {
 	e := o.cache.of(obj)
 	if e.read(obj, now) {
 		o.accept(&e.workload)
 	}
+	e.pinBy(policies)
 	if w := &e.workload; w.Settings.Pin && !w.Pinning.On && w.Pinning.Refused == "" { // it was read anew
 		w.Allow(o.refusesPins(w.Namespace))
 	}

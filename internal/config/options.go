@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
@@ -20,6 +21,11 @@ type Options struct {
 	SuspendBy workload.SuspendBy
 	// PinNamespaces are those whose workloads may keep the config of each revision.
 	PinNamespaces []string
+	// Policies are the kinds of policies that can be read. Nil makes some of its own; admission
+	// reads the same ones.
+	Policies *policy.Kinds
+	// DefaultPolicy lets the manager create the default ClusterConfigPolicy, once.
+	DefaultPolicy bool
 	// Zones is true if the zones ring runs, and replaces the Pods of StatefulSets
 	// that form groups.
 	Zones bool

@@ -147,6 +147,12 @@ func TestStagesByLabels(t *testing.T) {
 	w.ready(names...)
 	w.secret("db", "p", "hangs")
 	w.saysWhy("app1", "WaitingForPrevious", "stage dev has 0 of 2 ready")
+	w.eventually(func() error {
+		if s := w.status("staged"); s.Phase != "Progressing" || !strings.Contains(s.WaitingFor, "not ready") {
+			return fmt.Errorf("%s: %s", s.Phase, s.WaitingFor)
+		}
+		return nil
+	})
 	w.sentinelOnly(func() {})
 	if ran := k.ranWith("hangs"); !slices.Equal(ran, names[2:]) {
 		t.Errorf("%v ran the value", ran)

@@ -16,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/admit"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
@@ -86,6 +87,7 @@ func (o Options) rings() ([]ring, error) {
 	o.Guard.Now = o.Zones.Now
 	o.Config.LeaseNamespace, o.Config.LeaseName = o.LeaseNamespace, o.LeaseName
 	scales := scaling.Options{Now: o.Zones.Now, ClusterDomain: o.Guard.ClusterDomain, PodTimeout: o.Guard.PodTimeout}
+	o.Config.Policies = &policy.Kinds{}
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
@@ -195,6 +197,6 @@ func cached(rings []ring) map[client.Object]cache.ByObject {
 func (o Options) admitOptions() admit.Options {
 	return admit.Options{
 		Namespaces: o.Config.Namespaces, AllowCrossNamespace: o.Config.AllowCrossNamespace,
-		PinNamespaces: o.Config.PinNamespaces, SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
+		PinNamespaces: o.Config.PinNamespaces, Policies: o.Config.Policies, SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
 	}
 }

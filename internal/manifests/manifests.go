@@ -67,6 +67,8 @@ type Options struct {
 	Declarations func(ring string) admission.Declared
 	// PinNamespaces are those where workloads may keep the config of each revision.
 	PinNamespaces []string
+	// NoDefaultPolicy lets the manager not create the default ClusterConfigPolicy.
+	NoDefaultPolicy bool
 	// Unrestricted leaves out the policies that restrict what the manager's identity may
 	// write.
 	Unrestricted bool
@@ -234,11 +236,13 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// withoutClusterPolicies are the rules without the policies that are in no namespace: a manager
-// of some namespaces does not read them.
+// withoutClusterPolicies are the rules without the policies that are in no namespace, and
+// without the definitions of policies: no Role can grant them.
 func withoutClusterPolicies(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for i := range rules {
-		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return strings.HasPrefix(r, "clusterconfigpolicies") })
+		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool {
+			return strings.HasPrefix(r, "clusterconfigpolicies") || r == "customresourcedefinitions"
+		})
 	}
 	return slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 && len(r.NonResourceURLs) == 0 })
 }
@@ -321,6 +325,9 @@ func container(o Options) corev1.Container {
 	}
 	if len(o.PinNamespaces) > 0 {
 		args = append(args, "--pin-namespaces="+strings.Join(o.PinNamespaces, ","))
+	}
+	if !o.NoDefaultPolicy && slices.Contains(o.Rings, manager.RingConfig) && len(o.Watch) == 0 {
+		args = append(args, "--default-config-policy")
 	}
 	if o.secureMetrics() {
 		args = append(args, "--metrics-secure")

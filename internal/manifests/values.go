@@ -20,6 +20,7 @@ type Values struct {
 	Rings             []string                          `json:"rings"                       desc:"Rings to run: config, zones, plans, fleet (on a hub) and assemblage (on the clusters of a fleet)."`
 	WatchNamespaces   []string                          `json:"watchNamespaces"             desc:"Namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks. Empty: all."`
 	PinNamespaces     []string                          `json:"pinNamespaces" desc:"Namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there. Needs Kubernetes 1.36."`
+	DefaultPolicy     bool                              `json:"defaultConfigPolicy"         desc:"Create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it. Not with watchNamespaces."`
 	Args              []string                          `json:"args"                        desc:"Further flags of the manager, such as --max-rolling=5. The last one of a name wins."`
 	CRDs              bool                              `json:"crds"                        desc:"Install and upgrade the CustomResourceDefinitions of the rings. They are never deleted."`
 	Replicas          int32                             `json:"replicas"                    desc:"How many Pods the manager has. One leads."`
@@ -66,7 +67,8 @@ type MetricsValues struct {
 func DefaultValues() Values {
 	return Values{
 		Image: Image{Repository: Repository}, Rings: manager.Rings(), CRDs: true, Replicas: DefaultReplicas, Resources: DefaultResources(),
-		Webhooks: WebhookValues{Enabled: true, CertificateSource: admission.Generated}, RestrictManager: true,
+		DefaultPolicy: true,
+		Webhooks:      WebhookValues{Enabled: true, CertificateSource: admission.Generated}, RestrictManager: true,
 		Metrics: MetricsValues{Secure: true}, NetworkPolicy: true, DisruptionBudget: true,
 	}
 }
@@ -112,7 +114,7 @@ func (v Values) Options(namespace, version, image string) Options {
 			Off: !v.Webhooks.Enabled, Source: v.Webhooks.CertificateSource, Hosts: v.Webhooks.Hosts,
 			Configurations: v.Webhooks.Configurations, FailClosed: v.Webhooks.FailClosed,
 		},
-		Unrestricted: !v.RestrictManager, PlainMetrics: !v.Metrics.Secure, ServiceMonitor: v.Metrics.ServiceMonitor,
+		NoDefaultPolicy: !v.DefaultPolicy, Unrestricted: !v.RestrictManager, PlainMetrics: !v.Metrics.Secure, ServiceMonitor: v.Metrics.ServiceMonitor,
 		NoNetworkPolicy: !v.NetworkPolicy, NoDisruptionBudget: !v.DisruptionBudget, PackageKinds: v.PackageKinds, WaveCleanup: v.WaveCleanup,
 	}
 }

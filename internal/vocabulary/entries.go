@@ -78,6 +78,7 @@ func configKeys() []Entry {
 		{Key: ConfigFailed, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigAnswered, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigBudget, Place: Annotation, Kinds: []string{"Lease"}, Written: true},
+		{Key: DefaultPolicy, Place: Annotation, Kinds: []string{"Lease"}, Written: true},
 		{Key: ConfigHash, Place: Template, Kinds: workloads, Written: true},
 		{Key: Pins, Place: Template, Kinds: workloads, Written: true},
 		{Key: Snapshot, Place: Label, Kinds: configs, Values: truth, Written: true},

@@ -76,6 +76,9 @@ var (
 	// ConfigBudget records, on a Lease of the manager, which workloads were rolled, where
 	// workloads of several namespaces wait for one another.
 	ConfigBudget = Key{Native: "spillway.dev/config-budget"}
+	// DefaultPolicy records, on the same Lease, that the manager has created the default
+	// ClusterConfigPolicy, so that one that a user deletes stays deleted.
+	DefaultPolicy = Key{Native: "spillway.dev/default-policy"}
 )
 
 // RolloutGroup is the label or annotation of a StatefulSet that names its group.

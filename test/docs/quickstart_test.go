@@ -12,24 +12,27 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
+// typed are the pages whose lines belong together, with what they print.
+var typed = map[string][]string{
+	"docs/quickstart.md": {
+		"ConfigMap web: LOG_LEVEL",
+		"Deployment mailer is waiting: Secret smtp not found",
+		"kubectl create secret generic smtp",
+	},
+	"docs/first-package.md": {
+		"2 objects checked, no problems found",
+		"parameter COLOR added to",
+		"instance/door: plan update would run (COLOR)",
+		"plan update COMPLETE",
+		"plan upgrade COMPLETE",
+		"instance/door deleted",
+	},
+}
+
 // TestPagesThatAreTyped types pages from their first line to their last, as a reader does: in
 // one shell, on a cluster.
 func TestPagesThatAreTyped(t *testing.T) {
-	for page, says := range map[string][]string{
-		"docs/quickstart.md": {
-			"ConfigMap web: LOG_LEVEL",
-			"Deployment mailer is waiting: Secret smtp not found",
-			"kubectl create secret generic smtp",
-		},
-		"docs/first-package.md": {
-			"2 objects checked, no problems found",
-			"parameter COLOR added to",
-			"instance/door: plan update would run (COLOR)",
-			"plan update COMPLETE",
-			"plan upgrade COMPLETE",
-			"instance/door deleted",
-		},
-	} {
+	for page, says := range typed {
 		t.Run(page, func(t *testing.T) { typePage(t, page, says) })
 	}
 }

@@ -147,9 +147,16 @@ type ConfigPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// OnFailure is what happens once more workloads have failed than maxFailures
-	// tolerates. Default Stop.
+	// tolerates. With Rollback, each workload that fails with the new content and keeps its
+	// config also gets its previous config back; set pinConfig with it. Default Stop.
 	// +optional
 	OnFailure ConfigOnFailure `json:"onFailure,omitempty"`
+	// PinConfig lets each revision of the workloads keep the config that it was rolled with,
+	// as the annotation spillway.dev/pin-config: "true" on each of them does. It pins all that
+	// a workload refers to. A workload with the annotation "false" is not pinned. Pins must be
+	// enabled in the namespace. Default false.
+	// +optional
+	PinConfig bool `json:"pinConfig,omitempty"`
 	// Pause prevents further rolls for config until it is removed.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
@@ -212,13 +219,16 @@ type ConfigStage struct {
 }
 
 // ConfigOnFailure is what happens once more workloads have failed than are tolerated.
-// +kubebuilder:validation:Enum=Stop;Continue
+// +kubebuilder:validation:Enum=Stop;Rollback;Continue
 type ConfigOnFailure string
 
 // The answers to failure.
 const (
 	// StopConfig rolls no further workload for the same content.
 	StopConfig ConfigOnFailure = "Stop"
+	// RollbackConfig does the same, and gives the workloads that have failed their previous
+	// config back.
+	RollbackConfig ConfigOnFailure = "Rollback"
 	// ContinueConfig continues as if nothing had failed.
 	ContinueConfig ConfigOnFailure = "Continue"
 )

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -104,6 +105,27 @@ func InstanceName(arg string) string {
 		return ref.Name
 	}
 	return arg
+}
+
+// Instance takes a name as kubectl does, with or without the kind, and no other kind.
+func Instance(arg string) (string, error) {
+	name := InstanceName(arg)
+	if name == "" || strings.Contains(name, "/") {
+		return "", fmt.Errorf("%q is not an Instance; name it as NAME or instance/NAME", arg)
+	}
+	return name, nil
+}
+
+// CheckWait refuses a time to wait that has no effect.
+func CheckWait(wait bool, timeout time.Duration) error {
+	switch {
+	case timeout < 0:
+		return fmt.Errorf("--timeout: %s is negative; use 0 for no limit", timeout)
+	case timeout > 0 && !wait:
+		return errors.New("--timeout: nothing is waited for without --wait; add it, or leave out both")
+	default:
+		return nil
+	}
 }
 
 // NamedAs is the object that a person has named, if it is of one of the kinds.

@@ -79,6 +79,39 @@ func (c *Cluster) AddNamespaceFlag(flags *pflag.FlagSet) {
 	flags.StringVarP(&c.Namespace, "namespace", "n", "", "namespace (default: that of the context)")
 }
 
+// Connects is the first flag that was given which says how to connect, "" without one.
+func (c *Cluster) Connects() string {
+	first := ""
+	c.flags.Visit(func(f *pflag.Flag) {
+		if f.Annotations[ConnectionFlags] != nil && first == "" {
+			first = f.Name
+		}
+	})
+	return first
+}
+
+// Take sets the flags as they were given to a command.
+func (c *Cluster) Take(given *pflag.FlagSet) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.AddFlags(flags)
+	c.AddNamespaceFlag(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		g := given.Lookup(f.Name)
+		if g == nil {
+			return
+		}
+		if all, several := g.Value.(pflag.SliceValue); several {
+			for _, value := range all.GetSlice() {
+				_ = flags.Set(f.Name, value) // it was accepted before
+			}
+			return
+		}
+		if text := g.Value.String(); text != "" && g.Value.Type() == f.Value.Type() {
+			_ = flags.Set(f.Name, text)
+		}
+	})
+}
+
 // Words are the flags as they were given, for the commands that come next.
 func (c *Cluster) Words() []string {
 	var words []string

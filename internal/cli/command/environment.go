@@ -32,7 +32,7 @@ func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) e
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			failed = fmt.Errorf("environment variable %s: %s", Variable(f.Name), valueError(f, value))
+			failed = fmt.Errorf("environment variable %s: %s", Variable(f.Name), valueError(f, value, err))
 		}
 	})
 	return failed

@@ -19,7 +19,7 @@ import (
 // Plain says in one line why a command could not do its work, and what to do about it,
 // where the libraries say it in words of their own. Other errors stay as they are.
 func Plain(err error) error {
-	for _, plain := range []func(error) string{interrupted, unauthorized, forbidden, notInstalled, untrusted, unreachable} {
+	for _, plain := range []func(error) string{interrupted, contradiction, unauthorized, forbidden, notInstalled, untrusted, unreachable} {
 		if text := plain(err); text != "" {
 			return &plainError{text: text, err: err}
 		}
@@ -44,6 +44,17 @@ func interrupted(err error) string {
 		return "interrupted"
 	}
 	return ""
+}
+
+// exclusive is how the library says that flags exclude one another.
+var exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(\S+) (\S+)`)
+
+func contradiction(err error) string {
+	m := exclusive.FindStringSubmatch(err.Error())
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf("--%s and --%s contradict each other; leave one out", m[1], strings.TrimSuffix(m[2], "]"))
 }
 
 // unauthorized is about credentials. How to log in depends on how the kubeconfig gets

@@ -21,7 +21,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	)
 	switch {
 	case errors.As(err, &invalid):
-		return fmt.Errorf("--%s: %s %s", invalid.GetFlag().Name, valueError(invalid.GetFlag(), invalid.GetValue()), help)
+		return fmt.Errorf("--%s: %s %s", invalid.GetFlag().Name, valueError(invalid.GetFlag(), invalid.GetValue(), err), help)
 	case errors.As(err, &empty) && empty.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("-%s: it needs a value %s", empty.GetSpecifiedName(), help)
 	case errors.As(err, &empty):
@@ -36,9 +36,12 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w %s", err, help)
 }
 
-// valueError says what a value should have been, by the type of its flag.
-func valueError(f *pflag.Flag, value string) string {
+// valueError says what a value should have been, as its flag does or by the type of that.
+func valueError(f *pflag.Flag, value string, err error) string {
+	form, isForm := errors.AsType[formError](err)
 	switch t := f.Value.Type(); {
+	case isForm:
+		return form.Error()
 	case t == "duration":
 		return notDuration(value)
 	case t == versionType:

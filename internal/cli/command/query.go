@@ -26,13 +26,13 @@ type Query struct {
 	lease client.ObjectKey
 }
 
-// NewQuery adds the flags of a query to a command.
-func NewQuery(env Environment, cmd *cobra.Command) *Query {
+// NewQuery adds the flags of a query to a command, whose output has some more forms.
+func NewQuery(env Environment, cmd *cobra.Command, forms ...string) *Query {
 	a := &Query{Env: env, flags: cmd.Flags()}
 	a.Cluster.AddFlags(cmd.Flags())
 	a.Cluster.AddNamespaceFlag(cmd.Flags())
 	a.Rings.Add(cmd.Flags())
-	OutputFlag(cmd, &a.Output)
+	OutputFlag(cmd, &a.Output, forms...)
 	return a
 }
 

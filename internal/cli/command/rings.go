@@ -1,10 +1,12 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -93,6 +96,24 @@ func (f *RingFlags) rate() (float64, error) {
 		return 0, fmt.Errorf(`--update-rate: %q is not a rate; use a number such as 0.5, or 0 or "Inf" for no limit`, f.UpdateRate)
 	}
 	return rate, nil
+}
+
+// ShownRingsFlag adds the flag that chooses the rings to show.
+func ShownRingsFlag(flags *pflag.FlagSet, rings *[]string) {
+	flags.StringSliceVar(rings, "rings", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
+}
+
+// CheckShownRings refuses names that are of no ring, and the flag without one.
+func CheckShownRings(flags *pflag.FlagSet, names []string) error {
+	if len(names) == 0 && flags.Changed("rings") {
+		return errors.New("--rings: name at least one ring, such as config")
+	}
+	for _, name := range names {
+		if !slices.Contains(describe.Rings(), name) {
+			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(describe.Rings(), ", "))
+		}
+	}
+	return nil
 }
 
 // RingsFlag adds the flag that chooses rings.

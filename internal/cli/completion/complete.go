@@ -2,7 +2,6 @@ package completion
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +15,12 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
 	"github.com/spillway-dev/spillway/internal/cli/revision"
 	"github.com/spillway-dev/spillway/internal/cli/steer"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -61,22 +62,31 @@ func (c Completer) Complete(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil {
 		words := strings.Fields(cmd.Use)[1:]
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) >= len(words) {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return c.argument(cmd, strings.Trim(words[len(args)], "[]."), args, typed)
+			return c.argument(cmd, wordAt(words, len(args)), args, typed)
 		}
 	}
 	for flag, names := range map[string]func(*asking) []string{
 		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
 		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
-		"context": (*asking).contexts,
+		"from": (*asking).revisions, "context": (*asking).contexts,
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
 		}
 	}
 	c.words(cmd)
+}
+
+// wordAt is the word of a usage that stands for an argument, "" if there is none. The last is
+// that of all that follow, if they may be several.
+func wordAt(words []string, i int) string {
+	if last := len(words) - 1; i > last && last >= 0 && strings.HasSuffix(words[last], "...") {
+		i = last
+	}
+	if i >= len(words) || strings.HasPrefix(words[i], "-") || strings.HasPrefix(words[i], "[-") {
+		return ""
+	}
+	return strings.Trim(words[i], "[].")
 }
 
 // argument completes an argument by the word that stands for it in the usage.
@@ -94,6 +104,10 @@ func (c Completer) argument(cmd *cobra.Command, word string, args []string, type
 		return c.ask(cmd, args, func(a *asking) []string { return a.namesOf("instance", "") })
 	case word == "PLAN":
 		return c.ask(cmd, args, (*asking).plans)
+	case word == "PATH", word == "DIR", word == "PACKAGE":
+		return nil, cobra.ShellCompDirectiveDefault
+	case strings.Contains(word, "|"):
+		return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
 	default:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -125,16 +139,29 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
+// wordsOf are the flags that take one of a few words, by their names.
+func wordsOf(cmd *cobra.Command) map[string][]string {
+	words := map[string][]string{
+		"rings": append(describe.Rings(), manager.RingAssemblage), "dry-run": {"none", "client", "server"},
+		"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"},
+		"suspend-by":          {string(workload.SuspendByGate), string(workload.SuspendByScheduler), string(workload.SuspendNot)},
+		"webhook-cert-source": {string(admission.Generated), string(admission.CertManager), string(admission.Files)},
+		"fail-on":             {"error", "warning", "note", "never"},
+	}
+	for _, flag := range []string{"output", "sort-by"} {
+		if f := cmd.Flags().Lookup(flag); f != nil {
+			words[flag] = f.Annotations[command.FlagWords]
+		}
+	}
+	return words
+}
+
 // words completes flags that take one of a few words.
 func (Completer) words(cmd *cobra.Command) {
-	for flag, words := range map[string][]string{"rings": append(describe.Rings(), manager.RingAssemblage)} {
+	for flag, words := range wordsOf(cmd) {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
-	}
-	if f := cmd.Flags().Lookup("output"); f != nil {
-		forms := regexp.MustCompile(`\b(json|yaml|wide|name|sarif)\b`).FindAllString(f.Usage, -1)
-		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
@@ -163,11 +190,7 @@ type asking struct {
 func (c Completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
 	_ = command.FromEnvironment(cmd.Flags(), c.Lookup)
 	a := &asking{args: args}
-	for flag, value := range map[string]*string{"kubeconfig": &a.cluster.Kubeconfig, "context": &a.cluster.Context, "namespace": &a.cluster.Namespace} {
-		if f := cmd.Flags().Lookup(flag); f != nil {
-			*value = f.Value.String()
-		}
-	}
+	a.cluster.Take(cmd.Flags())
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 	defer cancel()
 	a.ctx = ctx
@@ -274,8 +297,16 @@ func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
 	return names
 }
 
-// revisions are where a module can go to.
+// revisions are where a module can go to, or the revisions of a workload or the contents of an
+// object that are kept.
 func (a *asking) revisions() []string {
+	if len(a.args) == 0 || !a.connect() {
+		return nil
+	}
+	if ref, ok := command.NamedAs(a.args[0], revision.Kinds...); ok {
+		ref.Namespace = a.namespace
+		return revision.Names(a.ctx, a.client, ref)
+	}
 	m, module := a.module()
 	if module == nil {
 		return nil

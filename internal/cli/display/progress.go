@@ -24,7 +24,11 @@ type Progress struct {
 
 // NewProgress returns one for w, by a clock.
 func NewProgress(w io.Writer, now func() time.Time) *Progress {
-	return &Progress{w: w, now: now, width: TerminalWidth(w), next: now().Add(progressAfter)}
+	p := &Progress{w: w, now: now, next: now().Add(progressAfter)}
+	if Redraws(w) {
+		p.width = TerminalWidth(w)
+	}
+	return p
 }
 
 // Show says how far it is, unless that was said a moment ago.

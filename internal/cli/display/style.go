@@ -16,7 +16,7 @@ type Style struct {
 }
 
 // StyleOf is the style for a writer. NO_COLOR switches colors off, whatever its value
-// (https://no-color.org), and so does a terminal that has none.
+// (https://no-color.org), and so does a terminal that has no more than ASCII.
 func StyleOf(w io.Writer, lookup func(string) (string, bool)) Style {
 	width, _ := TerminalSize(w)
 	return styleFor(width, lookup)
@@ -24,9 +24,8 @@ func StyleOf(w io.Writer, lookup func(string) (string, bool)) Style {
 
 // styleFor is the style for a terminal so wide, or for none if that is 0.
 func styleFor(width int, lookup func(string) (string, bool)) Style {
-	terminal, _ := lookup("TERM")
 	off, _ := lookup("NO_COLOR")
-	return Style{Color: width > 0 && off == "" && terminal != "dumb", Width: width}
+	return Style{Color: width > 0 && off == "" && !IsASCII(lookup), Width: width}
 }
 
 // The colors, by the numbers that every terminal knows.

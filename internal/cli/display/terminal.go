@@ -13,6 +13,13 @@ func TerminalWidth(w io.Writer) int {
 	return width
 }
 
+// Redraws is true of a terminal on which what was drawn can be drawn over: of none that has no
+// more than ASCII.
+func Redraws(w io.Writer) bool {
+	_, isASCII := w.(asciiWriter)
+	return !isASCII && TerminalWidth(w) > 0
+}
+
 // TerminalSize is the size of a terminal, zero if it is none.
 func TerminalSize(w io.Writer) (width, height int) {
 	f, ok := Raw(w).(*os.File)

@@ -77,7 +77,7 @@ func (a *approval) run(ctx context.Context) error {
 	if a.refuse {
 		word, said = decision.ReasonRefused, "gate %s of stage %s refused for %s; to let it through after all, approve it"
 	}
-	return a.done(ctx, module, word, fmt.Sprintf(said, gate.Spec.Gate, gate.Spec.Stage, gate.Spec.Revision))
+	return a.done(ctx, module, gate, word, fmt.Sprintf(said, gate.Spec.Gate, gate.Spec.Stage, gate.Spec.Revision))
 }
 
 // choose is the one that is meant: by its names, and otherwise the one that the

@@ -14,8 +14,6 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -24,6 +22,7 @@ import (
 type fleeter struct {
 	cluster command.Cluster
 	reason  string
+	output  string
 
 	now    func() time.Time
 	lookup func(string) (string, bool)
@@ -33,8 +32,9 @@ type fleeter struct {
 	who    command.Author
 }
 
-// gives lets a command say why.
+// gives lets a command that changes something say why, and what it prints.
 func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
+	command.OutputFlag(cmd, &f.output, command.OutputName)
 	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason to record; status, explain and Events show it")
 	return cmd
 }
@@ -65,41 +65,11 @@ func New(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func newFleetStatus(env command.Environment) *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{Use: "status", Short: "List the modules and their state", Example: "  spillway fleet status -A", Args: command.None("see one with spillway explain module/NAME")}
-	a := command.NewQuery(env, cmd)
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "all namespaces")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		namespace, err := a.Cluster.ResolveNamespace()
-		if err != nil {
-			return err
-		}
-		reader, options, err := a.Connect(cmd.Context(), namespace)
-		if err != nil {
-			return err
-		}
-		if all {
-			namespace = ""
-		}
-		found, err := hub.Status(cmd.Context(), reader, hub.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
-		if err != nil {
-			return err
-		}
-		return command.Show(cmd.OutOrStdout(), a.Output, found, func(w io.Writer) {
-			display.Modules(w, display.StyleOf(w, a.Env.Lookup), found)
-			if len(found) == 0 {
-				_, _ = fmt.Fprintln(w, "No modules found in this namespace; use -A for all namespaces.")
-			}
-		})
-	}
-	return cmd
-}
-
-// done tells what was done, here and in an Event about the module.
-func (f *fleeter) done(ctx context.Context, module client.Object, word rollout.Reason, said string) error {
-	if _, err := fmt.Fprintln(f.out, said); err != nil {
-		return err //nolint:wrapcheck // nothing can be added to a broken pipe
+// done tells what was done with an object for a module, here and in an Event about the
+// module.
+func (f *fleeter) done(ctx context.Context, module, changed client.Object, word rollout.Reason, said string) error {
+	if err := command.ShowChanged(f.out, f.output, f.client, said, changed); err != nil {
+		return err
 	}
 	return command.RecordEvent(ctx, f.client, corev1.ObjectReference{
 		APIVersion: fleetv1.GroupVersion.String(), Kind: f.module.Kind,

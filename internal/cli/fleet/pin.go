@@ -25,6 +25,8 @@ type pin struct {
 	*fleeter
 
 	on string
+	// changed is the assemblage that was written.
+	changed client.Object
 }
 
 func newFleetPin(f *fleeter) *cobra.Command {
@@ -79,7 +81,7 @@ func (p *pin) steer(ctx context.Context, word rollout.Reason, change func(ctx co
 	if err != nil {
 		return err
 	}
-	return p.done(ctx, module, word, said)
+	return p.done(ctx, module, p.changed, word, said)
 }
 
 func (p *pin) pinNow(ctx context.Context, assemblage client.Object) error {
@@ -141,6 +143,7 @@ func (p *pin) pinBefore(ctx context.Context, hold *fleetv1.Hold) error {
 			KubeconfigRef: kubeconfig, ClusterRef: ref, Syncs: []fleetv1.RemoteSync{{Assignment: assignment}},
 		}}
 	}
+	p.changed = assemblage
 	if err := p.client.Create(ctx, assemblage, client.FieldOwner(command.FieldOwner)); err != nil {
 		return fmt.Errorf("create %s/%s: %w", p.module.assemblages(), p.on, err)
 	}
@@ -156,6 +159,7 @@ func (p *pin) change(ctx context.Context, assemblage client.Object, change func(
 	if err := change(); err != nil {
 		return err
 	}
+	p.changed = assemblage
 	return command.Write(ctx, p.client, assemblage, before)
 }
 

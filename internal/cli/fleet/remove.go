@@ -37,7 +37,7 @@ func (a *approval) approveRemovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.done(ctx, module, decision.ReasonRemovalApproved, said)
+	return a.done(ctx, module, module, decision.ReasonRemovalApproved, said)
 }
 
 // checkRemovals says what the user approves, or why they may not.

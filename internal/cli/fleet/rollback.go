@@ -50,7 +50,7 @@ func (g *goingBack) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return g.done(ctx, module, command.ReasonRolledBackTo, said)
+	return g.done(ctx, module, module, command.ReasonRolledBackTo, said)
 }
 
 // retarget sets the revision to go to, and says what follows.

@@ -30,7 +30,7 @@ func (g *grammar) install() *cobra.Command {
 				}
 				s.instance = p.Operator.Name + "-instance"
 			}
-			all := append([]string{"package", "install", args[0], s.instance}, append(g.cluster(), g.atHome()...)...)
+			all := append([]string{packageWord, "install", args[0], s.instance}, append(g.cluster(), g.atHome()...)...)
 			all = append(all, s.args()...)
 			if createNamespace {
 				all = append(all, "--create-namespace")
@@ -64,7 +64,7 @@ func (g *grammar) update() *cobra.Command {
 			if len(s.pairs)+len(s.files) == 0 {
 				return errors.New("--parameter: name a parameter to change, as in: -p NAME=VALUE")
 			}
-			return g.call(cmd, append(append([]string{"package", "update", instance}, g.cluster()...), s.args()...)...)
+			return g.call(cmd, append(append([]string{packageWord, "update", instance}, g.cluster()...), s.args()...)...)
 		},
 	}
 	s.addInstance(cmd, "name of the Instance")
@@ -83,7 +83,7 @@ func (g *grammar) upgrade() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := append([]string{"package", "upgrade", instance, args[0], "--yes"}, append(g.cluster(), g.atHome()...)...)
+			all := append([]string{packageWord, "upgrade", instance, args[0], "--yes"}, append(g.cluster(), g.atHome()...)...)
 			return g.call(cmd, append(all, s.args()...)...)
 		},
 	}
@@ -103,7 +103,7 @@ func (g *grammar) uninstall() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return g.call(cmd, append(append([]string{"package", "uninstall", instance, "--yes"}, g.cluster()...), s.args()...)...)
+			return g.call(cmd, append(append([]string{packageWord, "uninstall", instance, "--yes"}, g.cluster()...), s.args()...)...)
 		},
 	}
 	s.addInstance(cmd, "name of the Instance")

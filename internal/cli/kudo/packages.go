@@ -16,6 +16,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
+// packageWord begins the commands about packages.
+const packageWord = "package"
+
 // passed is a command with the same arguments and flags in this program.
 func (g *grammar) passed(use, short string, words []string, more func() []string) *cobra.Command {
 	return &cobra.Command{
@@ -29,11 +32,11 @@ func (g *grammar) passed(use, short string, words []string, more func() []string
 func none() []string { return nil }
 
 func (g *grammar) packages() *cobra.Command {
-	cmd := &cobra.Command{Use: "package", Short: "Write, check and pack packages"}
+	cmd := &cobra.Command{Use: packageWord, Short: "Write, check and pack packages"}
 	cmd.AddCommand(g.create(), g.verify(),
-		g.passed("new NAME", "Write a new package to begin with", []string{"package", "new"}, none),
-		g.passed("add maintainer|parameter|plan|task", "Add to a package", []string{"package", "add"}, none),
-		g.passed("list parameters|plans|tasks PACKAGE", "List parts of a package", []string{"package", "list"}, none))
+		g.passed("new NAME", "Write a new package to begin with", []string{packageWord, "new"}, none),
+		g.passed("add maintainer|parameter|plan|task", "Add to a package", []string{packageWord, "add"}, none),
+		g.passed("list parameters|plans|tasks PACKAGE", "List parts of a package", []string{packageWord, "list"}, none))
 	return cmd
 }
 
@@ -44,7 +47,7 @@ func (g *grammar) create() *cobra.Command {
 		Args: command.Exactly(1, "name the directory of a package"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var out bytes.Buffer
-			if err := g.run(cmd.Context(), &out, "package", "create", asPath(args[0]), "--destination", destination); err != nil {
+			if err := g.run(cmd.Context(), &out, packageWord, "create", asPath(args[0]), "--destination", destination); err != nil {
 				return err
 			}
 			path := strings.TrimSpace(out.String())
@@ -73,7 +76,7 @@ func (g *grammar) verify() *cobra.Command {
 		Args: command.Exactly(1, "name the directory or the archive of a package"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var out bytes.Buffer
-			err := g.run(cmd.Context(), &out, "package", "verify", asPath(args[0]))
+			err := g.run(cmd.Context(), &out, packageWord, "verify", asPath(args[0]))
 			if all := strings.SplitAfter(strings.TrimRight(out.String(), "\n"), "\n"); len(all) > 1 { // the last line counts the findings
 				_, _ = io.WriteString(cmd.OutOrStdout(), strings.Join(all[:len(all)-1], ""))
 			}
@@ -90,7 +93,7 @@ func (g *grammar) repo() *cobra.Command {
 	cmd := &cobra.Command{Use: "repo", Short: "Manage repositories of packages"}
 	for use, short := range map[string]string{"add NAME URL": "Add a repository", "remove NAME": "Remove a repository", "list": "List the repositories", "context NAME": "Set the repository that is used where none is named"} {
 		name, _, _ := strings.Cut(use, " ")
-		cmd.AddCommand(g.passed(use, short, []string{"package", "repo", name}, none))
+		cmd.AddCommand(g.passed(use, short, []string{packageWord, "repo", name}, none))
 	}
 	cmd.AddCommand(g.index())
 	return cmd
@@ -105,7 +108,7 @@ func (g *grammar) index() *cobra.Command {
 		Use: "index DIR", Short: "Write the index of a directory of archives",
 		Args: command.Exactly(1, "name the directory with the archives"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all := append([]string{"package", "repo", "index", args[0]}, g.atHome()...)
+			all := append([]string{packageWord, "repo", "index", args[0]}, g.atHome()...)
 			if servedBy == "" {
 				all = append(all, "--url", served)
 			} else {
@@ -133,7 +136,7 @@ func (g *grammar) index() *cobra.Command {
 }
 
 func (g *grammar) search() *cobra.Command {
-	return g.passed("search [TEXT]", "Find packages in a repository", []string{"package", "search"}, none)
+	return g.passed("search [TEXT]", "Find packages in a repository", []string{packageWord, "search"}, none)
 }
 
 func (g *grammar) diagnostics() *cobra.Command {
@@ -149,7 +152,7 @@ func (g *grammar) diagnostics() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := append([]string{"package", "diagnostics", instance, "--output-directory", directory}, g.cluster()...)
+			all := append([]string{packageWord, "diagnostics", instance, "--output-directory", directory}, g.cluster()...)
 			if logSince != "" {
 				all = append(all, "--log-since", logSince)
 			}
@@ -170,7 +173,7 @@ func (g *grammar) get() *cobra.Command {
 		Args: command.Exactly(1, "name instances, operators, operatorversions or all"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "" || args[0] != "instances" {
-				all := append([]string{"package", "get", args[0]}, g.cluster()...)
+				all := append([]string{packageWord, "get", args[0]}, g.cluster()...)
 				if output != "" {
 					all = append(all, "-o", output)
 				}

@@ -56,6 +56,9 @@ func (o *operation) list(ctx context.Context, what string) error {
 	}
 	r := o.results()
 	for i, name := range names {
+		if i > 0 && o.output == "" {
+			_, _ = fmt.Fprintln(o.out)
+		}
 		list, ok := lists[strings.TrimSuffix(name, "s")+"s"]
 		if !ok {
 			return fmt.Errorf("%q is not known; use instances, operators, operatorversions or all", name)
@@ -64,23 +67,28 @@ func (o *operation) list(ctx context.Context, what string) error {
 		if err != nil {
 			return err
 		}
-		if o.output == "" {
-			if i > 0 {
-				_, _ = fmt.Fprintln(o.out)
-			}
-			writeListed(o.out, found)
-			continue
-		}
-		for _, obj := range found.objects {
-			if err := r.add(obj, ""); err != nil {
-				return err
-			}
+		if err := o.writeListed(r, found); err != nil {
+			return err
 		}
 	}
 	return r.end()
 }
 
-func writeListed(w io.Writer, l listed) {
+// writeListed writes a table, or keeps the objects for the forms that are for machines.
+func (o *operation) writeListed(r *results, l listed) error {
+	if o.output == "" {
+		writeTable(o.out, l)
+		return nil
+	}
+	for _, obj := range l.objects {
+		if err := r.add(obj, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeTable(w io.Writer, l listed) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, l.title)
 	for _, row := range l.rows {

@@ -61,7 +61,7 @@ func (o *operation) addWait(cmd *cobra.Command, until string) {
 
 func (o *operation) addDryRun(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.dryRun, "dry-run", dryRunNone, `"client" or "server": write nothing, and show what would be written and what the plan would apply; with "server" the API server checks all of it`)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json, yaml or name (default: text)")
+	command.OutputFlag(cmd, &o.output, command.OutputName)
 }
 
 // connect checks the flags, and connects to the cluster unless none is needed.
@@ -78,11 +78,6 @@ func (o *operation) connect(cmd *cobra.Command) (err error) {
 }
 
 func (o *operation) check() error {
-	switch o.output {
-	case "", command.OutputJSON, command.OutputYAML, outputName:
-	default:
-		return fmt.Errorf("--output: %q is not known; use json, yaml or name, or leave it out", o.output)
-	}
 	switch o.dryRun {
 	case "", dryRunNone, dryRunClient, dryRunServer:
 	default:
@@ -91,7 +86,7 @@ func (o *operation) check() error {
 	if o.wait && o.isDry() {
 		return errors.New("--wait: nothing happens in a dry run; leave out one of them")
 	}
-	return nil
+	return command.CheckWait(o.wait, o.timeout)
 }
 
 func (o *operation) isDry() bool { return o.dryRun == dryRunClient || o.dryRun == dryRunServer }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,9 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
-
-// outputName is the form of output that names objects.
-const outputName = "name"
 
 // What became of an object.
 const (
@@ -59,7 +55,7 @@ func (r *results) add(obj client.Object, did string) error {
 		_, _ = fmt.Fprintln(r.out, kudoResult(u, did))
 	case r.output == "":
 		_, _ = fmt.Fprintf(r.out, "%s %s%s\n", shortName(u), did, r.suffix)
-	case r.output == outputName:
+	case r.output == command.OutputName:
 		_, _ = fmt.Fprintln(r.out, fullName(u))
 	}
 	return nil
@@ -91,17 +87,13 @@ func (r *results) end() error {
 			}
 			_, _ = fmt.Fprintf(display.Raw(r.out), "---\n%s", raw)
 		}
-	case command.OutputJSON:
+	case "", command.OutputName:
+	default:
 		items := make([]any, len(r.all))
 		for i, u := range r.all {
 			items[i] = u.Object
 		}
-		encoder := json.NewEncoder(display.Raw(r.out))
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}); err != nil {
-			return fmt.Errorf("write JSON: %w", err)
-		}
+		return command.Show(r.out, r.output, map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil)
 	}
 	return nil
 }
@@ -129,7 +121,7 @@ func (r *results) addRendered(u *unstructured.Unstructured, would string, applie
 	switch {
 	case r.output == "":
 		_, _ = fmt.Fprintf(r.out, "%s %s%s\n", shortName(u), would, r.suffix)
-	case r.output == outputName && applies:
+	case r.output == command.OutputName && applies:
 		_, _ = fmt.Fprintln(r.out, fullName(u))
 	}
 }

@@ -31,14 +31,18 @@ type linting struct {
 	origin *origin.Origin
 }
 
-// never is the bar that no finding reaches.
-const never = "never"
+const (
+	// never is the bar that no finding reaches.
+	never = "never"
+	// outputSARIF is the form that code scanners read.
+	outputSARIF = "sarif"
+)
 
 // NewLint returns the command lint.
 func NewLint(env command.Environment) *cobra.Command {
 	var l linting
 	cmd := &cobra.Command{
-		Use:   "lint [FILE | DIR]...",
+		Use:   "lint [PATH]...",
 		Short: "Find mistakes in manifests, before they reach a cluster",
 		Long: "Find settings in manifests that are wrong, contradictory or without effect, with file,\n" +
 			"line and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
@@ -69,7 +73,7 @@ func NewLint(env command.Environment) *cobra.Command {
 // addForm adds the flags about what is printed, and when the exit code is 1.
 func (l *linting) addForm(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&l.output, "output", "o", "", `output format: "json" or "sarif" (default: text)`)
+	command.OutputFlag(cmd, &l.output, outputSARIF)
 	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the lowest level at which the exit code is 1: "error", "warning", "note", or "never"`)
 	l.kubeVersion.AddFlag(flags)
 }
@@ -137,16 +141,14 @@ func (l *linting) validate() error {
 	if _, err := report.ParseLevel(l.failOn); err != nil && l.failOn != never {
 		return fmt.Errorf("--fail-on: %q is not known; use error, warning, note or never", l.failOn)
 	}
-	switch l.output {
-	case "", "json", "sarif":
+	if l.packagesOnly {
 		return nil
-	default:
-		return fmt.Errorf("--output: %q is not known; use json or sarif, or leave it out", l.output)
 	}
+	return command.CheckNamespaces("namespace", l.namespace)
 }
 
 func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings []report.Finding, objects int) error {
-	if l.output == "sarif" {
+	if l.output == outputSARIF {
 		directory, _ := os.Getwd() // without it, paths stay as they are
 		return command.Show(w, "json", report.ToSARIF(findings, rules.All(), command.CurrentVersion(), directory), nil)
 	}

@@ -159,6 +159,8 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 	switch {
 	case s.everywhere && !s.fromCluster:
 		return nil, nil, errors.New("--all-namespaces: only valid with --cluster")
+	case !s.fromCluster && s.cluster.Connects() != "":
+		return nil, nil, fmt.Errorf("--%s: only valid with --cluster", s.cluster.Connects())
 	case s.fromCluster && s.at != "":
 		return nil, nil, errors.New("--at: not valid with --cluster, which reads the present state")
 	case s.fromCluster && len(s.files)+len(s.changes) == 0:
@@ -226,6 +228,11 @@ func (s *simulation) options() (simulate.Options, error) {
 	}
 	if o.Unprepared, err = unprepared(s.unprepared); err != nil {
 		return o, err
+	}
+	if s.namespace != "" {
+		if err := command.CheckNamespaces("namespace", s.namespace); err != nil {
+			return o, err
+		}
 	}
 	o.Config, err = s.rings.Options(s.env.Now)
 	return o, err

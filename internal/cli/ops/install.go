@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -32,16 +31,17 @@ import (
 
 // installing holds the flags of the command.
 type installing struct {
+	env     command.Environment
 	cluster command.Cluster
 	options manifests.Options
 	// source is where the certificate of the webhooks comes from, values a file with options.
-	source, values                              string
-	webhooks, restrict, secure, export, noKinds bool
+	source, values, output                                     string
+	webhooks, restrict, secure, export, noKinds, defaultPolicy bool
 }
 
 // NewInstall returns the command install.
-func NewInstall(command.Environment) *cobra.Command {
-	i := installing{source: string(admission.Generated), webhooks: true, restrict: true, secure: true}
+func NewInstall(env command.Environment) *cobra.Command {
+	i := installing{env: env, source: string(admission.Generated), webhooks: true, restrict: true, secure: true, defaultPolicy: true}
 	o := &i.options
 	cmd := &cobra.Command{
 		Use:   "install",
@@ -54,6 +54,7 @@ func NewInstall(command.Environment) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	i.cluster.AddFlags(flags)
+	command.NameFlag(cmd, &i.output)
 	flags.BoolVar(&i.export, "export", false, "print the manifests and change nothing")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
 	flags.StringVar(&o.Image, "image", command.CurrentImage(), "image of the manager; a release installs its own, by its digest")
@@ -66,6 +67,7 @@ func NewInstall(command.Environment) *cobra.Command {
 	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own; \"*\" for all that are labeled")
 	flags.BoolVar(&i.restrict, "restrict-manager", i.restrict, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
 	flags.BoolVar(&i.secure, "metrics-secure", i.secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
+	flags.BoolVar(&i.defaultPolicy, "default-config-policy", i.defaultPolicy, "create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it; not with --watch-namespaces")
 	flags.StringVar(&i.values, "values", "", "file with the options, instead of flags: also replicas, resources, affinity and more of the manager's Pods; \"-\" reads them from standard input")
 	flags.BoolVar(&i.noKinds, "no-crds", false, "leave the CustomResourceDefinitions out, for where another installation applies them")
 	failClosedFlag(flags, &o.Admission.FailClosed)
@@ -83,6 +85,10 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if i.export && i.output != "" {
+		writeNames(cmd.OutOrStdout(), objects)
+		return nil
+	}
 	if i.export {
 		return exportObjects(cmd.OutOrStdout(), objects)
 	}
@@ -99,20 +105,36 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if err := servesPins(writer, i.options.PinNamespaces); err != nil {
 		return err
 	}
-	if err := applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects); err != nil {
+	return i.write(cmd.Context(), cmd.OutOrStdout(), writer, objects)
+}
+
+// write applies the objects and removes those that are not installed any more; it says of each
+// what was done, or only names what is installed.
+func (i *installing) write(ctx context.Context, w io.Writer, c client.Client, objects []*unstructured.Unstructured) error {
+	told := w
+	if i.output != "" {
+		told = io.Discard
+	}
+	if err := applyObjects(ctx, told, c, objects); err != nil {
 		return err
 	}
-	return prune(cmd.Context(), cmd.OutOrStdout(), writer, i.options.Namespace, objects)
+	if err := prune(ctx, told, c, i.options.Namespace, objects); err != nil {
+		return err
+	}
+	if i.output != "" {
+		writeNames(w, objects)
+	}
+	return nil
 }
 
 // complete makes the options of the flags, the file of --values and the arguments.
 func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	o, flags := &i.options, cmd.Flags()
 	o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, command.CurrentVersion(), admission.Source(i.source), !i.webhooks
-	if err := errors.Join(checkInstalledRings(o.Rings), checkNamespaces("namespace", o.Namespace), checkNamespaces("watch-namespaces", o.Watch...)); err != nil {
+	if err := errors.Join(checkInstalledRings(o.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", o.Watch...), i.check(cmd, args)); err != nil {
 		return err
 	}
-	o.Unrestricted, o.PlainMetrics, o.NoKinds = !i.restrict, !i.secure, i.noKinds
+	o.Unrestricted, o.PlainMetrics, o.NoKinds, o.NoDefaultPolicy = !i.restrict, !i.secure, i.noKinds, !i.defaultPolicy
 	if !flags.Changed("package-kinds") {
 		o.PackageKinds = flags.Changed("rings")
 	}
@@ -121,7 +143,39 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	if !flags.Changed("image") { // another image may have other flags
+		if err := checkArguments(i.env, o.Args); err != nil {
+			return err
+		}
+	}
 	return o.Validate()
+}
+
+// check refuses what would be installed and not work.
+func (i *installing) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 0 && cmd.ArgsLenAtDash() != 0:
+		return fmt.Errorf("%s takes no arguments, and %q is one: give the flags of the manager after --, as in: %s -- --max-rolling=5", cmd.CommandPath(), args[0], cmd.CommandPath())
+	case len(i.options.Watch) == 0 && cmd.Flags().Changed("watch-namespaces"):
+		return errors.New("--watch-namespaces: name at least one namespace, or leave it out to watch all")
+	case i.options.Image == "" || strings.ContainsAny(i.options.Image, " \t\n"):
+		return fmt.Errorf("--image: %q is not the name of an image; write it as registry.example.com/spillway:v0.1.0", i.options.Image)
+	default:
+		return nil
+	}
+}
+
+// checkArguments refuses arguments that the manager would not start with.
+func checkArguments(env command.Environment, args []string) error {
+	m, root := NewManager(env), &cobra.Command{Use: "spillway"}
+	root.AddCommand(m) // its name is in the message
+	if err := m.Flags().Parse(args); err != nil {
+		return fmt.Errorf("after --: %w", command.FlagError(m, err))
+	}
+	if m.Flags().NArg() > 0 {
+		return fmt.Errorf("after --: %q is not a flag of the manager; write flags as --name=value", m.Flags().Arg(0))
+	}
+	return nil
 }
 
 // checkInstalledRings is an error for names that are of no ring.
@@ -133,16 +187,6 @@ func checkInstalledRings(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-// checkNamespaces is an error for what cannot be the name of a namespace.
-func checkNamespaces(flag string, names ...string) error {
-	for _, name := range names {
-		if len(validation.IsDNS1123Label(name)) > 0 {
-			return fmt.Errorf("--%s: %q cannot be a namespace; use lower-case letters, digits and -", flag, name)
 		}
 	}
 	return nil
@@ -218,7 +262,7 @@ func plainYAML(err error) string {
 // inValues are the flags for which the values have fields.
 var inValues = []string{
 	"watch-namespaces", "pin-namespaces", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
-	"metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
+	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
 }
 
 func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {
@@ -232,20 +276,32 @@ func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
+// applyObjects applies objects, and says of each what that did.
 func applyObjects(ctx context.Context, w io.Writer, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, obj := range objects {
 		verdict, err := applyObject(ctx, c, obj)
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(w, "%s/%s %s\n", strings.ToLower(obj.GetKind()), obj.GetName(), verdict)
+		_, _ = fmt.Fprintf(w, "%s %s\n", named(obj), verdict)
 	}
 	return nil
 }
 
+// named is how kubectl names an object.
+func named(obj *unstructured.Unstructured) string {
+	return strings.ToLower(obj.GetKind()) + "/" + obj.GetName()
+}
+
+func writeNames(w io.Writer, objects []*unstructured.Unstructured) {
+	for _, obj := range objects {
+		_, _ = fmt.Fprintln(w, named(obj))
+	}
+}
+
 // applyObject applies an object and says what that did.
 func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstructured) (string, error) {
-	what := strings.ToLower(obj.GetKind()) + "/" + obj.GetName()
+	what := named(obj)
 	before := &unstructured.Unstructured{}
 	before.SetGroupVersionKind(obj.GroupVersionKind())
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), before)

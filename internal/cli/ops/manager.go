@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -28,6 +29,7 @@ type managerFlags struct {
 	certSource          string
 	allowed, refused    []string
 	version             bool
+	defaultPolicy       bool
 	zap                 zapFlags
 }
 
@@ -77,6 +79,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `address to serve metrics at; "0" disables it`)
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", false, "serve metrics by HTTPS, to clients that may get /metrics; spillway install sets this, and installs what it needs")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `address to serve /healthz and /readyz at; "0" disables it`)
+	flags.BoolVar(&f.defaultPolicy, "default-config-policy", false, "create the default ClusterConfigPolicy, once, by which one workload is rolled first for a change of config; spillway install sets this; not with --namespaces")
 	flags.StringVar(&o.Fleet.HubName, "hub-name", "", "name of this hub on the clusters of its fleet, where several hubs manage the same clusters")
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	flags.StringSliceVar(&f.allowed, "allow-cluster-addresses", nil, "networks and addresses of the clusters of the fleet, the only ones to connect to (default: all but loopback, link-local and those refused)")
@@ -175,7 +178,7 @@ func (z *zapFlags) translate(format, level *string) error {
 // checks what could not be checked without.
 func (f *managerFlags) locate(o *manager.Options) error {
 	var needed []*string
-	if (o.LeaderElect || o.Config.SharesBudget()) && o.LeaseNamespace == "" {
+	if (o.LeaderElect || o.Config.SharesBudget() || o.Config.DefaultPolicy) && o.LeaseNamespace == "" {
 		needed = append(needed, &o.LeaseNamespace)
 	}
 	if o.Admission.Enabled && o.Admission.Namespace == "" {
@@ -206,6 +209,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	if o.Config, err = f.rings.Options(env.Now); err != nil {
 		return manager.Options{}, err
 	}
+	o.Config.DefaultPolicy = f.defaultPolicy
 	for _, namespace := range o.Config.PinNamespaces {
 		if len(o.Config.Namespaces) > 0 && !slices.Contains(o.Config.Namespaces, namespace) {
 			return manager.Options{}, fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --namespaces", namespace)
@@ -218,6 +222,9 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	if o.SyncPeriod < 0 {
 		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
 	}
+	if err := checkNames(&o); err != nil {
+		return manager.Options{}, err
+	}
 	o.Log, o.Version = log, command.CurrentVersion()
 	if rate := o.Config.UpdateRate; rate == 0 || math.IsInf(rate, 1) {
 		log.Info("the update rate is off: 0 and Inf both mean no limit", "update-rate", f.rings.UpdateRate)
@@ -226,6 +233,14 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Admission.Source = admission.Source(f.certSource)
 	o.ClusterNetwork, err = f.network()
 	return o, err
+}
+
+// checkNames refuses names and addresses with which the manager would start, and never work.
+func checkNames(o *manager.Options) error {
+	return errors.Join(command.CheckName("hub-name", o.Fleet.HubName), command.CheckName("leader-elect-id", o.LeaseName),
+		command.CheckName("leader-elect-namespace", o.LeaseNamespace), command.CheckName("webhook-namespace", o.Admission.Namespace),
+		command.CheckAddress("metrics-bind-address", o.MetricsAddress), command.CheckAddress("health-probe-bind-address", o.ProbeAddress),
+		command.CheckAddress("webhook-bind-address", o.Admission.Address))
 }
 
 // network is where the kubeconfigs of tenants may lead.

@@ -61,6 +61,7 @@ func NewUninstall(env command.Environment) *cobra.Command {
 	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager watches)")
 	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "release Instances without running their cleanup plans; they and their objects stay until they are deleted")
 	cmd.Flags().BoolVar(&u.prepare, "prepare", false, "stop before the rest is removed, where another tool removes what it installed")
+	command.NameFlag(cmd, &u.output)
 	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long the command may take")
 	return cmd
 }
@@ -70,6 +71,7 @@ type uninstall struct {
 	namespace string
 	watched   []string
 	timeout   time.Duration
+	output    string
 	now       func() time.Time
 	// prepare leaves the rest to the tool that installed it.
 	prepare bool
@@ -102,7 +104,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	}
 	// 3. Every workload can be scheduled.
 	err := config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, func(n workload.Name) {
-		_, _ = fmt.Fprintf(u.out, "%s/%s in namespace %s released\n", strings.ToLower(n.Kind), n.Name, n.Namespace)
+		u.tell(strings.ToLower(n.Kind)+"/"+n.Name, " in namespace "+n.Namespace+" released")
 	})
 	if err != nil {
 		return fmt.Errorf("release what is suspended: %w", err)
@@ -122,7 +124,18 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err := u.remove(ctx, manifests.OtherKinds()); err != nil {
 		return err
 	}
+	if u.output != "" {
+		return nil
+	}
 	return u.tellRest(ctx)
+}
+
+// tell says what was done with an object, or only names it.
+func (u *uninstall) tell(name, done string) {
+	if u.output != "" {
+		done = ""
+	}
+	_, _ = fmt.Fprintln(u.out, name+done)
 }
 
 // tellRest says what stays, and how to remove it: the kinds, because their objects would go
@@ -198,7 +211,7 @@ func (u *uninstall) letInstancesGo(ctx context.Context) error {
 		return nil
 	}
 	err := plans.Release(ctx, u.client, u.watched, func(name types.NamespacedName) {
-		_, _ = fmt.Fprintf(u.out, "instance/%s in namespace %s released\n", name.Name, name.Namespace)
+		u.tell("instance/"+name.Name, " in namespace "+name.Namespace+" released")
 	})
 	if err != nil {
 		return fmt.Errorf("release Instances: %w", err)
@@ -256,7 +269,7 @@ func (u *uninstall) removeOne(ctx context.Context, obj *unstructured.Unstructure
 		return fmt.Errorf("wait until %s is gone: %w", what, err)
 	}
 	u.removed = true
-	_, _ = fmt.Fprintf(u.out, "%s deleted\n", what)
+	u.tell(what, " deleted")
 	return nil
 }
 

@@ -37,13 +37,6 @@ var errDeleted = errors.New("was deleted")
 // absentError says that the Instance does not exist.
 type absentError struct{ error }
 
-func (p *planner) followIf(ctx context.Context, is func(*v1beta1.Execution) bool) error {
-	if !p.wait {
-		return nil
-	}
-	return p.follow(ctx, is)
-}
-
 // follow tells how an execution goes until it has ended, or something else keeps
 // it from beginning.
 func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) error {

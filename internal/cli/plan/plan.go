@@ -44,8 +44,8 @@ type planner struct {
 	out    io.Writer
 	client client.WithWatch
 	name   types.NamespacedName
-	// uid is that of the Instance that was changed.
-	uid types.UID
+	// changed is the Instance that was changed, as it was written.
+	changed *v1beta1.Instance
 }
 
 // New returns the command plan with the commands beneath it.
@@ -106,8 +106,9 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err := p.leaveNote(ctx, command.ReasonTriggered); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s plan %s requested\n", p.name.Name, args[1])
-		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
+		return p.done(fmt.Sprintf("plan %s requested", args[1]), func() error {
+			return p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
+		})
 	})))
 }
 
@@ -148,14 +149,12 @@ func newPlanAbandon(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s abandon of the running plan requested\n", p.name.Name)
-		if !p.wait {
-			return nil
-		}
-		return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
-			x := i.Status.Execution
-			return x == nil || x.UID != uid || x.FinishedAt != nil, nil
-		}, func() {})
+		return p.done("abandon of the running plan requested", func() error {
+			return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
+				x := i.Status.Execution
+				return x == nil || x.UID != uid || x.FinishedAt != nil, nil
+			}, func() {})
+		})
 	})))
 }
 
@@ -170,8 +169,9 @@ func newPlanRetry(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s retry of the last plan requested\n", p.name.Name)
-		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
+		return p.done("retry of the last plan requested", func() error {
+			return p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
+		})
 	})))
 }
 
@@ -181,7 +181,9 @@ func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// gives lets a command that changes something say why, and what it prints.
 func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
+	command.OutputFlag(cmd, &p.output, command.OutputName)
 	cmd.Flags().StringVar(&p.reason, "reason", "", "the reason to record, with your name, in an Event; history shows it")
 	return cmd
 }
@@ -214,7 +216,7 @@ func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1b
 func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
 	who := command.Author{By: command.Whoami(ctx, p.client), Reason: p.reason}
 	return command.RecordEvent(ctx, p.client, corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.uid,
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.changed.UID,
 	}, word, who, p.now())
 }
 
@@ -227,8 +229,16 @@ func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) err
 		}
 		return nil
 	})
-	p.uid = i.UID
+	p.changed = i
 	return err
+}
+
+// done tells what was requested, and waits until it has ended if that was asked for.
+func (p *planner) done(said string, wait func() error) error {
+	if err := command.ShowChanged(p.out, p.output, p.client, "instance/"+p.name.Name+" "+said, p.changed); err != nil || !p.wait {
+		return err
+	}
+	return wait()
 }
 
 // command is one of them; run has a client and the Instance's name.
@@ -236,6 +246,10 @@ func (p *planner) command(use, short, example string, n int, run func(ctx contex
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: "  spillway plan " + example, Args: command.Exactly(n, "see the usage: spillway plan "+use),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := command.Instance(args[0])
+			if err := errors.Join(err, command.CheckWait(p.wait, p.timeout)); err != nil {
+				return err
+			}
 			namespace, err := p.cluster.ResolveNamespace()
 			if err != nil {
 				return err
@@ -243,7 +257,7 @@ func (p *planner) command(use, short, example string, n int, run func(ctx contex
 			if p.client, err = p.cluster.Client(); err != nil {
 				return err
 			}
-			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: command.InstanceName(args[0])}
+			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: name}
 			return run(cmd.Context(), args)
 		},
 	}

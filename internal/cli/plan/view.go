@@ -19,11 +19,10 @@ type view interface {
 // view is a tree that changes in place on a terminal, and lines elsewhere; and
 // nothing if something else reads what is printed at the end.
 func (p *planner) view() view {
-	width, _ := display.TerminalSize(p.out)
 	switch {
 	case p.output != "":
 		return blindView{}
-	case width > 0:
+	case display.Redraws(p.out):
 		return &liveView{out: p.out, size: func() (int, int) { return display.TerminalSize(p.out) }}
 	default:
 		return &lineView{out: p.out, steps: map[string]v1beta1.ExecutionStatus{}}

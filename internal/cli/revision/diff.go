@@ -77,9 +77,6 @@ func (d *diffing) run(cmd *cobra.Command, arg string) error {
 	if !ok {
 		return fmt.Errorf("cannot compare %q: name one of %s as KIND/NAME", arg, strings.Join(Kinds, ", "))
 	}
-	if err := command.CheckOutput(d.output); err != nil {
-		return err
-	}
 	var err error
 	if ref.Namespace, err = d.cluster.ResolveNamespace(); err != nil {
 		return err
@@ -177,6 +174,36 @@ func numbered(all []revisions.Revision, ref describe.Ref, flag, text string) (*r
 		return nil, fmt.Errorf("%s has no revision %d; choose from %s", ref, n, numbers(all))
 	}
 	return r, nil
+}
+
+// Names are what --from and --to can name: the numbers of the revisions of a workload, or the
+// digests of the contents of an object; none if they cannot be read.
+func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
+	var names []string
+	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
+		known, err := contentsOf(ctx, c, ref)
+		if err != nil {
+			return nil
+		}
+		for _, p := range known.all() {
+			names = append(names, p.Digest)
+		}
+		return names
+	}
+	obj := workload.New(ref.Kind)
+	obj.SetNamespace(ref.Namespace)
+	obj.SetName(ref.Name)
+	if err := command.Get(ctx, c, obj); err != nil {
+		return nil
+	}
+	all, err := revisions.Of(ctx, c, obj)
+	if err != nil {
+		return nil
+	}
+	for i := range all {
+		names = append(names, strconv.FormatInt(all[i].Number, 10))
+	}
+	return names
 }
 
 func numbers(all []revisions.Revision) string {

@@ -36,12 +36,14 @@ type rollback struct {
 	to      string
 	reason  string
 	dryRun  string
+	output  string
 
 	client client.Client
 	ref    describe.Ref
 	who    command.Author
-	// said are lines to print once all is done.
-	said []string
+	// said are lines to print once all is done, and changed what was changed.
+	said    []string
+	changed []client.Object
 }
 
 // NewRollback returns the command rollback.
@@ -68,6 +70,7 @@ func NewRollback(env command.Environment) *cobra.Command {
 	r.cluster.AddNamespaceFlag(cmd.Flags())
 	cmd.Flags().StringVar(&r.to, "to", "", "the revision, by number (default: the one before), or the content of an object, by its digest")
 	cmd.Flags().StringVar(&r.reason, "reason", "", "the reason to record; explain and Events show it")
+	command.OutputFlag(cmd, &r.output, command.OutputName)
 	cmd.Flags().StringVar(&r.dryRun, "dry-run", dryNone, "client: check and print only; server: also send the writes, which the API server does not store")
 	return cmd
 }
@@ -97,12 +100,10 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	} else {
 		err = r.workload(ctx)
 	}
-	for _, line := range r.said {
-		if _, failed := fmt.Fprintln(cmd.OutOrStdout(), line); failed != nil {
-			return errors.Join(err, failed)
-		}
+	if len(r.said) == 0 {
+		return err
 	}
-	return err
+	return errors.Join(err, command.ShowChanged(cmd.OutOrStdout(), r.output, r.client, strings.Join(r.said, "\n"), r.changed...))
 }
 
 // sayf adds a line, which says of a dry run that it was one.
@@ -121,10 +122,17 @@ func (r *rollback) change(ctx context.Context, obj client.Object, edit func() er
 		if err := command.Get(ctx, r.client, obj); err != nil {
 			return err
 		}
-		return edit()
+		if err := edit(); err != nil {
+			return err
+		}
+		r.changed = append(r.changed, obj)
+		return nil
 	}
-	if err := command.Change(ctx, r.client, obj, edit); err != nil || r.dryRun == dryServer {
+	if err := command.Change(ctx, r.client, obj, edit); err != nil {
 		return err
+	}
+	if r.changed = append(r.changed, obj); r.dryRun == dryServer {
+		return nil
 	}
 	return command.RecordEvent(ctx, r.client, corev1.ObjectReference{
 		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: workload.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),

@@ -2,7 +2,6 @@ package show
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
@@ -27,6 +28,35 @@ type telling struct {
 	rings      []string
 	since      time.Duration
 	members    *history.Members
+	selection  command.Selection
+	// labeled is true of the objects with the labels that were asked for.
+	labeled func(describe.Ref) bool
+}
+
+// The fields that Events can be selected and sorted by. Those of what an Event is about have
+// two names: that of this API, and that which kubectl get events knows.
+var (
+	eventSelectable = []string{"regarding.name", "regarding.kind", "regarding.namespace", "involvedObject.name", "involvedObject.kind", "involvedObject.namespace", "reason", "type"}
+	eventSortable   = []string{"at", "name", "namespace", "kind", "reason"}
+)
+
+var eventFields = map[string]func(n *history.Event) string{
+	"at": func(n *history.Event) string { return command.Moment(&n.At) }, "reason": func(n *history.Event) string { return n.Reason },
+	"name": func(n *history.Event) string { return n.About.Name }, "namespace": func(n *history.Event) string { return n.About.Namespace },
+	"kind": func(n *history.Event) string { return n.About.Kind },
+}
+
+// fieldsOf are the fields of an Event that it can be selected by.
+func fieldsOf(n *history.Event) fields.Set {
+	kind := corev1.EventTypeNormal
+	if n.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	set := fields.Set{"reason": n.Reason, "type": kind}
+	for _, about := range []string{"regarding.", "involvedObject."} {
+		set[about+"name"], set[about+"kind"], set[about+"namespace"] = n.About.Name, n.About.Kind, n.About.Namespace
+	}
+	return set
 }
 
 // NewEvents returns the command events.
@@ -41,7 +71,7 @@ func NewEvents(env command.Environment) *cobra.Command {
 			"hour, unless --event-ttl says otherwise.\n" +
 			"\n" +
 			"With --watch the command continues until it is interrupted. Its exit code is then 0.",
-		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --rings fleet --watch",
+		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --rings fleet --watch\n  spillway events -A --field-selector type=Warning --sort-by name",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
 		},
@@ -50,14 +80,18 @@ func NewEvents(env command.Environment) *cobra.Command {
 	t.cluster.AddFlags(cmd.Flags())
 	t.cluster.AddNamespaceFlag(cmd.Flags())
 	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list the Events of all namespaces")
-	cmd.Flags().StringSliceVar(&t.rings, "rings", nil, "only Events of these rings: "+strings.Join(describe.Rings(), ", "))
+	command.ShownRingsFlag(cmd.Flags(), &t.rings)
 	cmd.Flags().DurationVar(&t.since, "since", 0, "only Events that are not older, such as 15m (default: all)")
 	cmd.Flags().BoolVarP(&t.watch, "watch", "w", false, "continue with new Events until interrupted")
-	command.OutputFlag(cmd, &t.output)
+	t.selection.AddFlags(cmd.Flags(), eventSelectable, eventSortable)
+	command.OutputFlag(cmd, &t.output, command.OutputName)
 	return cmd
 }
 
 func (t *telling) run(cmd *cobra.Command, args []string) error {
+	if err := errors.Join(command.CheckShownRings(cmd.Flags(), t.rings), t.selection.Check()); err != nil {
+		return err
+	}
 	namespace, err := t.namespace()
 	if err != nil {
 		return err
@@ -82,8 +116,37 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	notes = slices.DeleteFunc(slices.Concat([]history.Event{}, notes), func(n history.Event) bool { return !t.wants(&n) })
+	if err := t.look(cmd.Context(), c, namespace, notes); err != nil {
+		return err
+	}
+	notes = slices.DeleteFunc(slices.Concat([]history.Event{}, notes), func(n history.Event) bool { return !t.wants(&n) || !t.labeled(n.About) })
+	command.Sort(&t.selection, notes, eventFields)
+	if t.output == command.OutputName {
+		writeAbout(w, notes)
+		return nil
+	}
 	return command.Show(w, t.output, notes, func(w io.Writer) { t.write(w, notes) })
+}
+
+// look finds out which of the objects of some Events have the labels that were asked for.
+func (t *telling) look(ctx context.Context, c client.Reader, namespace string, notes []history.Event) (err error) {
+	refs := make([]describe.Ref, len(notes))
+	for i := range notes {
+		refs[i] = notes[i].About
+	}
+	t.labeled, err = t.selection.Labeled(ctx, c, namespace, refs)
+	return err
+}
+
+// writeAbout writes the objects that Events are about, each once.
+func writeAbout(w io.Writer, notes []history.Event) {
+	told := map[describe.Ref]bool{}
+	for i := range notes {
+		if about := notes[i].About; !told[about] {
+			told[about] = true
+			_, _ = fmt.Fprintln(w, about)
+		}
+	}
 }
 
 // narrow finds out what the object consists of that was named, if one was.
@@ -115,20 +178,23 @@ func (t *telling) write(w io.Writer, notes []history.Event) {
 	f.Write()
 }
 
-// follow writes a line for each Event as it is written.
+// follow writes each Event as it is written: a line, or a document.
 func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace string, w, errs io.Writer) error {
-	s, told := display.StyleOf(w, t.Env.Lookup), json.NewEncoder(w)
-	told.SetEscapeHTML(false)
+	s := display.StyleOf(w, t.Env.Lookup)
 	err := history.Follow(ctx, c, namespace, func(n *history.Event) error {
-		switch {
-		case !t.wants(n):
+		if !t.wants(n) {
 			return nil
-		case t.output == "json":
-			return told.Encode(n)
-		default:
-			_, err := fmt.Fprintln(w, strings.Join(t.columns(s, n), display.Gap))
-			return err //nolint:wrapcheck // nothing can be added to a broken pipe
 		}
+		if err := t.look(ctx, c, namespace, []history.Event{*n}); err != nil || !t.labeled(n.About) {
+			return err
+		}
+		if t.output == command.OutputName {
+			writeAbout(w, []history.Event{*n})
+			return nil
+		}
+		return command.ShowNext(w, t.output, n, func(w io.Writer) {
+			_, _ = fmt.Fprintln(w, strings.Join(t.columns(s, n), display.Gap))
+		})
 	}, func(err error) {
 		_, _ = fmt.Fprintf(errs, "note: cannot list Events, retrying: %s\n", display.Plain(err.Error()))
 	})
@@ -139,16 +205,11 @@ func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace stri
 }
 
 func (t *telling) namespace() (string, error) {
-	if err := errors.Join(checkRings(t.rings), command.CheckOutput(t.output)); err != nil {
-		return "", err
-	}
 	switch {
-	case t.watch && t.output != "" && t.output != command.OutputJSON:
-		return "", fmt.Errorf("--output: %q is not possible with --watch; use json, or leave it out", t.output)
+	case t.watch && t.selection.Sorts():
+		return "", errors.New("--sort-by: with --watch, Events come in the order in which they are written; leave one out")
 	case t.since < 0:
 		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
-	case t.output != "" && t.output != "json":
-		return "", command.Show(io.Discard, t.output, nil, nil)
 	case t.all && t.cluster.Namespace != "":
 		return "", command.ErrBothNamespaces
 	case t.all:
@@ -158,10 +219,11 @@ func (t *telling) namespace() (string, error) {
 	}
 }
 
-// wants is true of what was asked for.
+// wants is true of what was asked for, but for the labels of the objects.
 func (t *telling) wants(n *history.Event) bool {
 	recent := t.since == 0 || !n.At.Before(t.Env.Now().Add(-t.since))
-	return recent && (len(t.rings) == 0 || slices.Contains(t.rings, n.Ring)) && (t.members == nil || t.members.Has(n))
+	return recent && (len(t.rings) == 0 || slices.Contains(t.rings, n.Ring)) && (t.members == nil || t.members.Has(n)) &&
+		t.selection.HasFields(fieldsOf(n))
 }
 
 // columns are what there is to say of an Event.

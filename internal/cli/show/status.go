@@ -1,6 +1,7 @@
 package show
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,25 +9,25 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/forecast"
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
-// The forms in which status can be printed, besides the one for people.
-const (
-	outputWide = "wide"
-	outputName = "name"
-)
+// outputWide is the form for people in which everything is shown.
+const outputWide = "wide"
 
 // overview is what status is asked for.
 type overview struct {
 	*command.Query
 
-	all, waiting bool
-	show         []string
-	selection    selection
+	all, waiting, eta bool
+	show              []string
+	selection         command.UnitSelection
 }
 
 // NewStatus returns the command status.
@@ -41,13 +42,13 @@ func NewStatus(env command.Environment) *cobra.Command {
 		Example: "  spillway status -A\n  spillway status -n mimir --rings zones\n  spillway status -A --waiting -o name",
 		Args:    noNamespace,
 	}
-	s := &overview{Query: command.NewQuery(env, cmd)}
+	s := &overview{Query: command.NewQuery(env, cmd, outputWide, command.OutputName)}
 	flags := cmd.Flags()
 	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "all namespaces")
 	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
-	s.selection.addFlags(flags)
-	flags.StringSliceVar(&s.show, "rings", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
-	flags.Lookup("output").Usage = "output format: json, yaml, jsonpath=TEMPLATE, wide or name (default: text)"
+	flags.BoolVar(&s.eta, "eta", false, "when the rollouts that are under way end, as spillway forecast says")
+	s.selection.AddFlags(flags)
+	command.ShownRingsFlag(flags, &s.show)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
 	return cmd
 }
@@ -64,10 +65,7 @@ func noNamespace(_ *cobra.Command, args []string) error {
 }
 
 func (s *overview) run(cmd *cobra.Command) error {
-	if len(s.show) == 0 && cmd.Flags().Changed("rings") {
-		return errors.New("--rings: name at least one ring, such as config")
-	}
-	if err := s.check(); err != nil {
+	if err := errors.Join(command.CheckShownRings(cmd.Flags(), s.show), s.check()); err != nil {
 		return err
 	}
 	namespace, err := s.Cluster.ResolveNamespace()
@@ -96,10 +94,24 @@ func (s *overview) run(cmd *cobra.Command) error {
 	for _, why := range unseenOf(snapshot.Units) {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: of modules only what the manager has written is shown: %s\n", why)
 	}
-	if snapshot.Units, err = s.selection.apply(cmd.Context(), c, namespace, snapshot.Units); err != nil {
+	if err := s.foresee(cmd.Context(), c, rules, namespace, snapshot.Units); err != nil {
+		return err
+	}
+	if snapshot.Units, err = s.selection.Apply(cmd.Context(), c, namespace, snapshot.Units); err != nil {
 		return err
 	}
 	return s.print(cmd.OutOrStdout(), snapshot)
+}
+
+// foresee sets when the units end, if that was asked for.
+func (s *overview) foresee(ctx context.Context, reader client.Client, rules config.Options, namespace string, units []describe.Unit) error {
+	if !s.eta {
+		return nil
+	}
+	if err := forecast.Ends(ctx, s.Query, reader, rules, namespace, units); err != nil {
+		return fmt.Errorf("--eta: %w", err)
+	}
+	return nil
 }
 
 // unseenOf is why parts of units may not be looked at, each reason once.
@@ -115,21 +127,11 @@ func unseenOf(units []describe.Unit) []string {
 
 // check refuses what cannot be shown before anybody is asked.
 func (s *overview) check() error {
-	if err := errors.Join(checkRings(s.show), command.CheckOutput(s.Output, outputWide, outputName), s.selection.check()); err != nil {
+	if err := s.selection.Check(); err != nil {
 		return err
 	}
 	if s.all && s.Cluster.Namespace != "" {
 		return command.ErrBothNamespaces
-	}
-	return nil
-}
-
-// checkRings refuses names that are of no ring.
-func checkRings(names []string) error {
-	for _, name := range names {
-		if !slices.Contains(describe.Rings(), name) {
-			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(describe.Rings(), ", "))
-		}
 	}
 	return nil
 }
@@ -140,7 +142,7 @@ func (s *overview) print(w io.Writer, snapshot describe.Description) error {
 		shown = describe.Waiting(units)
 	}
 	switch s.Output {
-	case outputName:
+	case command.OutputName:
 		writeNames(w, shown)
 	case "", outputWide:
 		t := display.Tree{Now: s.Env.Now(), Style: display.StyleOf(w, s.Env.Lookup), Whole: s.Output == outputWide, Namespaces: s.all}

@@ -22,6 +22,7 @@ type steering struct {
 	cluster command.Cluster
 	now     func() time.Time
 	reason  string
+	output  string
 
 	verb, short, long, example string
 	// kinds are those that it changes.
@@ -83,6 +84,7 @@ func newSteering(env command.Environment, s steering) *cobra.Command {
 	}
 	s.cluster.AddFlags(cmd.Flags())
 	s.cluster.AddNamespaceFlag(cmd.Flags())
+	command.OutputFlag(cmd, &s.output, command.OutputName)
 	cmd.Flags().StringVar(&s.reason, "reason", "", "the reason to record; status, explain and Events show it")
 	return cmd
 }
@@ -114,8 +116,8 @@ func (s *steering) run(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", ref, strings.ToLower(string(s.word))); err != nil {
-		return err //nolint:wrapcheck // nothing can be added to a broken pipe
+	if err := command.ShowChanged(cmd.OutOrStdout(), s.output, c, fmt.Sprintf("%s %s", ref, strings.ToLower(string(s.word))), obj); err != nil {
+		return err
 	}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {

@@ -43,6 +43,7 @@ type watching struct {
 	execute    func(context.Context, command.Environment) int
 	all, lines bool
 	timeout    time.Duration
+	selection  command.UnitSelection
 	// ref is the object, nil if everything is watched.
 	ref       *describe.Ref
 	namespace string
@@ -75,6 +76,9 @@ type onlooker interface {
 func (w *watching) run(cmd *cobra.Command, args []string) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
+	if err := errors.Join(command.CheckShownRings(cmd.Flags(), w.look.Rings), w.check(args)); err != nil {
+		return err
+	}
 	if err := w.prepare(ctx, args); err != nil {
 		return err
 	}
@@ -82,15 +86,20 @@ func (w *watching) run(cmd *cobra.Command, args []string) error {
 	if w.isInteractive(out) {
 		return w.interactively(ctx, out)
 	}
-	end, err := w.follow(ctx, &lineWriter{out: out, style: display.StyleOf(out, w.Env.Lookup), began: w.began})
+	end, err := w.follow(ctx, w.writer(out))
 	return w.verdict(ctx, end, err)
+}
+
+// writer writes what a program reads, or lines for people.
+func (w *watching) writer(out io.Writer) onlooker {
+	if w.Output != "" {
+		return &valueWriter{out: out, output: w.Output, said: map[describe.Ref]string{}}
+	}
+	return &lineWriter{out: out, style: display.StyleOf(out, w.Env.Lookup), began: w.began}
 }
 
 // prepare finds out what is to be watched, and connects.
 func (w *watching) prepare(ctx context.Context, args []string) (err error) {
-	if err := w.check(args); err != nil {
-		return err
-	}
 	if w.namespace, err = w.Cluster.ResolveNamespace(); err != nil {
 		return err
 	}
@@ -138,8 +147,10 @@ func (w *watching) check(args []string) error {
 		return fmt.Errorf("--timeout: %s is negative; use 0 for no limit", w.timeout)
 	case w.timeout > 0 && len(args) == 0:
 		return errors.New("--timeout: only the rollout of an object ends; name one as KIND/NAME")
+	case len(args) > 0 && (w.selection.Narrows() || w.selection.Sorts() || len(w.look.Rings) > 0):
+		return errors.New("--selector, --field-selector, --sort-by and --rings: one object is watched; leave them out, or the object")
 	default:
-		return nil
+		return w.selection.Check()
 	}
 }
 
@@ -158,9 +169,7 @@ func ringsOf(kind string) []string {
 }
 
 func (w *watching) isInteractive(out io.Writer) bool {
-	width, _ := display.TerminalSize(out)
-	terminal, _ := w.Env.Lookup("TERM")
-	return width > 0 && !w.lines && terminal != "dumb" && !display.IsASCII(w.Env.Lookup) && term.IsTerminal(int(os.Stdin.Fd()))
+	return display.Redraws(out) && !w.lines && w.Output == "" && term.IsTerminal(int(os.Stdin.Fd()))
 }
 
 // ended is how a rollout ended, nil while it goes on.
@@ -269,7 +278,11 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 		return nil, lookError{err}
 	}
 	if w.ref == nil {
-		return snapshot.Units, nil
+		units, err := w.selection.Apply(ctx, c, w.namespace, snapshot.Units)
+		if err != nil {
+			return nil, lookError{err}
+		}
+		return units, nil
 	}
 	if u := unitOf(snapshot.Units, *w.ref); u != nil {
 		return []describe.Unit{*u}, nil
@@ -312,19 +325,21 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 			"On a terminal, a tree is on the left and a timeline on the right. p pauses, r resumes,\n" +
 			"t retries and a approves what is selected; each asks for a reason. ? shows all keys.\n" +
 			"q quits when the commands that you started have ended.\n" +
-			"Elsewhere, with TERM=dumb and with LC_ALL=C, each change is one line.\n" +
+			"Elsewhere, with TERM=dumb and with LC_ALL=C, each change is one line. With -o, a rollout\n" +
+			"is written again whenever it has changed: as one line of JSON, one document of YAML.\n" +
 			"\n" +
 			"The exit code is 0 when the rollout is complete or when you quit. It is 1 when the\n" +
 			"rollout has failed, is stalled or was rolled back, or when the command is interrupted.\n" +
 			"It is 2 after --timeout. If the rollout is complete already, the command ends immediately.",
-		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
+		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch -A -l team=shop --sort-by name\n  spillway watch module/shop -n clusters --plain",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
 	}
-	w.Query = command.NewQuery(env, cmd)
-	cmd.Flags().Lookup("output").Hidden = true
+	w.Query = command.NewQuery(env, cmd, command.OutputName)
+	w.selection.AddFlags(cmd.Flags())
+	command.ShownRingsFlag(cmd.Flags(), &w.look.Rings)
 	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "watch all namespaces")
 	cmd.Flags().BoolVar(&w.lines, "plain", false, "write one line for each change, also on a terminal")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the rollout; 0 is no limit")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
@@ -30,6 +31,8 @@ type Options struct {
 	AllowCrossNamespace bool
 	// PinNamespaces are those whose workloads may keep the config of each revision.
 	PinNamespaces []string
+	// Policies are the kinds of policies that can be read; none if nil.
+	Policies *policy.Kinds
 	// SuspendBy is how a new workload whose config is missing is suspended.
 	SuspendBy workload.SuspendBy
 	// Now is the clock.
@@ -43,6 +46,9 @@ func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 		return nil, err
 	}
 	handler := &handler{options: o, live: mgr.GetAPIReader(), lists: mgr.GetCache(), provided: provided}
+	if o.Policies != nil {
+		handler.policies = func() *policy.Reader { return o.Policies.Reader(mgr.GetCache()) }
+	}
 	var routes []admission.Route
 	for _, kind := range workload.Kinds() {
 		routes = append(routes, admission.Route{Path: webhookPath(kind), Handler: handler})
@@ -58,6 +64,8 @@ type handler struct {
 	live client.Reader
 	// lists lists what the secrets store driver has mounted.
 	lists client.Reader
+	// policies reads the policies, for one request; nil without any.
+	policies func() *policy.Reader
 	// provided is true where that driver is installed.
 	provided bool
 }
@@ -71,9 +79,9 @@ func (h *handler) Handle(ctx context.Context, req webhook.Request) webhook.Respo
 	if err != nil { // the failure policy allows the request
 		return webhook.Errored(http.StatusInternalServerError, err)
 	}
-	attempt := attempt{now: h.options.read(now, req.Namespace), unchanged: sameTemplate(before, now)}
+	attempt := attempt{now: h.read(ctx, now, req.Namespace), unchanged: sameTemplate(before, now)}
 	if before != nil {
-		attempt.before = h.options.read(before, req.Namespace)
+		attempt.before = h.read(ctx, before, req.Namespace)
 	}
 	if attempt.now.Settings.Tracked && !attempt.replacesNothing() { // otherwise its config does not matter
 		h.observe(ctx, attempt.now)
@@ -114,12 +122,29 @@ func decode(req webhook.Request) (now, before client.Object, err error) {
 	return now, before, nil
 }
 
-func (o Options) read(obj client.Object, namespace string) *workload.Workload {
+func (h *handler) read(ctx context.Context, obj client.Object, namespace string) *workload.Workload {
 	w := workload.Read(obj)
-	if slices.Contains(o.PinNamespaces, namespace) {
+	if slices.Contains(h.options.PinNamespaces, namespace) {
+		w.PinBy(h.pinning(ctx, &w, namespace))
 		w.Allow("")
 	}
 	return &w
+}
+
+// pinning is the policy by which a workload keeps its config, empty if there is none, or none
+// that can be read: then the ring pins it later.
+func (h *handler) pinning(ctx context.Context, w *workload.Workload, namespace string) string {
+	if h.policies == nil || !w.Settings.Tracked || w.Settings.PinSet {
+		return ""
+	}
+	set, err := h.policies().Read(ctx, []string{namespace})
+	if err != nil {
+		return ""
+	}
+	if p := set.Pinning(namespace, w.Object.GetLabels(), w.Demand.Uses); p != nil {
+		return p.String()
+	}
+	return ""
 }
 
 // observe reads the config of a workload from the API server. After a failed read

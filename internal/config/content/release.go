@@ -41,8 +41,8 @@ type release struct {
 	stoppedBy string
 	// retried is when a user asked to try again what has failed.
 	retried time.Time
-	// goesBack is true if workloads that fail with it get their previous config back.
-	goesBack bool
+	// onFailure is what happens to workloads that fail with it: Rollback, Stop, or empty.
+	onFailure string
 }
 
 // What happens to a workload that has failed with a change of its config.
@@ -57,7 +57,7 @@ func releaseOf(annotations map[string]string) release {
 	return release{
 		unstoppable: vocabulary.StopOnFailure.Get(annotations) == "false",
 		stoppedBy:   vocabulary.StoppedBy.Get(annotations), retried: retried,
-		goesBack: vocabulary.OnConfigFailure.Get(annotations) == OnFailureRollback,
+		onFailure: vocabulary.OnConfigFailure.Get(annotations),
 	}
 }
 
@@ -80,9 +80,9 @@ func (f Facts) RetriedAt(o Object, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// GoesBack is true if the object says that workloads that fail with it get their previous
-// config back.
-func (f Facts) GoesBack(o Object) bool { return f[o].goesBack }
+// OnFailure is what the object says of workloads that fail with it: Rollback, Stop, or
+// something else if it says nothing.
+func (f Facts) OnFailure(o Object) string { return f[o].onFailure }
 
 // RetriedSince is true if a user has asked after a time to try again what has failed with an
 // object.

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type back struct {
 func (j *judgment) goBack() {
 	for i := range j.workloads {
 		w := &j.workloads[i]
-		if w.failure == nil || w.isUp() || !w.isRecorded(j.now) || !w.asksToGoBack(w.failure.Releases) {
+		if w.failure == nil || w.isUp() || !w.isRecorded(j.now) || !j.asksToGoBack(w, w.failure.Releases) {
 			continue
 		}
 		others := j.othersOf(i)
@@ -48,12 +49,12 @@ func (j *judgment) goBack() {
 // refusesToGoBack is why a workload, and the other zones of its group, keep a config that has
 // failed.
 func (j *judgment) refusesToGoBack(w *Workload, others []int) string {
-	if why := w.refusesToGoBack(w.failure.Releases); why != "" {
+	if why := cmp.Or(w.refusesToGoBack(w.failure.Releases), j.pausedBy(w)); why != "" {
 		return why
 	}
 	for _, k := range others {
 		o := &j.workloads[k]
-		if !o.asksToGoBack(w.failure.Releases) {
+		if !j.asksToGoBack(o, w.failure.Releases) {
 			return o.called(w.Namespace) + " of the same group does not ask for it (" + vocabulary.OnConfigFailure.Native + ")"
 		}
 		if why := o.refusesToGoBack(w.failure.Releases); why != "" {
@@ -93,15 +94,34 @@ func (w *Workload) isRecorded(now time.Time) bool {
 	return !slices.ContainsFunc(w.failure.Releases, func(r content.Release) bool { return w.recorded(r, now) == nil })
 }
 
-// asksToGoBack is true if the workload, or what it has failed with, says that it gets its
-// previous config back.
-func (w *Workload) asksToGoBack(failed []content.Release) bool {
+// asksToGoBack is true if the workload says that it gets its previous config back, or if it
+// says nothing and what it has failed with does.
+func (j *judgment) asksToGoBack(w *Workload, failed []content.Release) bool {
 	if w.Settings.OnFailure != "" {
 		return w.Settings.OnFailure == content.OnFailureRollback
 	}
-	return slices.ContainsFunc(failed, func(r content.Release) bool {
-		return r.Object.Namespace == w.Namespace && w.Config.GoesBack(r.Object)
-	})
+	return slices.ContainsFunc(failed, func(r content.Release) bool { return j.isReturned(w, r.Object) })
+}
+
+// isReturned is true if the object that a workload has failed with says that it goes back, or
+// if it says nothing and the policy does.
+func (j *judgment) isReturned(w *Workload, failed content.Object) bool {
+	asked := w.Config.OnFailure(failed)
+	if failed.Namespace == w.Namespace && (asked == content.OnFailureRollback || asked == content.OnFailureStop) {
+		return asked == content.OnFailureRollback
+	}
+	p := j.o.policyFor(w, failed)
+	return p != nil && p.RollsBack
+}
+
+// pausedBy is that a policy for what a workload has failed with is paused, empty if none is.
+func (j *judgment) pausedBy(w *Workload) string {
+	for _, r := range w.failure.Releases {
+		if p := j.o.policyFor(w, r.Object); p != nil && p.Pause != nil {
+			return p.String() + " is paused"
+		}
+	}
+	return ""
 }
 
 // refusesToGoBack is why a workload keeps a config that has failed, empty if it can go back.

@@ -34,6 +34,8 @@ func TestWhatGetsItsPreviousConfig(t *testing.T) {
 	r, _ := content.FactsOf(db).Release(content.ObjectOf(db))
 	far, _ := content.FactsOf(elsewhere).Release(content.ObjectOf(elsewhere))
 	failed := "Failed: Deployment a failed: 3 of 3 Pods CrashLoopBackOff (changed: " + r.From("shop") + ")\n"
+	refusing := secret("shop", "db", "bad", "on-config-failure", "Stop")
+	keeps := "records on a\nFailed: Deployment a failed: 1 of 1 Pods CrashLoopBackOff (changed: " + r.From("shop") + ")\n"
 	recorded := failedWith(now.Add(-time.Second), db)
 	fails := func(s *corev1.Secret, change ...func(*Workload)) Workload {
 		return outdated("a", append([]func(*Workload){using(s), rolledFor(time.Minute, dbKey), crashes, pinnedTo(s)}, change...)...)
@@ -46,6 +48,13 @@ func TestWhatGetsItsPreviousConfig(t *testing.T) {
 	}
 	zoneFailed := "Failed: StatefulSet a failed: 1 of 1 Pods CrashLoopBackOff (changed: " + r.From("shop") + ")"
 	steady := func(w *Workload) { w.Health.Health = rollout.Healthy }
+	inForceFor := map[string]string{
+		"because a policy says so":             "{onFailure: Rollback}",
+		"the object counts more than a policy": "{onFailure: Rollback}",
+		"and so does the workload":             "{onFailure: Rollback}",
+		"a policy for something else":          "{onFailure: Rollback, objects: [{name: ca}]}",
+		"a policy that is paused":              "{onFailure: Rollback, pause: {by: alice}}",
+	}
 	for name, test := range map[string]struct {
 		workloads []Workload
 		options   Options
@@ -54,6 +63,11 @@ func TestWhatGetsItsPreviousConfig(t *testing.T) {
 		"the failure is recorded first":          {[]Workload{fails(db, asks("Rollback"))}, Options{}, "records on a\n" + failed},
 		"and then it goes back":                  {[]Workload{fails(db, asks("Rollback"), recorded)}, Options{}, "rolls a\n"},
 		"because the object says so":             {[]Workload{fails(asking, recorded)}, Options{}, "rolls a\n"},
+		"because a policy says so":               {[]Workload{fails(db, recorded)}, Options{}, "rolls a\n"},
+		"the object counts more than a policy":   {[]Workload{fails(refusing, recorded)}, Options{}, keeps},
+		"and so does the workload":               {[]Workload{fails(db, asks("Stop"), recorded)}, Options{}, keeps},
+		"a policy for something else":            {[]Workload{fails(db, recorded)}, Options{}, keeps},
+		"a policy that is paused":                {[]Workload{fails(db, recorded)}, Options{}, kept("ConfigPolicy shop/p0 is paused")},
 		"a full budget is no reason to wait":     {[]Workload{fails(db, asks("Rollback"), recorded), outdated("b", rolledFor(time.Minute, "x"), steady)}, Options{MaxRolling: 1}, "rolls a\n"},
 		"who does not ask keeps it":              {[]Workload{fails(db, recorded)}, Options{}, "records on a\nFailed: Deployment a failed: 1 of 1 Pods CrashLoopBackOff (changed: " + r.From("shop") + ")\n"},
 		"the workload counts more":               {[]Workload{fails(asking, asks("Stop"), recorded)}, Options{}, "records on a\nFailed: Deployment a failed: 1 of 1 Pods CrashLoopBackOff (changed: " + r.From("shop") + ")\n"},
@@ -67,13 +81,17 @@ func TestWhatGetsItsPreviousConfig(t *testing.T) {
 		"none if one of them cannot":             {[]Workload{zoneOf("a", crashes, recorded), zoneOf("b", steady, asks("Stop"))}, Options{}, "records on a\n" + zoneFailed + "; the previous config cannot be restored: statefulset/b of the same group does not ask for it (spillway.dev/on-config-failure)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(Observed{Now: now, Workloads: test.workloads}, test.options)
+			o := Observed{Now: now, Workloads: test.workloads}
+			if spec, ok := inForceFor[name]; ok {
+				o.Policies = inForce(spec)
+			}
+			plan := Decide(o, test.options)
 			for _, w := range plan.Writes {
 				if w.Rolls && w.Workload.back == nil {
 					t.Errorf("%s is rolled forward", w.Workload.Name)
 				}
 			}
-			got := text(test.workloads, test.options)
+			got := textOf(o, test.options)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

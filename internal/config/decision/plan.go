@@ -23,8 +23,8 @@ type Plan struct {
 	Budget *Budget
 	// Workloads are those that were observed, with what was found out about them.
 	Workloads []Workload
-	// Releases are those that policies are for and that are not complete.
-	Releases map[*policy.Policy][]policy.Release
+	// Reports are what there is to say of policies.
+	Reports map[*policy.Policy]*policy.Report
 }
 
 // Decide makes the plan: the engine decides what rolls, and the rest of the writes
@@ -32,7 +32,7 @@ type Plan struct {
 func Decide(o Observed, options Options) Plan {
 	o = judge(o, options)
 	o, staged := stage(o, options)
-	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Releases: staged.report()}
+	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report()}
 	plan.Wake = ring.Earlier(plan.Wake, staged.plan.Wake)
 	stepping := map[string]bool{}
 	for _, step := range plan.Steps {

@@ -86,7 +86,12 @@ func freeing(waiting ...workload.WaitingPod) func(*Workload) {
 
 // text is the plan as sentences: what is written, and what waits why.
 func text(workloads []Workload, o Options) string {
-	plan := Decide(Observed{Now: now, Workloads: workloads}, o)
+	return textOf(Observed{Now: now, Workloads: workloads}, o)
+}
+
+// textOf is the plan of what was observed as sentences.
+func textOf(observed Observed, o Options) string {
+	plan := Decide(observed, o)
 	var b strings.Builder
 	for _, w := range plan.Writes {
 		kind := "records on "

@@ -94,7 +94,7 @@ func saysWith(set policy.Set, workloads []Workload, o Options) string {
 		b.WriteString(string(h.Reason) + ": " + h.Message + "\n")
 	}
 	for _, p := range set {
-		for _, r := range plan.Releases[p] {
+		for _, r := range plan.Reports[p].Releases {
 			fmt.Fprintf(&b, "%s: %s %d/%d", p.Name, r.Phase, r.Updated, r.Of)
 			for _, s := range r.Stages {
 				fmt.Fprintf(&b, ", %s %s %d/%d", s.Name, s.Phase, s.Updated, s.Of)

@@ -5,10 +5,20 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// report is how far the releases have come, of each policy. Those of an object that one
-// workload uses, and that nothing keeps, are left out: they have no stages to speak of.
-func (s *staging) report() map[*policy.Policy][]policy.Release {
-	reports := map[*policy.Policy][]policy.Release{}
+// report is what there is to say of each policy.
+func (s *staging) report() map[*policy.Policy]*policy.Report {
+	reports := make(map[*policy.Policy]*policy.Report, len(s.o.Policies))
+	for _, p := range s.o.Policies {
+		reports[p] = &policy.Report{}
+	}
+	s.addReleases(reports)
+	s.o.addUnpinned(reports)
+	return reports
+}
+
+// addReleases adds how far the releases have come. Those of an object that one workload uses,
+// and that nothing keeps, are left out: they have no stages to speak of.
+func (s *staging) addReleases(reports map[*policy.Policy]*policy.Report) {
 	for _, c := range s.ordered {
 		path := rollout.Path{c.policy.String(), c.path()}
 		answer := s.plan.At(path...)
@@ -27,9 +37,40 @@ func (s *staging) report() map[*policy.Policy][]policy.Release {
 			name := stageName(&c.policy.Stages[i])
 			r.Stages = append(r.Stages, policy.StageProgress{Name: c.policy.Stages[i].Name, Progress: progressOf(s.plan.Group(append(path[:2:2], name)...))})
 		}
-		reports[c.policy] = append(reports[c.policy], r)
+		reports[c.policy].Releases = append(reports[c.policy].Releases, r)
 	}
-	return reports
+}
+
+// addUnpinned adds the workloads that policies want to have pins, or to return, and that have
+// none. What a user says of a workload is no concern of a policy.
+func (o *Observed) addUnpinned(reports map[*policy.Policy]*policy.Report) {
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		if !w.Settings.Tracked || w.Settings.PinSet || w.Pinning.On {
+			continue
+		}
+		if p := o.lacksPins(w); p != nil {
+			why := w.Pinning.Refused
+			if w.Pinning.By == "" {
+				why = "onFailure: Rollback of " + p.String() + " has no effect: the workload does not keep its config; set pinConfig: true"
+			}
+			reports[p].Unpinned.Add(w.called(p.Namespace), why)
+		}
+	}
+}
+
+// lacksPins is the first policy that wants a workload without pins to have them, or to return.
+func (o *Observed) lacksPins(w *Workload) *policy.Policy {
+	if w.Pinning.By != "" {
+		return o.Policies.Pinning(w.Namespace, w.Object.GetLabels(), w.Demand.Uses)
+	}
+	for i := range w.Uses {
+		p := o.policyFor(w, w.Uses[i].Object)
+		if p != nil && p.RollsBack && !w.Uses[i].Ignored && w.Settings.OnFailure == "" {
+			return p
+		}
+	}
+	return nil
 }
 
 func progressOf(g rollout.Group) policy.Progress {

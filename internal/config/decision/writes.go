@@ -164,7 +164,7 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigRolledBack, Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
 	case w.Settings.Tracked && len(w.Pinning.Lost) > 0:
 		c = notReady(ReasonSnapshotMissing, w.lostText())
-	case w.Settings.Tracked && w.Pinning.Refused != "":
+	case w.Settings.Tracked && w.Pinning.Refused != "" && w.Pinning.By == "": // else the policy says so
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonPinsUnavailable, Message: w.Pinning.Refused}
 	case len(w.LeftOut) > 0:
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}

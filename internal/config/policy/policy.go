@@ -32,6 +32,10 @@ type Policy struct {
 	Stages []Stage
 	// OnFailure is what happens once too many workloads of a stage have failed.
 	OnFailure rollout.OnFailure
+	// RollsBack is true if workloads that have failed get their previous config back.
+	RollsBack bool
+	// Pins is true if each revision of the workloads is to keep its config.
+	Pins bool
 	// Pause is the wish of a user that nothing is rolled, nil if there is none.
 	Pause *rollout.Pause
 	// Problem is why the policy is not valid, empty if it is.
@@ -118,6 +122,23 @@ func (s Set) For(namespace string, of labels.Set, o content.Object) *Policy {
 	return nil
 }
 
+// Pinning is the first policy by which a workload of a namespace that uses some objects keeps
+// its config, nil if there is none.
+func (s Set) Pinning(namespace string, of labels.Set, uses []content.Reference) *Policy {
+	if !slices.ContainsFunc(s, func(p *Policy) bool { return p.Pins }) {
+		return nil
+	}
+	for i := range uses {
+		if uses[i].Extra { // it is not pinned
+			continue
+		}
+		if p := s.For(namespace, of, uses[i].Object); p != nil && p.Pins {
+			return p
+		}
+	}
+	return nil
+}
+
 // Compare is the order in which policies count.
 func Compare(a, b *Policy) int {
 	return cmp.Or(falseFirst(a.Kind == ClusterKind, b.Kind == ClusterKind), cmp.Compare(b.priority, a.priority),
@@ -152,6 +173,7 @@ func Read(obj client.Object) *Policy {
 	if spec.OnFailure == v1alpha1.ContinueConfig {
 		p.OnFailure = rollout.Continue
 	}
+	p.RollsBack, p.Pins = spec.OnFailure == v1alpha1.RollbackConfig, spec.PinConfig
 	p.Pause = ring.PauseOf(spec.Pause)
 	p.selector = p.parse("spec.selector", spec.Selector)
 	p.readStages(spec)

@@ -76,6 +76,50 @@ func TestOnePolicyCounts(t *testing.T) {
 	}
 }
 
+// The policy that counts for an object decides whether the workloads that use it have pins;
+// one object of which the policy says so is enough.
+func TestPinning(t *testing.T) {
+	uses := func(names ...string) (refs []content.Reference) {
+		for _, name := range names {
+			refs = append(refs, content.Reference{Object: content.Object{Kind: content.Secret, Namespace: "shop", Name: name}})
+		}
+		return refs
+	}
+	const cluster, dbOnly = "{pinConfig: true}", "{pinConfig: true, objects: [{name: db}]}"
+	extra := uses("db")
+	extra[0].Extra = true
+	for name, test := range map[string]struct {
+		policies [][2]string
+		uses     []content.Reference
+		want     string
+	}{
+		"none":                         {nil, uses("db"), "none"},
+		"one that does not":            {[][2]string{{"a", "{}"}}, uses("db"), "none"},
+		"one that does":                {[][2]string{{"a", cluster}}, uses("db"), "ClusterConfigPolicy a"},
+		"the first one does not":       {[][2]string{{"a", cluster}, {"shop/a", "{}"}}, uses("db"), "none"},
+		"for another object":           {[][2]string{{"a", dbOnly}}, uses("ca"), "none"},
+		"for one of the objects":       {[][2]string{{"a", dbOnly}}, uses("ca", "db"), "ClusterConfigPolicy a"},
+		"the first is for another one": {[][2]string{{"a", cluster}, {"shop/a", "{objects: [{name: ca}]}"}}, uses("ca", "db"), "ClusterConfigPolicy a"},
+		"what Pods do not refer to":    {[][2]string{{"a", cluster}}, extra, "none"},
+		"a workload without config":    {[][2]string{{"a", cluster}}, nil, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var set policy.Set
+			for _, p := range test.policies {
+				set = append(set, named(t, p[0], p[1]))
+			}
+			slices.SortFunc(set, policy.Compare)
+			got := "none"
+			if p := set.Pinning("shop", nil, test.uses); p != nil {
+				got = p.String()
+			}
+			if got != test.want {
+				t.Errorf("%s pins, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 // TestStagesHaveOneOrder: of two members that are rolled next, the same one is in the earlier
 // stage or in the same, whatever the other members are.
 func TestStagesHaveOneOrder(t *testing.T) {
@@ -144,18 +188,24 @@ func TestStatus(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec     string
 		releases []policy.Release
+		unpinned []string
 		want     string
 	}{
-		"nothing is under way":    {"{}", nil, "Complete 0 0  Ready True PolicyInForce Complete True Complete"},
-		"one waits":               {"{}", []policy.Release{release("db", rollout.PhaseWaiting)}, "Waiting 1 1 db is waiting Ready True PolicyInForce Complete False WaitingForPrevious"},
-		"what failed counts most": {"{}", []policy.Release{release("a", rollout.PhaseProgressing), release("b", rollout.PhaseFailed)}, "Failed 2 2 b is waiting Ready True PolicyInForce Complete False WaitingForPrevious"},
-		"it has a bounded size":   {"{}", many, "Waiting 40 16 s0 is waiting Ready True PolicyInForce Complete False WaitingForPrevious"},
-		"a policy is not valid":   {bad, nil, "Complete 0 0  Ready False InvalidInput Complete True Complete"},
-		"a stage has no members":  {"{stages: [{name: a}]}", nil, "Complete 0 0  Ready True PolicyInForce Complete True Complete"},
+		"nothing is under way":    {"{}", nil, nil, "Complete 0 0  Ready True PolicyInForce Complete True Complete"},
+		"one waits":               {"{}", []policy.Release{release("db", rollout.PhaseWaiting)}, nil, "Waiting 1 1 db is waiting Ready True PolicyInForce Complete False WaitingForPrevious"},
+		"what failed counts most": {"{}", []policy.Release{release("a", rollout.PhaseProgressing), release("b", rollout.PhaseFailed)}, nil, "Failed 2 2 b is waiting Ready True PolicyInForce Complete False WaitingForPrevious"},
+		"it has a bounded size":   {"{}", many, nil, "Waiting 40 16 s0 is waiting Ready True PolicyInForce Complete False WaitingForPrevious"},
+		"a policy is not valid":   {bad, nil, nil, "Complete 0 0  Ready False InvalidInput Complete True Complete"},
+		"a stage has no members":  {"{stages: [{name: a}]}", nil, nil, "Complete 0 0  Ready True PolicyInForce Complete True Complete"},
+		"a workload has no pins":  {"{pinConfig: true}", nil, []string{"deployment/a", "deployment/b"}, "Complete 0 0  Ready False PinsMissing Complete True Complete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := named(t, "shop/p", test.spec)
-			writes := policy.Set{p}.Writes(now, map[*policy.Policy][]policy.Release{p: test.releases})
+			report := &policy.Report{Releases: test.releases}
+			for _, name := range test.unpinned {
+				report.Unpinned.Add(name, "why")
+			}
+			writes := policy.Set{p}.Writes(now, map[*policy.Policy]*policy.Report{p: report})
 			if len(writes) != 1 {
 				t.Fatalf("%d writes", len(writes))
 			}

@@ -33,12 +33,16 @@ func (w *Write) Status() v1alpha1.ConfigPolicyStatus { return w.status }
 func (w *Write) Change() ring.Change { return ring.Change{Act: "Policy", Object: w.Policy.String()} }
 
 // Writes are the statuses that are not what they should be.
-func (s Set) Writes(now time.Time, releases map[*Policy][]Release) []Write {
+func (s Set) Writes(now time.Time, reports map[*Policy]*Report) []Write {
 	var writes []Write
 	for _, p := range s {
 		before := p.status()
 		status := *before.DeepCopy()
-		p.describe(&status, releases[p], now)
+		report := reports[p]
+		if report == nil {
+			report = &Report{}
+		}
+		p.describe(&status, report, now)
 		if !equality.Semantic.DeepEqual(*before, status) {
 			writes = append(writes, Write{p, status})
 		}
@@ -77,8 +81,8 @@ const ConditionComplete = "Complete"
 
 // describe sets the status. Ready is the policy itself: a release of some user that waits or
 // has failed keeps no one from installing it.
-func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, releases []Release, now time.Time) {
-	generation := p.object.GetGeneration()
+func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, report *Report, now time.Time) {
+	generation, releases := p.object.GetGeneration(), report.Releases
 	s.ObservedGeneration = generation
 	main := mostTelling(releases)
 	s.Phase, s.WaitingFor = string(main.Phase), message.Sentence(main.Waits)
@@ -86,10 +90,7 @@ func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, releases []Release, no
 	for i := range releases[:min(len(releases), mostReleases)] {
 		s.Releases = append(s.Releases, releases[i].row())
 	}
-	valid := ring.Conditions{Ready: true, Reason: ReasonInForce, Message: p.String() + " is in force"}
-	if p.Problem != "" {
-		valid = ring.Conditions{Stalled: true, Reason: ReasonInvalid, Message: p.String() + ": " + p.Problem}
-	}
+	valid := p.validity(report)
 	valid.Set(&s.Conditions, generation, now)
 	complete := metav1.Condition{
 		Type: ConditionComplete, Status: metav1.ConditionTrue, Reason: string(main.Reason), Message: "no release is under way",
@@ -99,6 +100,18 @@ func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, releases []Release, no
 		complete.Status, complete.Message = metav1.ConditionFalse, s.WaitingFor
 	}
 	apimeta.SetStatusCondition(&s.Conditions, complete)
+}
+
+// validity says whether the policy itself has the effect that it is to have.
+func (p *Policy) validity(report *Report) ring.Conditions {
+	switch {
+	case p.Problem != "":
+		return ring.Conditions{Stalled: true, Reason: ReasonInvalid, Message: p.String() + ": " + p.Problem}
+	case report.Unpinned.Workloads > 0:
+		return ring.Conditions{Stalled: true, Reason: ReasonPinsMissing, Message: message.Sentence(report.Unpinned.text())}
+	default:
+		return ring.Conditions{Ready: true, Reason: ReasonInForce, Message: p.String() + " is in force"}
+	}
 }
 
 // mostTelling is the first release with the phase that says most: what needs a user comes

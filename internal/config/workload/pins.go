@@ -22,6 +22,8 @@ type Pinning struct {
 	On bool
 	// Refused is why it cannot, if the workload asks for it.
 	Refused string
+	// By is the policy that asks for it, empty if the workload itself does or none.
+	By string
 	// Pins are those that the Pod template has. Invalid says why they cannot be read.
 	Pins    pin.Pins
 	Invalid string
@@ -73,6 +75,15 @@ func (w *Workload) readPinning(t *corev1.PodTemplateSpec) {
 	w.Pinning.Pins = pins
 }
 
+// PinBy lets a policy ask for pins, if the workload does not say whether it has them.
+func (w *Workload) PinBy(policy string) {
+	if policy == "" || !w.Settings.Tracked || w.Settings.PinSet {
+		return
+	}
+	w.Settings.Pin, w.Pinning.By = true, policy
+	w.Pinning.References = pin.References(&TemplateOf(w.Object).Spec)
+}
+
 // Allow says whether the workload can have pins: refused is why it cannot.
 func (w *Workload) Allow(refused string) {
 	if !w.Settings.Pin {
@@ -81,9 +92,14 @@ func (w *Workload) Allow(refused string) {
 	if refused == "" && !w.fits() {
 		refused = fmt.Sprintf("the Pod template refers to more than %d ConfigMaps and Secrets, or their names are too long", pin.Most)
 	}
-	if w.Pinning.On = refused == ""; !w.Pinning.On {
-		w.Pinning.Refused = "annotation " + vocabulary.PinConfig.Native + " has no effect: " + refused
+	if w.Pinning.On = refused == ""; w.Pinning.On {
+		return
 	}
+	asked := "annotation " + vocabulary.PinConfig.Native
+	if w.Pinning.By != "" {
+		asked = "pinConfig of " + w.Pinning.By
+	}
+	w.Pinning.Refused = asked + " has no effect: " + refused
 }
 
 // fits is true if the API server applies as many pins as there would be.

@@ -29,6 +29,8 @@ type Settings struct {
 	PullSecrets bool
 	// Pin is true if each revision is to keep the config that it was rolled with.
 	Pin bool
+	// PinSet is true if the workload itself says whether it is to; otherwise a policy may.
+	PinSet bool
 	// Unstoppable is true if failures of others do not stop the workload, nor its own
 	// failures others.
 	Unstoppable bool
@@ -64,6 +66,7 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 	r.s.OnFailure = r.onFailure()
 	r.s.PullSecrets = r.boolean(vocabulary.ImagePullSecrets)
 	r.s.Pin = r.boolean(vocabulary.PinConfig)
+	_, _, r.s.PinSet = vocabulary.PinConfig.Lookup(annotations)
 	r.s.Priority = r.integer(vocabulary.Priority)
 	r.s.CoalesceWindow = r.duration(vocabulary.CoalesceWindow)
 	r.s.Extra = slices.Concat(r.extra(vocabulary.ExtraConfigMaps, content.ConfigMap), r.extra(vocabulary.ExtraSecrets, content.Secret))

@@ -58,32 +58,38 @@ type resolution struct {
 
 func (r *resolution) visit(p *packages.Package, path []string) error {
 	for i := range p.Operator.Tasks {
-		t := &p.Operator.Tasks[i]
-		if t.Kind != v1beta1.KudoOperatorTask {
-			continue
+		if t := &p.Operator.Tasks[i]; t.Kind == v1beta1.KudoOperatorTask {
+			if err := r.follow(p, t, path); err != nil {
+				return err
+			}
 		}
-		needed, err := r.read(p, t)
-		if err != nil {
-			return fmt.Errorf("%s: task %s: %w", p.From, t.Name, err)
-		}
-		if needed == nil {
-			continue // it is installed
-		}
-		name := needed.VersionName()
-		if at := slices.Index(path, name); at >= 0 {
-			return fmt.Errorf("packages need each other in a circle: %s; remove one of the KudoOperator tasks", strings.Join(append(slices.Clone(path[at:]), name), " needs "))
-		}
-		o := &needed.Operator
-		t.Spec.Package, t.Spec.AppVersion, t.Spec.OperatorVersion = o.Name, o.AppVersion, o.OperatorVersion
-		if slices.ContainsFunc(r.found, func(other *packages.Package) bool { return other.VersionName() == name }) {
-			continue
-		}
-		if err := r.visit(needed, append(slices.Clone(path), name)); err != nil {
-			return err
-		}
-		if r.found = append(r.found, needed); len(r.found) > Most {
-			return fmt.Errorf("needs more than %d packages", Most)
-		}
+	}
+	return nil
+}
+
+// follow finds what a task needs, pins it, and goes on there.
+func (r *resolution) follow(p *packages.Package, t *v1beta1.Task, path []string) error {
+	needed, err := r.read(p, t)
+	if err != nil {
+		return fmt.Errorf("%s: task %s: %w", p.From, t.Name, err)
+	}
+	if needed == nil {
+		return nil // it is installed
+	}
+	name := needed.VersionName()
+	if at := slices.Index(path, name); at >= 0 {
+		return fmt.Errorf("packages need each other in a circle: %s; remove one of the KudoOperator tasks", strings.Join(append(slices.Clone(path[at:]), name), " needs "))
+	}
+	o := &needed.Operator
+	t.Spec.Package, t.Spec.AppVersion, t.Spec.OperatorVersion = o.Name, o.AppVersion, o.OperatorVersion
+	if slices.ContainsFunc(r.found, func(other *packages.Package) bool { return other.VersionName() == name }) {
+		return nil
+	}
+	if err := r.visit(needed, append(slices.Clone(path), name)); err != nil {
+		return err
+	}
+	if r.found = append(r.found, needed); len(r.found) > Most {
+		return fmt.Errorf("needs more than %d packages", Most)
 	}
 	return nil
 }

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+)
+
+// listing are the commands that list objects.
+var listing = []string{"status", "events", "watch", "fleet status"}
+
+// noConnection are the commands that ask no cluster, or choose it in another way: each with why.
+var noConnection = map[string]string{
+	"completion bash": "it prints a script", "completion fish": "it prints a script", "completion kubectl": "it prints a script",
+	"completion powershell": "it prints a script", "completion zsh": "it prints a script",
+	"demo":    "it starts a control plane, or writes to the cluster of a kubeconfig",
+	"manager": "it runs as its own user; who runs it elsewhere gives a kubeconfig",
+	"lint":    "it reads files", "version": "it is about the program",
+	"package create": "it reads files", "package list": "it reads files", "package permissions": "it reads files",
+	"package render": "it reads files", "package verify": "it reads files",
+}
+
+// noForms are the commands that have no other form than the one that they print.
+var noForms = map[string]string{
+	"completion bash": "a script", "completion fish": "a script", "completion kubectl": "a script", "completion powershell": "a script",
+	"completion zsh": "a script", "demo": "a story", "manager": "--log-format chooses",
+	"package create": "the path of the archive", "package list": "a table of a file", "package permissions": "YAML", "package render": "YAML",
+	"package diff": "a difference", "package uninstall": "a line",
+}
+
+// commandsWithNames are all commands that can be run, by what is typed after the program's name.
+func commandsWithNames() map[string]*cobra.Command {
+	root := newRoot(command.Environment{Args: []string{"spillway"}, Lookup: noVariables, Now: time.Now})
+	all := map[string]*cobra.Command{}
+	each(root, func(cmd *cobra.Command) {
+		if cmd.Runnable() && cmd.Name() != "help" {
+			all[strings.TrimPrefix(cmd.CommandPath(), "spillway ")] = cmd
+		}
+	})
+	return all
+}
+
+// Every command has the flags that a user of kubectl expects of it, or there is a reason.
+func TestEveryCommandHasTheStandardFlags(t *testing.T) {
+	all := commandsWithNames()
+	for name, cmd := range all {
+		var want []string
+		if noConnection[name] == "" {
+			want = append(want, "kubeconfig", "context", "namespace", "as", "as-group", "as-uid", "token", "server", "request-timeout",
+				"certificate-authority", "client-certificate", "client-key", "insecure-skip-tls-verify", "tls-server-name")
+		}
+		if slices.Contains(listing, name) {
+			want = append(want, "selector", "field-selector", "sort-by", "all-namespaces")
+		}
+		if noForms[name] == "" {
+			want = append(want, "output")
+		}
+		for _, flag := range want {
+			if cmd.Flags().Lookup(flag) == nil {
+				t.Errorf("spillway %s has no --%s", name, flag)
+			}
+		}
+		for letter, flag := range map[string]string{"n": "namespace", "l": "selector", "o": "output", "A": "all-namespaces", "f": "filename", "w": "watch"} {
+			if f := cmd.Flags().ShorthandLookup(letter); f != nil && f.Name != flag {
+				t.Errorf("spillway %s: -%s is --%s, and elsewhere --%s", name, letter, f.Name, flag)
+			}
+		}
+	}
+	for _, exceptions := range []map[string]string{noConnection, noForms} {
+		for name := range exceptions {
+			if all[name] == nil {
+				t.Errorf("%q is an exception, and no command", name)
+			}
+		}
+	}
+}
+
+// What a flag means is said, in the way in which all are said.
+func TestEveryFlagIsDescribed(t *testing.T) {
+	for name, cmd := range commandsWithNames() {
+		flags := cmd.Flags()
+		flags.VisitAll(func(f *pflag.Flag) {
+			if f.Hidden {
+				return
+			}
+			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") || strings.ToUpper(f.Usage[:1]) == f.Usage[:1] && !isProperName(f.Usage) {
+				t.Errorf("spillway %s --%s: %q", name, f.Name, f.Usage)
+			}
+		})
+	}
+}
+
+// isProperName is true of a text that begins with a word that is written so everywhere.
+func isProperName(text string) bool {
+	word, _, _ := strings.Cut(text, " ")
+	return slices.Contains([]string{"DNS", "UID", "Pods", "`", `"client"`}, strings.Trim(word, ",")) || strings.HasPrefix(text, `"`)
+}
+
+// What can be typed as an argument is completed: an object, a name, a file, or one of some
+// words. Only the name of what does not exist yet is not.
+func TestEveryArgumentIsCompleted(t *testing.T) {
+	known := []string{"KIND/NAME", "instance/NAME", "MODULE", "INSTANCE", "PLAN", "PACKAGE", "PATH", "DIR", "parameters|plans|tasks"}
+	for name, cmd := range commandsWithNames() {
+		if cmd.ValidArgsFunction == nil {
+			t.Errorf("spillway %s: nothing completes its arguments", name)
+		}
+		for _, word := range strings.Fields(cmd.Use)[1:] {
+			if strings.HasPrefix(strings.TrimLeft(word, "["), "-") {
+				break // flags, which follow the arguments
+			}
+			if word = strings.Trim(word, "[]."); !slices.Contains(known, word) && (name != "package install" || word != "NAME") {
+				t.Errorf("spillway %s: it is not known how %s is completed", name, word)
+			}
+		}
+	}
+}
+
+// Flags that name something of the cluster, or one of a few words, complete it.
+func TestFlagsAreCompleted(t *testing.T) {
+	completed := []string{"output", "namespace", "context", "rings", "to", "from", "cluster", "stage", "gate", "dry-run", "sort-by", "log-level", "log-format", "suspend-by", "fail-on", "webhook-cert-source"}
+	for name, cmd := range commandsWithNames() {
+		for _, flag := range completed {
+			f := cmd.Flags().Lookup(flag)
+			if f == nil || f.Value.Type() == "bool" {
+				continue
+			}
+			if _, ok := cmd.GetFlagCompletionFunc(flag); !ok {
+				t.Errorf("spillway %s --%s is not completed", name, flag)
+			}
+		}
+	}
+}
+
+// Every command is on the page of the commands, and has a man page.
+func TestEveryCommandIsDocumented(t *testing.T) {
+	docs := filepath.Join("..", "..", "docs")
+	page, err := os.ReadFile(filepath.Join(docs, "commands.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cmd := range commandsWithNames() {
+		if !strings.Contains(string(page), "\n## spillway "+name+"\n") {
+			t.Errorf("docs/commands.md has no section for spillway %s", name)
+		}
+		if !strings.Contains(string(page), "): "+cmd.Short+"\n") {
+			t.Errorf("docs/commands.md does not say of spillway %s: %s", name, cmd.Short)
+		}
+		if _, err := os.Stat(filepath.Join(docs, "man", "spillway-"+strings.ReplaceAll(name, " ", "-")+".1")); err != nil {
+			t.Error(err)
+		}
+	}
+}

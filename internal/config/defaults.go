@@ -1,0 +1,97 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// defaultPolicy creates the ClusterConfigPolicy that an installation has from the beginning,
+// once: one that a user has deleted or changed stays as it is. That it was created is recorded
+// in the Lease of [BudgetLease].
+type defaultPolicy struct {
+	reader client.Reader
+	writer client.Writer
+	lease  client.ObjectKey
+	// installed is closed once the kind can be read.
+	installed <-chan struct{}
+	log       logr.Logger
+}
+
+// addDefaultPolicy lets the leader create the default policy. A manager of some namespaces reads
+// no policy of that kind, and one without a Lease could not record that it was created.
+func addDefaultPolicy(mgr ctrl.Manager, o Options, kinds *policy.Kinds) error {
+	if !o.DefaultPolicy || len(o.Namespaces) > 0 || o.LeaseNamespace == "" {
+		return nil
+	}
+	err := mgr.Add(&defaultPolicy{
+		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), lease: client.ObjectKey{Namespace: o.LeaseNamespace, Name: BudgetLease(o.LeaseName)},
+		installed: kinds.Cluster(), log: mgr.GetLogger().WithName("config"),
+	})
+	if err != nil {
+		return fmt.Errorf("add the default policy: %w", err)
+	}
+	return nil
+}
+
+// NeedLeaderElection is true: one manager creates it.
+func (*defaultPolicy) NeedLeaderElection() bool { return true }
+
+// Start implements a runnable of the manager.
+func (d *defaultPolicy) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-d.installed:
+	}
+	_ = wait.PollUntilContextCancel(ctx, againEvery, true, func(ctx context.Context) (bool, error) {
+		err := d.ensure(ctx)
+		if apierrors.IsForbidden(err) {
+			d.log.Error(err, "the default ClusterConfigPolicy was not created; grant create on it, and get, create and update on the Lease", "lease", d.lease.String())
+			return true, nil
+		}
+		return err == nil, nil
+	})
+	return nil
+}
+
+// againEvery is how long after a failed write another one is made.
+const againEvery = 10 * time.Second
+
+// ensure creates the policy, unless that was done before.
+func (d *defaultPolicy) ensure(ctx context.Context) error {
+	lease := &coordinationv1.Lease{}
+	err := d.reader.Get(ctx, d.lease, lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: d.lease.Namespace, Name: d.lease.Name}}
+	case err != nil:
+		return fmt.Errorf("read the record of the default policy: %w", err)
+	case vocabulary.DefaultPolicy.Get(lease.Annotations) != "":
+		return nil
+	}
+	created, err := createPolicy(ctx, d.writer, policy.Default())
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, vocabulary.DefaultPolicy.Native, policy.DefaultName)
+	if err := writeLease(ctx, d.writer, lease); err != nil {
+		return fmt.Errorf("record that the default policy was created: %w", err)
+	}
+	if created {
+		d.log.Info("created the default policy: of the workloads that use a ConfigMap or Secret one is rolled first; to roll all at the same time, delete it",
+			"policy", policy.ClusterKind+" "+policy.DefaultName)
+	}
+	return nil
+}

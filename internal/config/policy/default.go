@@ -1,0 +1,29 @@
+package policy
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// DefaultName is the name of the policy that an installation has from the beginning.
+const DefaultName = "default"
+
+// defaultPriority lets all policies of users come before the default one, unless they ask for
+// less.
+const defaultPriority = -1000
+
+// Default is the policy that an installation has from the beginning: of the workloads that use
+// an object one goes first, and the others follow once it is ready.
+func Default() *v1alpha1.ClusterConfigPolicy {
+	one := intstr.FromInt32(1)
+	return &v1alpha1.ClusterConfigPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: ClusterKind},
+		ObjectMeta: metav1.ObjectMeta{Name: DefaultName},
+		Spec: v1alpha1.ClusterConfigPolicySpec{ConfigPolicySpec: v1alpha1.ConfigPolicySpec{
+			Priority: defaultPriority,
+			Stages:   []v1alpha1.ConfigStage{{Name: "first", Workloads: &one}, {Name: "others"}},
+		}},
+	}
+}

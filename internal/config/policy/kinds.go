@@ -1,0 +1,114 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=spillway.dev,resources=configpolicies;clusterconfigpolicies,verbs=list;watch
+// +kubebuilder:rbac:groups=spillway.dev,resources=clusterconfigpolicies,verbs=create
+// +kubebuilder:rbac:groups=spillway.dev,resources=configpolicies/status;clusterconfigpolicies/status,verbs=update
+
+// KindOf is a kind of policy.
+type KindOf struct {
+	Name   string
+	Object client.Object
+
+	list client.ObjectList
+}
+
+// Definition is the name of the CustomResourceDefinition.
+func (k KindOf) Definition() string {
+	if k.Name == ClusterKind {
+		return "clusterconfigpolicies." + v1alpha1.GroupVersion.Group
+	}
+	return "configpolicies." + v1alpha1.GroupVersion.Group
+}
+
+// KindsFor are the kinds of the policies for a manager of some namespaces. It has no permission
+// for what is in none, and would not know all releases of a ClusterConfigPolicy.
+func KindsFor(namespaces []string) []KindOf {
+	kinds := []KindOf{{Kind, &v1alpha1.ConfigPolicy{}, &v1alpha1.ConfigPolicyList{}}}
+	if len(namespaces) == 0 {
+		kinds = append(kinds, KindOf{ClusterKind, &v1alpha1.ClusterConfigPolicy{}, &v1alpha1.ClusterConfigPolicyList{}})
+	}
+	return kinds
+}
+
+// Kinds are the kinds of policies that can be read: those that are installed and permitted.
+// They may become more while a manager runs. The zero value has none, and it is safe for
+// concurrent use.
+type Kinds struct {
+	mu    sync.Mutex
+	kinds []KindOf
+	// cluster is closed once ClusterConfigPolicies can be read, nil until one waits for that.
+	cluster chan struct{}
+}
+
+// Add adds a kind that can be read from now on.
+func (k *Kinds) Add(kind KindOf) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kinds = append(slices.Clip(k.kinds), kind)
+	if kind.Name == ClusterKind && k.cluster != nil {
+		close(k.cluster)
+	}
+}
+
+// Cluster is closed once ClusterConfigPolicies can be read. It is for one caller.
+func (k *Kinds) Cluster() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cluster = make(chan struct{})
+	if slices.ContainsFunc(k.kinds, func(of KindOf) bool { return of.Name == ClusterKind }) {
+		close(k.cluster)
+	}
+	return k.cluster
+}
+
+func (k *Kinds) readable() []KindOf {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kinds
+}
+
+// Reader reads the policies of these kinds.
+func (k *Kinds) Reader(reader client.Reader) *Reader { return &Reader{reader: reader, kinds: k} }
+
+// ErrNotInstalled is that the API server does not know a kind.
+var ErrNotInstalled = errors.New("the kind is not installed")
+
+// Verify is nil if policies of a kind can be read, in all namespaces of a manager. It is
+// [ErrNotInstalled], or says that it is forbidden, if they cannot.
+func (k KindOf) Verify(ctx context.Context, mapper apimeta.RESTMapper, reader client.Reader, namespaces []string) error {
+	_, err := mapper.RESTMapping(v1alpha1.GroupVersion.WithKind(k.Name).GroupKind(), v1alpha1.GroupVersion.Version)
+	if apimeta.IsNoMatchError(err) {
+		return ErrNotInstalled
+	}
+	if err != nil {
+		return fmt.Errorf("look for the kind %s: %w", k.Name, err)
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		list, _ := k.list.DeepCopyObject().(client.ObjectList)
+		err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+		if apierrors.IsNotFound(err) { // it is being installed
+			return ErrNotInstalled
+		}
+		if err != nil {
+			return fmt.Errorf("list one %s: %w", k.Name, err)
+		}
+	}
+	return nil
+}

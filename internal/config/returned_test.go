@@ -1,0 +1,119 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+)
+
+const pinsAndReturns = "pinConfig: true\n  onFailure: Rollback\n  " + oneFirst
+
+// plainly are Deployments that share the Secret db, and of which only a policy says that they
+// keep their config.
+func plainly(w *world, names ...string) *kubelets {
+	w.t.Helper()
+	k := startKubelets(w)
+	w.secret("db", "p", "good")
+	for _, name := range names {
+		w.apply(still(deployment(name, envFrom(secretRef("db")))))
+	}
+	return k
+}
+
+// A policy lets workloads keep their config, and gives the one that fails with a change its
+// previous config back. No other one runs the bad value; a good value gets to all.
+func TestAPolicyPinsAndReturns(t *testing.T) {
+	w := newWorld(t)
+	pinnable(w)
+	w.policy("staged", pinsAndReturns)
+	k := plainly(w, "app1", "app2", "app3")
+	w.apply(still(deployment("own", envFrom(secretRef("db")), native+"pin-config", "false")))
+	w.manage()
+	first := w.pinnedAnew("Deployment", "app1", "")
+	for _, name := range []string{"app2", "app3"} {
+		if pins := w.pinnedAnew("Deployment", name, ""); pins != first {
+			t.Errorf("%s has the pins %s, and app1 %s", name, pins, first)
+		}
+	}
+	w.ready("own", "app1", "app2", "app3")
+	w.phase("staged", "Complete")
+
+	w.secret("db", "p", "bad")
+	w.isBack("Deployment", "app1", first)
+	w.readyWith("app1", snapshotOf(t, first), 1)
+	r := w.phase("staged", "Failed")
+	if r.Stages[0].Phase != "Failed" {
+		t.Errorf("release %+v", r)
+	}
+	w.stopped("app1", "app2", "app3", "own")
+	w.sentinelFreely()
+	if ran := k.ranWith("bad"); !slices.Equal(ran, []string{"app1"}) {
+		t.Errorf("%v ran the bad value", ran)
+	}
+
+	w.secret("db", "p", "good2")
+	second := w.pinnedAnew("Deployment", "app1", first)
+	w.eventually(func() error {
+		return errors.Join(want(second, w.pinsOf("Deployment", "app2")), want(second, w.pinsOf("Deployment", "app3")), want("", w.pinsOf("Deployment", "own")))
+	})
+	w.ready("own", "app1", "app2", "app3")
+	w.phase("staged", "Complete")
+}
+
+// What a policy asks for and is not possible is said on the policy. The workloads are rolled
+// without pins. The end of the policy rolls nothing.
+func TestAPolicyWithoutPins(t *testing.T) {
+	w := newWorld(t)
+	w.policy("staged", pinsAndReturns)
+	plainly(w, "app1", "app2")
+	w.manage()
+	w.ready("app1", "app2")
+	said := func(text string) {
+		t.Helper()
+		w.eventually(func() error {
+			c := apimeta.FindStatusCondition(w.status("staged").Conditions, "Stalled")
+			if c == nil || c.Status != "True" || c.Reason != "PinsMissing" || !strings.Contains(c.Message, text) {
+				return fmt.Errorf("the condition is %+v, want %q", c, text)
+			}
+			return nil
+		})
+	}
+	said("deployment/app1: pinConfig of ConfigPolicy " + w.namespace + "/staged has no effect: pins are not enabled in namespace")
+	if c := w.condition("app1"); c != "" {
+		t.Errorf("the workload says %s", c)
+	}
+	if e := w.explain("app1"); len(e.Unpinned) != 1 || !strings.Contains(e.Unpinned[0], "pins are not enabled") {
+		t.Errorf("explain says %q", e.Unpinned)
+	}
+	w.policy("staged", "onFailure: Rollback")
+	said("deployment/app1: onFailure: Rollback of ConfigPolicy " + w.namespace + "/staged has no effect: the workload does not keep its config; set pinConfig: true; and 1 more")
+	before := w.hash("app1")
+	w.policy("staged", "onFailure: Stop")
+	w.eventually(func() error {
+		return want(true, apimeta.IsStatusConditionTrue(w.status("staged").Conditions, "Ready"))
+	})
+	w.sentinelOnlyOf("app1", before)
+}
+
+// Who removes pinConfig from a policy rolls nothing. The pins stay until the next change.
+func TestAPolicyThatPinsNoMore(t *testing.T) {
+	w := newWorld(t)
+	pinnable(w)
+	w.policy("staged", "pinConfig: true")
+	plainly(w, "app1")
+	w.manage()
+	first := w.pinnedAnew("Deployment", "app1", "")
+	w.readyWith("app1", snapshotOf(t, first), 1)
+	w.policy("staged", "pinConfig: false")
+	w.eventually(func() error { return want(int64(2), w.status("staged").ObservedGeneration) })
+	w.sentinelOnly(func() {})
+	if pins := w.pinsOf("Deployment", "app1"); pins != first {
+		t.Errorf("the pins are %s, and were %s", pins, first)
+	}
+	w.secret("db", "p", "good2")
+	w.eventually(func() error { return want("", w.pinsOf("Deployment", "app1")) })
+}
