@@ -141,7 +141,7 @@ func (l *linting) validate() error {
 	if _, err := report.ParseLevel(l.failOn); err != nil && l.failOn != never {
 		return fmt.Errorf("--fail-on: %q is not known; use error, warning, note or never", l.failOn)
 	}
-	if l.packagesOnly {
+	if l.origin != nil {
 		return nil
 	}
 	return command.CheckNamespaces("namespace", l.namespace)
