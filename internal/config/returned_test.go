@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
 const pinsAndReturns = "pinConfig: true\n  onFailure: Rollback\n  " + oneFirst
@@ -116,4 +120,74 @@ func TestAPolicyThatPinsNoMore(t *testing.T) {
 	}
 	w.secret("db", "p", "good2")
 	w.eventually(func() error { return want("", w.pinsOf("Deployment", "app1")) })
+}
+
+// aReturn is a world in which a bad value is to be stopped at the first of three workloads, and
+// this one to get its previous config back.
+func aReturn(t *testing.T) (w *world, k *kubelets, first string) {
+	t.Helper()
+	w = newWorld(t)
+	pinnable(w)
+	w.options.CoalesceWindow = 0
+	w.policy("staged", pinsAndReturns)
+	k = plainly(w, "app1", "app2", "app3")
+	w.manage()
+	first = w.pinnedAnew("Deployment", "app1", "")
+	w.ready("app1", "app2", "app3")
+	w.phase("staged", "Complete")
+	w.halt()
+	w.secret("db", "p", "bad")
+	return w, k, first
+}
+
+// returned waits until the story has come to its end: one workload ran the bad value, and all
+// have what they had.
+func (w *world) returned(k *kubelets, first string, meanwhile func()) {
+	w.t.Helper()
+	w.eventually(func() error {
+		meanwhile()
+		e := w.explain("app1")
+		return errors.Join(want(rolledBack, string(e.Reason)), want(first, w.pinsOf("Deployment", "app1")))
+	})
+	w.readyWith("app1", snapshotOf(w.t, first), 1)
+	w.phase("staged", "Failed")
+	if ran := k.ranWith("bad"); !slices.Equal(ran, []string{"app1"}) {
+		w.t.Errorf("%v ran the bad value", ran)
+	}
+	for _, name := range []string{"app2", "app3"} {
+		if pins := w.pinsOf("Deployment", name); pins != first {
+			w.t.Errorf("%s has the pins %s, want %s", name, pins, first)
+		}
+	}
+}
+
+// TestFaultAPolicyReturns stops the manager before and after each write of the story, and starts
+// another one.
+func TestFaultAPolicyReturns(t *testing.T) {
+	for n := 1; n <= testenv.Size(4, 8); n++ {
+		for _, when := range []fault.When{fault.Before, fault.After} {
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				w, k, first := aReturn(t)
+				inj := fault.New()
+				inj.StopAt(n, when)
+				stop := w.managedBy(inj)
+				successor := sync.OnceFunc(func() { stop(); w.managedBy(fault.New()) })
+				w.returned(k, first, func() {
+					select {
+					case <-inj.Stopped():
+						successor()
+					default:
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFaultAPolicyReturnsTwoManagers has two managers that know nothing of each other.
+func TestFaultAPolicyReturnsTwoManagers(t *testing.T) {
+	w, k, first := aReturn(t)
+	w.managedBy(fault.New())
+	w.managedBy(fault.New())
+	w.returned(k, first, func() {})
 }
