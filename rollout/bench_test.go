@@ -55,28 +55,3 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
-
-// TestDecideIsLinear compares thirty times the leaves with thirty times the time,
-// generously, since others may be using the machine: a square would take nine
-// hundred times as long.
-func TestDecideIsLinear(t *testing.T) {
-	for _, order := range []rollout.Order{rollout.Parallel, rollout.Series, rollout.OneAtATime} {
-		small, large := flat(1_000, order), flat(30_000, order)
-
-		if ratio := float64(fastest(large)) / float64(fastest(small)); ratio > 450 {
-			t.Errorf("order %d: 30 times the leaves take %.0f times as long", order, ratio)
-		}
-	}
-}
-
-func fastest(o rollout.Observed) time.Duration {
-	best := time.Hour
-
-	for range 15 {
-		start := time.Now()
-		rollout.Decide(o)
-		best = min(best, time.Since(start))
-	}
-
-	return best
-}

@@ -26,7 +26,7 @@ type onControlPlane struct{ m *testing.M }
 func (o onControlPlane) Run() int { return testenv.Run(o.m, testenv.Options{Nodes: 3}) }
 
 func TestMain(m *testing.M) {
-	testscript.Main(onControlPlane{m}, map[string]func(){"spillway": spillway})
+	testscript.Main(onControlPlane{m}, map[string]func(){"spillway": spillway, "kubectl-kudo": spillway})
 }
 
 func spillway() {

@@ -23,9 +23,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/forecast"
+	"github.com/spillway-dev/spillway/internal/cli/kudo"
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/cli/offline"
 	"github.com/spillway-dev/spillway/internal/cli/ops"
+	"github.com/spillway-dev/spillway/internal/cli/packaging"
 	"github.com/spillway-dev/spillway/internal/cli/plan"
 	"github.com/spillway-dev/spillway/internal/cli/revision"
 	"github.com/spillway-dev/spillway/internal/cli/show"
@@ -43,6 +46,9 @@ func Run(ctx context.Context, env command.Environment) int {
 		env.Out, env.Err = display.ASCII(env.Out), display.ASCII(env.Err)
 	}
 	root := newRoot(env)
+	if filepath.Base(env.Args[0]) == kudo.PluginName {
+		root = newKUDO(env)
+	}
 	root.SetArgs(env.Args[1:])
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
@@ -58,6 +64,23 @@ func Run(ctx context.Context, env command.Environment) int {
 		return 1
 	}
 	return 0
+}
+
+// newKUDO is the command line as KUDO has it, on the commands of this program.
+func newKUDO(env command.Environment) *cobra.Command {
+	env.KUDO = true
+	root := kudo.New(env, func(ctx context.Context, out io.Writer, args ...string) error {
+		mine := env
+		mine.Args, mine.Out = append([]string{"spillway"}, args...), out
+		root := newRoot(mine)
+		root.SetArgs(args)
+		root.SetOut(out)
+		root.SetErr(env.Err)
+		return root.ExecuteContext(ctx)
+	})
+	root.SetFlagErrorFunc(command.FlagError)
+	finish(root, env)
+	return root
 }
 
 // unknownCommand is an error if a word that stands where a command must be is none.
@@ -124,9 +147,10 @@ func newRoot(env command.Environment) *cobra.Command {
 		return pflag.NormalizedName(name)
 	})
 	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion())
-	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
+	root.AddCommand(show.NewHistory(env), show.NewEvents(env), forecast.New(env), watch.New(env, Run))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {
 		packaged.AddCommand(lifecycle.Commands(env)...)
+		packaged.AddCommand(packaging.Commands(env)...)
 	}
 	finish(root, env)
 	return root

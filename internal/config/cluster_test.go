@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,9 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	described "github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -134,6 +138,14 @@ func TestClusterPolicies(t *testing.T) {
 		}
 		return nil
 	})
+	asked, err := explain.Explain(t.Context(), chain.World{Client: w.client, Options: w.options}, described.Ref{Kind: "ClusterConfigPolicy", Name: "careful"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := asked.Links[0].Sentence; !strings.HasPrefix(said, "ClusterConfigPolicy careful: 1 release is under way: ") || asked.Root().Name != "app1" || len(asked.Facts) != 1 ||
+		!strings.Contains(fmt.Sprint(asked.Facts[0].Values), " in bank: Progressing 0/2 (first Progressing 0/1, rest Waiting 0/1)") {
+		t.Errorf("explain says %+v", asked)
+	}
 	bank.becomes(true, "app1")
 	bank.hashed("app2", before["app2"])
 	e, err := config.Explain(t.Context(), w.client, w.options, workloads.Name{Kind: "Deployment", Namespace: "lab", Name: "app2"})

@@ -20,6 +20,8 @@ const (
 	KindZoneBudget    = "ZoneAwarePodDisruptionBudget"
 	KindGroup         = "RolloutGroup"
 	KindGate          = "RolloutGate"
+	KindPolicy        = "ConfigPolicy"
+	KindClusterPolicy = "ClusterConfigPolicy"
 	KindRevision      = "ModuleRevision"
 	KindInstance      = "Instance"
 	KindVersion       = "OperatorVersion"

@@ -33,6 +33,8 @@ var named = []kindNames{
 	{KindZoneBudget, "rollout-operator.grafana.com", []string{"zoneawarepoddisruptionbudget", "zoneawarepoddisruptionbudgets", "zpdb"}},
 	{KindGroup, "spillway.dev", []string{"rolloutgroup", "rolloutgroups", "rog"}},
 	{KindGate, "spillway.dev", []string{"rolloutgate", "rolloutgates", "gate"}},
+	{KindPolicy, "spillway.dev", []string{"configpolicy", "configpolicies", "cfp"}},
+	{KindClusterPolicy, "spillway.dev", []string{"clusterconfigpolicy", "clusterconfigpolicies", "ccfp"}},
 	{KindRevision, "spillway.dev", []string{"modulerevision", "modulerevisions", "mrev"}},
 	{KindInstance, "kudo.dev", []string{"instance", "instances"}},
 	{KindVersion, "kudo.dev", []string{"operatorversion", "operatorversions", "ov"}},
@@ -55,6 +57,9 @@ func Named(mapper func() (apimeta.RESTMapper, error), namespace, arg string) (Re
 		return Ref{}, err
 	}
 	if kind := kindOf(word); kind != "" {
+		if kind == KindClusterPolicy {
+			namespace = ""
+		}
 		return Ref{Kind: kind, Namespace: namespace, Name: name}, nil
 	}
 	kinds, err := mapper()

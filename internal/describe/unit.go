@@ -42,6 +42,9 @@ type Unit struct {
 	Until *time.Time `json:"until,omitempty"`
 	// Deadline is when it counts as failed, nil if it never does or that is not known.
 	Deadline *time.Time `json:"deadline,omitempty"`
+	// Ends is when it is expected to be complete, nil if that was not asked for or if it does
+	// not come to its end.
+	Ends *Range `json:"ends,omitempty"`
 	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
 	// none in particular.
 	WaitsFor *Ref `json:"waitsFor,omitempty"`
@@ -53,6 +56,13 @@ type Unit struct {
 	Cause bool `json:"cause,omitempty"`
 	// Units are those that it consists of, in the order in which they go.
 	Units []Unit `json:"units,omitempty"`
+}
+
+// Range is a moment that is expected, and between which ones it lies.
+type Range struct {
+	Earliest time.Time `json:"earliest"`
+	Expected time.Time `json:"expected"`
+	Latest   time.Time `json:"latest"`
 }
 
 // IsComplete is true of what is where it should be.

@@ -20,7 +20,7 @@ const mostArchive = 16 * MostBytes
 func fromArchive(r io.Reader) (files, error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, errors.New("is no archive of a package: it is not compressed with gzip; give a folder or a .tgz file")
+		return nil, errors.New("is no archive of a package: it is not compressed with gzip; name a directory or a .tgz file")
 	}
 	limited := &io.LimitedReader{R: unzipped, N: mostArchive}
 	archive, found := tar.NewReader(limited), files{}
@@ -28,7 +28,7 @@ func fromArchive(r io.Reader) (files, error) {
 	for n := 0; ; n++ {
 		entry, err := archive.Next()
 		switch {
-		case limited.N <= 0 || n > mostEntries:
+		case limited.N <= 0 || n >= mostEntries:
 			return nil, fmt.Errorf("has more than %d MiB, or more than %d entries; remove what is no template", mostArchive>>20, mostEntries)
 		case errors.Is(err, io.EOF):
 			return found.rooted()

@@ -39,7 +39,9 @@ func (p *Package) parts() []source.Part {
 		p.part(paramsFile, []string{"spec", "parameters"}, "parameters"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Templates)) {
-		parts = append(parts, p.part(templatesDir+name, []string{"spec", "templates", name}))
+		template := p.part(templatesDir+name, []string{"spec", "templates", name})
+		template.IsText = true
+		parts = append(parts, template)
 	}
 	return parts
 }

@@ -16,7 +16,7 @@ import (
 const (
 	MostFiles   = 1000
 	MostBytes   = 4 << 20
-	mostEntries = 10 * MostFiles
+	mostEntries = 5 * MostFiles
 )
 
 // The files of a package.
@@ -48,6 +48,11 @@ func Load(from string) (*Package, error) {
 		return nil, fmt.Errorf("%s cannot be read: %w", from, cause(err))
 	}
 	defer func() { _ = archive.Close() }()
+	return Read(from, archive)
+}
+
+// Read reads the package in an archive. from is what messages call it.
+func Read(from string, archive io.Reader) (*Package, error) {
 	f, err := fromArchive(archive)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)

@@ -67,7 +67,7 @@ func newConfig(w *world.World, o config.Options) *ring {
 		name:       record.RingConfig,
 		requests: func(obj client.Object) []types.NamespacedName {
 			switch obj.(type) {
-			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret:
+			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret, *v1alpha1.ConfigPolicy, *v1alpha1.ClusterConfigPolicy:
 				return []types.NamespacedName{{}}
 			default:
 				return nil

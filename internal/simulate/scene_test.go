@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
@@ -349,6 +350,13 @@ func (w *scene) whole(ctx context.Context) error {
 		}
 		if s.Status.ObservedGeneration != s.Generation || s.Status.UpdatedReplicas < updated || s.Status.AvailableReplicas != *s.Spec.Replicas {
 			return fmt.Errorf("StatefulSet %s is not whole", s.Name)
+		}
+		group := client.ObjectKey{Namespace: w.namespace, Name: vocabulary.GroupOf(s.Labels, s.Annotations)}
+		if group.Name == "" {
+			continue
+		}
+		if err := w.client.Get(ctx, group, &v1alpha1.RolloutGroup{}); err != nil {
+			return err // the manager makes it, and guards of scaling need it
 		}
 	}
 	for i := range daemons.Items {

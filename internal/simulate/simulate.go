@@ -56,6 +56,9 @@ type Options struct {
 	// Config are the options of the config ring. Its clock is set to that of the
 	// simulation.
 	Config config.Options
+
+	// approved are the names of gates that are approved once they wait.
+	approved []string
 }
 
 // Result is what a change does.
@@ -147,6 +150,9 @@ type simulation struct {
 	waiting []record.Wait
 	// conflicts are the fields of the change that Spillway has set.
 	conflicts []Risk
+	// ends are when rollouts that waited did so no more, approved the gates that were.
+	ends     map[course]time.Time
+	approved map[string]bool
 	// passing is true while time alone ends some wait for replicas.
 	passing bool
 	// repetition ends what would be tried for ever.
@@ -168,14 +174,14 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	for _, of := range o.Unprepared {
 		unprepared[of] = true
 	}
-	s := &simulation{World: w, options: o, models: models.New(w, models.Options{Readiness: o.Readiness, Stop: o.Stop, Nodes: o.Nodes, Unprepared: unprepared})}
+	s := &simulation{World: w, options: o, ends: map[course]time.Time{}, approved: map[string]bool{}, models: models.New(w, models.Options{Readiness: o.Readiness, Stop: o.Stop, Nodes: o.Nodes, Unprepared: unprepared})}
 	return s, s.addActors(ctx)
 }
 
 // fork is the same world once more. What is done to one does nothing to the other.
 func (s *simulation) fork(ctx context.Context) (*simulation, error) {
 	w := s.Fork()
-	f := &simulation{World: w, options: s.options, models: s.models.Fork(w), waiting: s.waiting}
+	f := &simulation{World: w, options: s.options, ends: map[course]time.Time{}, approved: map[string]bool{}, models: s.models.Fork(w), waiting: s.waiting}
 	if err := f.addActors(ctx); err != nil {
 		return nil, err
 	}
@@ -205,6 +211,9 @@ func (s *simulation) addActors(ctx context.Context) error {
 	s.rings = append([]*ring{newConfig(w, c), z, s.newScaling(), newPlans(w, plans.Options{Now: s.Clock})}, f...)
 	for _, r := range s.rings {
 		s.Add(r)
+	}
+	if len(s.options.approved) > 0 {
+		s.Add(&approver{s, s.options.approved})
 	}
 	return nil
 }
@@ -246,6 +255,7 @@ func (s *simulation) begin(ctx context.Context) error {
 	}
 	s.Started, s.Acted, s.before, s.waits = s.Now, s.Now, slices.Concat(s.waiting, unwhole), nil
 	s.conflicts = nil
+	clear(s.ends)
 	clear(s.models.Endpoints.Called)
 	s.Recorder.Forget(s.Store.Objects(&corev1.Pod{}, ""))
 	return nil
@@ -300,6 +310,7 @@ func (s *simulation) Act(ctx context.Context) error {
 			s.waits = append(s.waits, s.waiting[i])
 		}
 	}
+	s.noteEnds(known)
 	return nil
 }
 

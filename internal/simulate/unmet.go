@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -26,9 +25,6 @@ func (s *simulation) unmet(ctx context.Context) (ready, unprepared []string, err
 	met, err := s.met(ctx)
 	isMet := func(key string) bool { return met[key] }
 	ready = slices.DeleteFunc(slices.Sorted(maps.Keys(s.options.Readiness.Of)), isMet)
-	for _, obj := range s.Store.Objects(&corev1.Pod{}, "") {
-		met[record.Reference("pod", obj.GetName())] = true
-	}
 	return ready, slices.DeleteFunc(slices.Clone(s.options.Unprepared), isMet), err
 }
 
@@ -43,9 +39,7 @@ func (s *simulation) met(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	for _, obj := range s.Store.Objects(&corev1.Pod{}, "") {
-		if metav1.GetControllerOfNoCopy(obj) == nil { // others go by what they belong to
-			met[record.Reference("pod", obj.GetName())] = true
-		}
+		met[record.Reference("pod", obj.GetName())] = true
 	}
 	clusters, err := cluster.ListLive(ctx, s.Store, "")
 	for i := range clusters {

@@ -13,6 +13,9 @@ type Part struct {
 	Path, At []string
 	File     string
 	Text     []byte
+	// IsText is true if the file is the value of the field, as it is. A line of it has its
+	// number, from "1".
+	IsText bool
 }
 
 // Compose returns the document of an object whose parts stand in several files. What belongs
@@ -21,8 +24,11 @@ func Compose(u *unstructured.Unstructured, parts ...Part) Document {
 	d := Document{File: parts[0].File, Line: 1, Object: u}
 	for _, part := range parts {
 		p := placed{path: part.Path, file: part.File}
+		if part.IsText {
+			p.node = &yamlv3.Node{Kind: yamlv3.ScalarNode, Style: yamlv3.LiteralStyle}
+		}
 		var root yamlv3.Node
-		if yamlv3.Unmarshal(part.Text, &root) == nil && len(root.Content) == 1 {
+		if !part.IsText && yamlv3.Unmarshal(part.Text, &root) == nil && len(root.Content) == 1 {
 			p.node, p.line = root.Content[0], 1
 		}
 		for _, field := range part.At {

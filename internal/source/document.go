@@ -36,7 +36,8 @@ func (d *Document) Mistake(problem, action string, path ...string) *Error {
 }
 
 // LineOf is the line of a field such as "metadata", "annotations", "x", or of the
-// nearest of its parents that exists. An item of a list has its number, from "0".
+// nearest of its parents that exists. An item of a list has its number, from "0", and a
+// line of a text in lines of its own has its number, from "1".
 func (d *Document) LineOf(path ...string) int {
 	line, node := d.Line, d.node
 	for _, field := range path {
@@ -76,9 +77,20 @@ func child(node *yamlv3.Node, field string) (line int, _ *yamlv3.Node) {
 		return item(node, field)
 	case node.Kind == yamlv3.MappingNode:
 		return value(node, field)
+	case node.Kind == yamlv3.ScalarNode && node.Style == yamlv3.LiteralStyle:
+		return lineIn(node, field)
 	default:
 		return 0, nil
 	}
+}
+
+// lineIn is a line of a text, from 1.
+func lineIn(text *yamlv3.Node, number string) (line int, _ *yamlv3.Node) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 {
+		return 0, nil
+	}
+	return text.Line + n, &yamlv3.Node{}
 }
 
 func item(list *yamlv3.Node, number string) (line int, _ *yamlv3.Node) {

@@ -144,7 +144,7 @@ func (c invocation) offline() bool {
 // isRun is true if all commands of lines are offline, and the page does not say otherwise.
 func (b block) isRun(lines string) bool {
 	commands := commandsOf(lines)
-	return len(commands) > 0 && !strings.HasPrefix(b.note, notRun) &&
+	return len(commands) > 0 && !strings.HasPrefix(b.note, notRun) && typed[b.page] == nil &&
 		!slices.ContainsFunc(commands, func(c invocation) bool { return !c.offline() })
 }
 

@@ -12,9 +12,33 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// TestQuickStart types the quick start from its first line to its last, as a reader does: in
+// typed are the pages whose lines belong together, with what they print.
+var typed = map[string][]string{
+	"docs/quickstart.md": {
+		"ConfigMap web: LOG_LEVEL",
+		"Deployment mailer is waiting: Secret smtp not found",
+		"kubectl create secret generic smtp",
+	},
+	"docs/first-package.md": {
+		"2 objects checked, no problems found",
+		"parameter COLOR added to",
+		"instance/door: plan update would run (COLOR)",
+		"plan update COMPLETE",
+		"plan upgrade COMPLETE",
+		"instance/door deleted",
+	},
+}
+
+// TestPagesThatAreTyped types pages from their first line to their last, as a reader does: in
 // one shell, on a cluster.
-func TestQuickStart(t *testing.T) {
+func TestPagesThatAreTyped(t *testing.T) {
+	for page, says := range typed {
+		t.Run(page, func(t *testing.T) { typePage(t, page, says) })
+	}
+}
+
+func typePage(t *testing.T, page string, says []string) {
+	t.Helper()
 	assets, err := controlplane.Assets(t.Context(), io.Discard) // kubectl is among them
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +46,7 @@ func TestQuickStart(t *testing.T) {
 	var script strings.Builder
 	for _, p := range pages(t) {
 		for _, b := range p.blocks() {
-			if p.name == "docs/quickstart.md" && b.class == "sh" && !strings.HasPrefix(b.note, notRun) {
+			if p.name == page && b.class == "sh" && !strings.HasPrefix(b.note, notRun) {
 				script.WriteString(strings.Join(b.body, "\n") + "\n")
 			}
 		}
@@ -30,19 +54,15 @@ func TestQuickStart(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-euxo", "pipefail", "-c", script.String())
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "PATH="+programs(t)+":"+assets+":"+os.Getenv("PATH"), "KUBECONFIG="+testenv.Shared().Kubeconfig(), "COLUMNS=80",
-		"SPILLWAY_METRICS_BIND_ADDRESS=0", "SPILLWAY_HEALTH_PROBE_BIND_ADDRESS=0") // other tests use the ports
+		"TMPDIR="+t.TempDir(), "SPILLWAY_METRICS_BIND_ADDRESS=0", "SPILLWAY_HEALTH_PROBE_BIND_ADDRESS=0") // other tests use the ports
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, says := range []string{
-		"ConfigMap web: LOG_LEVEL",
-		"Deployment mailer is waiting: Secret smtp not found",
-		"kubectl create secret generic smtp",
-	} {
-		if !strings.Contains(out.String(), says) {
-			t.Errorf("it does not say %q:\n%s", says, &out)
+	for _, text := range says {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("it does not say %q:\n%s", text, &out)
 		}
 	}
 }

@@ -18,6 +18,9 @@ type Environment struct {
 	Lookup func(name string) (value string, ok bool)
 	// Now is the clock.
 	Now func() time.Time
+	// KUDO is true of a command that was called by the name of KUDO's: names of packages are
+	// understood as it does, and results are written as it writes them.
+	KUDO bool
 }
 
 // FromEnvironment sets the flags that were not given from the environment.

@@ -44,6 +44,8 @@ func valueError(f *pflag.Flag, value string, err error) string {
 		return form.Error()
 	case t == "duration":
 		return notDuration(value)
+	case t == versionType:
+		return notVersion(value)
 	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"):
 		return fmt.Sprintf(`%q is not a whole number; use one such as 3`, value)
 	case strings.HasPrefix(t, "float"):

@@ -3,6 +3,8 @@ package display
 import (
 	"fmt"
 	"time"
+
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 func timeText(t *time.Time) string {
@@ -20,6 +22,15 @@ func elapsed(from time.Time, to *time.Time, now time.Time) string {
 		return to.Sub(from).Round(100 * time.Millisecond).String()
 	}
 	return max(now.Sub(from), 0).Truncate(time.Second).String()
+}
+
+// In is a range as times from now on: "in 4m (3m to 6m)".
+func In(now time.Time, r describe.Range) string {
+	in := func(at time.Time) string { return max(0, at.Sub(now)).Round(time.Second).String() }
+	if r.Earliest.Equal(r.Latest) {
+		return "in " + in(r.Expected)
+	}
+	return fmt.Sprintf("in %s (%s to %s)", in(r.Expected), in(r.Earliest), in(r.Latest))
 }
 
 // Age is how long ago something was, in the largest unit, as kubectl writes it.

@@ -127,6 +127,9 @@ func (t *Tree) row(u *describe.Unit, said string) Row {
 	if r.sentence == said || u.IsComplete() && !t.Whole {
 		r.sentence = ""
 	}
+	if u.Ends != nil {
+		r.sentence = strings.TrimPrefix(r.sentence+"; ends "+In(t.Now, *u.Ends), "; ")
+	}
 	return r
 }
 

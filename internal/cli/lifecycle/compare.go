@@ -183,6 +183,7 @@ func (u *upgrade) checkImmutable(ctx context.Context, i *v1beta1.Instance, versi
 	if err != nil {
 		return err
 	}
+	u.tried = true
 	var refusals []error
 	for k := range all {
 		switch d := &all[k]; {

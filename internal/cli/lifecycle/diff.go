@@ -15,7 +15,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -45,6 +44,7 @@ func newDiff(env command.Environment) *cobra.Command {
 		},
 	}
 	u.addFlags(cmd)
+	u.from.AddFlags(cmd.Flags())
 	u.settings.addFlags(cmd)
 	u.addUnset(cmd)
 	return cmd
@@ -101,7 +101,7 @@ func (u *upgrade) wantedVersion(ctx context.Context, i *v1beta1.Instance, args [
 	if len(args) == 0 {
 		return u.versionOf(ctx, i)
 	}
-	p, err := packages.Load(args[0])
+	p, _, err := u.load(ctx, args[0])
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 type install struct {
 	operation
 
-	createNamespace bool
+	createNamespace, skipInstance bool
 }
 
 func newInstall(env command.Environment) *cobra.Command {
@@ -29,11 +29,13 @@ func newInstall(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "install PACKAGE NAME", Short: "Install an Instance of a package",
 		Long: "Create the Operator and the OperatorVersion of a package, and an Instance of it, whose plan\n" +
-			"deploy then runs. Parameters are checked before anything is written. What exists with the\n" +
-			"same content is left as it is; what exists with other content is never overwritten.",
+			"deploy then runs. The packages that it needs are found and installed first. Parameters are\n" +
+			"checked before anything is written. What exists with the same content is left as it is; what\n" +
+			"exists with other content is never overwritten.",
 		Example: "  spillway package install ./zookeeper zk -n shop --wait\n" +
 			"  spillway package install zookeeper-0.3.0.tgz zk -n shop -p NODES=5 -P zk.yaml\n" +
-			"  spillway package install ./zookeeper zk -n shop --dry-run=server -o yaml",
+			"  spillway package install ./zookeeper zk -n shop --dry-run=server -o yaml\n" +
+			"  spillway package install oci://registry.example.com/zookeeper:0.3.0 zk -n shop",
 		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := i.connect(cmd); err != nil {
@@ -43,15 +45,17 @@ func newInstall(env command.Environment) *cobra.Command {
 		},
 	}
 	i.addFlags(cmd)
+	i.from.AddFlags(cmd.Flags())
 	i.settings.addFlags(cmd)
 	i.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
 	i.addDryRun(cmd)
+	cmd.Flags().BoolVar(&i.skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
 	return cmd
 }
 
 func (i *install) run(ctx context.Context, from, name string) error {
-	p, err := packages.Load(from)
+	p, needed, err := i.load(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -65,15 +69,18 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	}
 	instance := instanceOf(p, name, parameters)
 	chosen, problems := choice.Choose(choice.Change{Namespace: i.namespace, Want: &instance.Spec, New: &version.Spec})
-	if len(problems) > 0 {
+	if len(problems) > 0 && !i.skipInstance {
 		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
 	}
 	for _, obj := range []client.Object{version, instance} {
 		obj.SetNamespace(i.namespace)
 	}
 	r := i.results()
-	if err := i.write(ctx, r, p, version, instance); err != nil {
+	if err := i.write(ctx, r, p, needed, version, instance); err != nil {
 		return err
+	}
+	if i.skipInstance {
+		return r.end()
 	}
 	if err := i.showPlan(ctx, r, instance, choice.NewVersion(version), chosen.Plan); err != nil {
 		return err
@@ -96,7 +103,7 @@ func instanceOf(p *packages.Package, name string, parameters map[string]string) 
 }
 
 // write creates the objects, after it has seen that none exists with other content.
-func (i *install) write(ctx context.Context, r *results, p *packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
+func (i *install) write(ctx context.Context, r *results, p *packages.Package, needed []*packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
 	if err := i.ensureNamespace(ctx, r, p, version, instance); err != nil {
 		return err
 	}
@@ -105,7 +112,10 @@ func (i *install) write(ctx context.Context, r *results, p *packages.Package, ve
 			return err
 		}
 	}
-	if err := i.ensurePackage(ctx, r, p, version); err != nil {
+	if err := i.ensureNeeded(ctx, r, needed); err != nil {
+		return err
+	}
+	if err := i.ensurePackage(ctx, r, p, version); err != nil || i.skipInstance {
 		return err
 	}
 	did, err := i.ensure(ctx, instance)
@@ -177,6 +187,9 @@ func (o *operation) checkVersion(ctx context.Context, want *v1beta1.OperatorVers
 
 // checkInstance refuses an Instance that exists and is another.
 func (i *install) checkInstance(ctx context.Context, want *v1beta1.Instance) error {
+	if i.skipInstance {
+		return nil
+	}
 	live := &v1beta1.Instance{}
 	err := i.client.Get(ctx, client.ObjectKeyFromObject(want), live)
 	named := "instance/" + want.Name

@@ -28,11 +28,14 @@ const (
 type operation struct {
 	env     command.Environment
 	cluster command.Cluster
+	from    command.Packages
 	settings
 
 	output, dryRun string
 	wait, yes      bool
-	timeout        time.Duration
+	// tried: the API server was asked about the objects of the plan.
+	tried   bool
+	timeout time.Duration
 
 	in        io.Reader
 	out       io.Writer
@@ -42,7 +45,7 @@ type operation struct {
 
 // Commands returns the commands that change Instances of packages.
 func Commands(env command.Environment) []*cobra.Command {
-	return []*cobra.Command{newInstall(env), newUpdate(env), newUpgrade(env), newUninstall(env), newDiff(env), newPermissions()}
+	return []*cobra.Command{newInstall(env), newUpdate(env), newUpgrade(env), newUninstall(env), newDiff(env), newPermissions(env), newGet(env), newDiagnostics(env)}
 }
 
 // addFlags adds the flags that all of the commands have.

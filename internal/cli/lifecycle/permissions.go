@@ -9,12 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-func newPermissions() *cobra.Command {
-	var given settings
+func newPermissions(env command.Environment) *cobra.Command {
+	var (
+		given settings
+		from  command.Packages
+	)
 	cmd := &cobra.Command{
 		Use: "permissions PACKAGE", Short: "Print the Role that the manager needs for a package",
 		Long: "Print what the manager needs to run the plans of a package, as its templates say: a Role for\n" +
@@ -24,7 +26,7 @@ func newPermissions() *cobra.Command {
 		Example: "  spillway package permissions ./zookeeper | kubectl apply -n shop -f -",
 		Args:    command.Exactly(1, "name a package, as in: spillway package permissions ./zookeeper"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := packages.Load(args[0])
+			p, err := from.Load(cmd.Context(), env, args[0])
 			if err != nil {
 				return err
 			}
@@ -46,6 +48,7 @@ func newPermissions() *cobra.Command {
 		},
 	}
 	given.addFlags(cmd)
+	from.AddFlags(cmd.Flags())
 	return cmd
 }
 

@@ -80,7 +80,7 @@ func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instanc
 
 // tryIn is try, where the API server can know the kind.
 func (o *operation) tryIn(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, defined map[schema.GroupKind]bool) error {
-	if o.dryRun == dryRunClient || defined[u.GroupVersionKind().GroupKind()] {
+	if o.dryRun == dryRunClient || o.tried || defined[u.GroupVersionKind().GroupKind()] {
 		return nil
 	}
 	return o.try(ctx, i, u.DeepCopy())

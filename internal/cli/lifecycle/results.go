@@ -29,11 +29,13 @@ type results struct {
 	output string
 	// suffix says that it was a dry run.
 	suffix string
-	all    []*unstructured.Unstructured
+	// kudo is true if text is as KUDO writes it.
+	kudo bool
+	all  []*unstructured.Unstructured
 }
 
 func (o *operation) results() *results {
-	r := &results{out: o.out, output: o.output}
+	r := &results{out: o.out, output: o.output, kudo: o.env.KUDO}
 	if o.isDry() {
 		r.suffix = " (" + o.dryRun + " dry run)"
 	}
@@ -48,13 +50,30 @@ func (r *results) add(obj client.Object, did string) error {
 	}
 	u.SetManagedFields(nil)
 	r.all = append(r.all, u)
-	switch r.output {
-	case "":
+	switch {
+	case r.output == "" && r.kudo:
+		_, _ = fmt.Fprintln(r.out, kudoResult(u, did))
+	case r.output == "":
 		_, _ = fmt.Fprintf(r.out, "%s %s%s\n", shortName(u), did, r.suffix)
-	case command.OutputName:
+	case r.output == command.OutputName:
 		_, _ = fmt.Fprintln(r.out, fullName(u))
 	}
 	return nil
+}
+
+// kudoResult is what became of an object, as KUDO says it.
+func kudoResult(u *unstructured.Unstructured, did string) string {
+	if did == kept {
+		did = unchanged
+	}
+	if did, _, _ = strings.Cut(did, ";"); did == changed {
+		did = "updated"
+	}
+	name := u.GetName()
+	if u.GetNamespace() != "" {
+		name = u.GetNamespace() + "/" + name
+	}
+	return strings.ToLower(u.GetKind()) + " " + name + " " + did
 }
 
 // end writes what was recorded, in the forms that are written at the end.

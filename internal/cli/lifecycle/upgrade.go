@@ -40,6 +40,7 @@ func newUpgrade(env command.Environment) *cobra.Command {
 		},
 	}
 	u.addFlags(cmd)
+	u.from.AddFlags(cmd.Flags())
 	u.settings.addFlags(cmd)
 	u.addUnset(cmd)
 	u.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
@@ -50,7 +51,7 @@ func newUpgrade(env command.Environment) *cobra.Command {
 }
 
 func (u *upgrade) run(ctx context.Context, arg, from string) error {
-	p, err := packages.Load(from)
+	p, needed, err := u.load(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (u *upgrade) run(ctx context.Context, arg, from string) error {
 	if err := u.confirm(fmt.Sprintf("Upgrade instance/%s?", i.Name)); err != nil {
 		return err
 	}
-	return u.write(ctx, p, version, i, former, shown)
+	return u.write(ctx, p, needed, version, i, former, shown)
 }
 
 // checkSteps refuses what is no upgrade, and an OperatorVersion with other content.
@@ -124,14 +125,19 @@ func (u *upgrade) propose(i *v1beta1.Instance, former, next *choice.Version) (ch
 		return !isGiven && !hasParameter(next.Spec, name)
 	})
 	i.Spec.Parameters = parameters
-	i.Spec.OperatorVersion = v1beta1.ObjectReference{Name: next.Name}
+	if key := choice.VersionKey(i.Namespace, &i.Spec); key.Name != next.Name || key.Namespace != next.Namespace { // it may be shared
+		i.Spec.OperatorVersion = v1beta1.ObjectReference{Name: next.Name}
+	}
 	return u.choose(i, next, former)
 }
 
 // write makes the change that was shown, if the Instance still wants what it wanted then.
-func (u *upgrade) write(ctx context.Context, p *packages.Package, version *v1beta1.OperatorVersion, i *v1beta1.Instance, former *choice.Version, shown int64) error {
+func (u *upgrade) write(ctx context.Context, p *packages.Package, needed []*packages.Package, version *v1beta1.OperatorVersion, i *v1beta1.Instance, former *choice.Version, shown int64) error {
 	r := u.results()
 	next := choice.NewVersion(version.DeepCopy())
+	if err := u.ensureNeeded(ctx, r, needed); err != nil {
+		return err
+	}
 	if err := u.ensurePackage(ctx, r, p, version); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package offline
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/packages"
+	"github.com/spillway-dev/spillway/internal/packages/origin"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -23,8 +26,9 @@ import (
 type linting struct {
 	files, exclude            []string
 	namespace, output, failOn string
-	// packagesOnly is true if each file is to be a package.
-	packagesOnly bool
+	kubeVersion               command.KubeVersion
+	// origin says where packages are, if each file is to be one.
+	origin *origin.Origin
 }
 
 const (
@@ -71,16 +75,17 @@ func (l *linting) addForm(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	command.OutputFlag(cmd, &l.output, outputSARIF)
 	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the lowest level at which the exit code is 1: "error", "warning", "note", or "never"`)
+	l.kubeVersion.AddFlag(flags)
 }
 
 // readPackages reads those paths that are packages, and returns the others.
-func (l *linting) readPackages() (documents []source.Document, others []string, err error) {
+func (l *linting) readPackages(ctx context.Context) (documents []source.Document, others []string, err error) {
 	for _, path := range l.files {
-		if !l.packagesOnly && (path == source.Stdin || !packages.IsPackage(path)) {
+		if l.origin == nil && (path == source.Stdin || !packages.IsPackage(path)) {
 			others = append(others, path)
 			continue
 		}
-		of, err := documentsOf(path)
+		of, err := documentsOf(ctx, cmp.Or(l.origin, &origin.Origin{}), path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -90,8 +95,8 @@ func (l *linting) readPackages() (documents []source.Document, others []string, 
 }
 
 // documentsOf are the objects of a package.
-func documentsOf(path string) ([]source.Document, error) {
-	p, err := packages.Load(path)
+func documentsOf(ctx context.Context, from *origin.Origin, name string) ([]source.Document, error) {
+	p, err := from.Load(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +113,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	}
 	var skipped []source.Skipped
 	leaveOut := func(s source.Skipped) { skipped = append(skipped, s) }
-	documents, manifests, err := l.readPackages()
+	documents, manifests, err := l.readPackages(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -118,7 +123,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 		others, unread = source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut}, manifests...)
 		documents = append(documents, others...)
 	}
-	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
+	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor})
 	if err != nil {
 		return err
 	}
@@ -136,7 +141,7 @@ func (l *linting) validate() error {
 	if _, err := report.ParseLevel(l.failOn); err != nil && l.failOn != never {
 		return fmt.Errorf("--fail-on: %q is not known; use error, warning, note or never", l.failOn)
 	}
-	if l.packagesOnly {
+	if l.origin != nil {
 		return nil
 	}
 	return command.CheckNamespaces("namespace", l.namespace)

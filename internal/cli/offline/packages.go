@@ -28,12 +28,15 @@ func NewPackage(env command.Environment) *cobra.Command {
 			"params.yaml and templates/, in a directory or in an archive (.tgz). To check, list, render and\n" +
 			"pack them, no cluster is needed.",
 	}
-	cmd.AddCommand(newPackageVerify(env), newPackageList(), newPackageRender(), newPackageCreate())
+	cmd.AddCommand(newPackageVerify(env), newPackageList(env), newPackageRender(env), newPackageCreate(env))
 	return cmd
 }
 
 func newPackageVerify(env command.Environment) *cobra.Command {
-	var l linting
+	var (
+		l    linting
+		from command.Packages
+	)
 	cmd := &cobra.Command{
 		Use: "verify PACKAGE...", Short: "Find mistakes in a package, with file and line",
 		Long: "Find mistakes in a package, before it is installed: tasks, templates, parameters and plans\n" +
@@ -41,25 +44,27 @@ func newPackageVerify(env command.Environment) *cobra.Command {
 			"type, kinds that Kubernetes no longer serves. The exit code is 1 if there is an error.",
 		Example: "  spillway package verify ./zookeeper\n" +
 			"  spillway package verify zookeeper-0.3.0.tgz -o sarif",
-		Args: command.AtLeast(1, "name the folder or the archive (.tgz) of a package"),
+		Args: command.AtLeast(1, command.PackageHelp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l.files, l.packagesOnly, l.namespace = args, true, "default"
+			l.files, l.origin, l.namespace = args, from.Origin(env), "default"
 			return l.run(cmd, env)
 		},
 	}
 	l.addForm(cmd)
+	from.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func newPackageRender() *cobra.Command {
-	return &cobra.Command{
+func newPackageRender(env command.Environment) *cobra.Command {
+	var from command.Packages
+	cmd := &cobra.Command{
 		Use: "render PACKAGE", Short: "Print the Operator and the OperatorVersion of a package",
 		Long: "Print the Operator and the OperatorVersion of a package as manifests. Apply them, and create\n" +
 			"an Instance that names the OperatorVersion.",
 		Example: "  spillway package render ./zookeeper | kubectl apply -n shop -f -",
-		Args:    command.Exactly(1, "name the folder or the archive (.tgz) of a package"),
+		Args:    command.Exactly(1, command.PackageHelp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			documents, err := documentsOf(args[0])
+			documents, err := documentsOf(cmd.Context(), from.Origin(env), args[0])
 			if err != nil {
 				return err
 			}
@@ -73,18 +78,23 @@ func newPackageRender() *cobra.Command {
 			return nil
 		},
 	}
+	from.AddFlags(cmd.Flags())
+	return cmd
 }
 
-func newPackageCreate() *cobra.Command {
-	var to string
+func newPackageCreate(env command.Environment) *cobra.Command {
+	var (
+		to   string
+		from command.Packages
+	)
 	cmd := &cobra.Command{
 		Use: "create DIR", Short: "Pack a package into an archive",
 		Long: "Pack a package into an archive, NAME-VERSION.tgz. Of the same files it is the same to the\n" +
 			"byte.",
 		Example: "  spillway package create ./zookeeper --destination dist",
-		Args:    command.Exactly(1, "name the folder or the archive (.tgz) of a package"),
+		Args:    command.Exactly(1, command.PackageHelp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := packages.Load(args[0])
+			p, err := from.Load(cmd.Context(), env, args[0])
 			if err != nil {
 				return err
 			}
@@ -96,6 +106,7 @@ func newPackageCreate() *cobra.Command {
 			return nil
 		},
 	}
+	from.AddFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&to, "destination", "d", ".", "the directory to write the archive into")
 	return cmd
 }
@@ -117,12 +128,13 @@ func pack(p *packages.Package, path string) error {
 }
 
 // The parts of a package that can be listed.
-var parts = map[string]func(io.Writer, *packages.Package){"parameters": listParameters, "plans": listPlans, "tasks": listTasks}
+var parts = map[string]func(io.Writer, *packages.Package){"maintainers": listMaintainers, "parameters": listParameters, "plans": listPlans, "tasks": listTasks}
 
-func newPackageList() *cobra.Command {
+func newPackageList(env command.Environment) *cobra.Command {
 	names := slices.Sorted(maps.Keys(parts))
-	return &cobra.Command{
-		Use: "list parameters|plans|tasks PACKAGE", Short: "List the parameters, plans or tasks of a package",
+	var from command.Packages
+	cmd := &cobra.Command{
+		Use: "list maintainers|parameters|plans|tasks PACKAGE", Short: "List the maintainers, parameters, plans or tasks of a package",
 		Example: "  spillway package list parameters ./zookeeper\n" +
 			"  spillway package list plans zookeeper-0.3.0.tgz",
 		Args: command.Exactly(2, "see its help"), ValidArgs: names,
@@ -131,7 +143,7 @@ func newPackageList() *cobra.Command {
 			if !ok {
 				return fmt.Errorf("%q is no part of a package; use %s", args[0], strings.Join(names, ", "))
 			}
-			p, err := packages.Load(args[1])
+			p, err := from.Load(cmd.Context(), env, args[1])
 			if err != nil {
 				return err
 			}
@@ -140,6 +152,8 @@ func newPackageList() *cobra.Command {
 			return w.Flush()
 		},
 	}
+	from.AddFlags(cmd.Flags())
+	return cmd
 }
 
 func listParameters(w io.Writer, p *packages.Package) {
@@ -154,6 +168,13 @@ func listParameters(w io.Writer, p *packages.Package) {
 			value = fmt.Sprintf("%q", *o.Default)
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%t\t%s\n", o.Name, cmp.Or(o.Type, v1beta1.StringType), value, o.IsRequired(), o.IsImmutable(), o.Trigger)
+	}
+}
+
+func listMaintainers(w io.Writer, p *packages.Package) {
+	_, _ = fmt.Fprintln(w, "NAME\tEMAIL")
+	for _, m := range p.Operator.Maintainers {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Email)
 	}
 }
 

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,9 +9,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/forecast"
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
@@ -21,9 +25,9 @@ const outputWide = "wide"
 type overview struct {
 	*command.Query
 
-	all, waiting bool
-	show         []string
-	selection    command.UnitSelection
+	all, waiting, eta bool
+	show              []string
+	selection         command.UnitSelection
 }
 
 // NewStatus returns the command status.
@@ -42,6 +46,7 @@ func NewStatus(env command.Environment) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "all namespaces")
 	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
+	flags.BoolVar(&s.eta, "eta", false, "when the rollouts that are under way end, as spillway forecast says")
 	s.selection.AddFlags(flags)
 	command.ShownRingsFlag(flags, &s.show)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
@@ -89,10 +94,24 @@ func (s *overview) run(cmd *cobra.Command) error {
 	for _, why := range unseenOf(snapshot.Units) {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: of modules only what the manager has written is shown: %s\n", why)
 	}
+	if err := s.foresee(cmd.Context(), c, rules, namespace, snapshot.Units); err != nil {
+		return err
+	}
 	if snapshot.Units, err = s.selection.Apply(cmd.Context(), c, namespace, snapshot.Units); err != nil {
 		return err
 	}
 	return s.print(cmd.OutOrStdout(), snapshot)
+}
+
+// foresee sets when the units end, if that was asked for.
+func (s *overview) foresee(ctx context.Context, reader client.Client, rules config.Options, namespace string, units []describe.Unit) error {
+	if !s.eta {
+		return nil
+	}
+	if err := forecast.Ends(ctx, s.Query, reader, rules, namespace, units); err != nil {
+		return fmt.Errorf("--eta: %w", err)
+	}
+	return nil
 }
 
 // unseenOf is why parts of units may not be looked at, each reason once.

@@ -38,8 +38,9 @@ type Policy struct {
 	Pins bool
 	// Pause is the wish of a user that nothing is rolled, nil if there is none.
 	Pause *rollout.Pause
-	// Problem is why the policy is not valid, empty if it is.
-	Problem string
+	// Problem is why the policy is not valid, empty if it is; Field is what is wrong:
+	// "spec.selector".
+	Problem, Field string
 
 	object     client.Object
 	priority   int32
@@ -98,8 +99,8 @@ func (p *Policy) Soaks() bool {
 	return slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Soak > 0 })
 }
 
-// covers is true if the policy is for a workload and an object.
-func (p *Policy) covers(namespace string, of labels.Set, o content.Object) bool {
+// Covers is true if the policy is for a workload and an object.
+func (p *Policy) Covers(namespace string, of labels.Set, o content.Object) bool {
 	if p.Namespace != "" && p.Namespace != namespace || len(p.namespaces) > 0 && !slices.Contains(p.namespaces, namespace) {
 		return false
 	}
@@ -109,13 +110,17 @@ func (p *Policy) covers(namespace string, of labels.Set, o content.Object) bool 
 	return named && p.selector.Matches(of)
 }
 
+// Selected is the place of the stage of a workload that has no place in one of the first. It is
+// that of the last stage if none selects it.
+func (p *Policy) Selected(of labels.Set) int { return p.stageOf(of) }
+
 // Set are all policies, in the order in which they count.
 type Set []*Policy
 
 // For is the policy for a workload of a namespace and an object, nil if there is none.
 func (s Set) For(namespace string, of labels.Set, o content.Object) *Policy {
 	for _, p := range s {
-		if p.covers(namespace, of, o) {
+		if p.Covers(namespace, of, o) {
 			return p
 		}
 	}
@@ -165,7 +170,7 @@ func Read(obj client.Object) *Policy {
 	case *v1alpha1.ConfigPolicy:
 		p.Kind, spec = Kind, &o.Spec
 	case *v1alpha1.ClusterConfigPolicy:
-		p.Kind, p.namespaces, spec = ClusterKind, o.Spec.Namespaces, &o.Spec.ConfigPolicySpec
+		p.Kind, p.Namespace, p.namespaces, spec = ClusterKind, "", o.Spec.Namespaces, &o.Spec.ConfigPolicySpec
 	default:
 		return nil
 	}
@@ -176,6 +181,7 @@ func Read(obj client.Object) *Policy {
 	p.RollsBack, p.Pins = spec.OnFailure == v1alpha1.RollbackConfig, spec.PinConfig
 	p.Pause = ring.PauseOf(spec.Pause)
 	p.selector = p.parse("spec.selector", spec.Selector)
+	p.verify(spec)
 	p.readStages(spec)
 	p.readWindows(spec)
 	return p
@@ -239,6 +245,7 @@ func (p *Policy) readWindows(spec *v1alpha1.ConfigPolicySpec) {
 // invalid notes the first problem.
 func (p *Policy) invalid(field string, err error) {
 	if p.Problem == "" {
+		p.Field = field
 		p.Problem = fmt.Sprintf("its spec is not valid: %s: %v", strings.TrimPrefix(field, "spec."), err)
 	}
 }

@@ -42,6 +42,7 @@ func (a *asker) answers(ref describe.Ref) chain.AnswerFunc {
 		describe.KindPod: a.Pod, describe.KindConfigMap: a.configObject, describe.KindSecret: a.configObject, describe.KindClaim: a.Claim, describe.KindService: a.Service,
 		describe.KindPDB: a.DisruptionBudget, describe.KindZoneBudget: a.ZoneBudget,
 		describe.KindGroup: a.group, describe.KindGate: a.gate, describe.KindRevision: a.revision,
+		describe.KindPolicy: a.policy, describe.KindClusterPolicy: a.policy,
 		describe.KindInstance: a.instance,
 		describe.KindModule:   a.module, describe.KindBootstrap: a.module, describe.KindProxy: a.assemblage, describe.KindRemote: a.assemblage,
 		describe.KindKustomization: a.kustomization,

@@ -34,7 +34,7 @@ func (w *world) joinBy(i int) *testenv.Line {
 const silent = `
 selector: {}
 strategy: Incremental
-rollout: {progressDeadlineSeconds: 30}
+rollout: {progressDeadlineSeconds: 45}
 template:
   spec: {sync: {source: {git: {url: %q, version: {tag: slow}}}, timeout: 10m}}
 `

@@ -30,6 +30,8 @@ type Options struct {
 	Namespace string
 	// Now is from when on maintenance windows are looked for.
 	Now time.Time
+	// Minor is the minor version of Kubernetes 1 that the manifests are for, 0 for the latest.
+	Minor int
 }
 
 // Manifests are all objects that are looked at together.

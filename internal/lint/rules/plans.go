@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -101,7 +102,7 @@ func badTemplates(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
 			if err := render.Verify(name, v.Spec.Templates[name]); err != nil {
-				r.findf(o, template(name), "%s", oneLine(err))
+				r.findf(o, lineNamed(name, err), "%s", oneLine(err))
 			}
 		}
 	})
@@ -244,10 +245,10 @@ func unknownParameters(m *manifest.Manifests, r *reporter) {
 				continue // which has a rule of its own
 			}
 			for _, param := range without(usedParams, params) {
-				r.findf(o, template(name), "template %s: parameter %s not found", name, param)
+				r.findf(o, lineWith(v, name, ".Params."+param), "template %s: parameter %s not found", name, param)
 			}
 			for _, pipe := range without(usedPipes, pipes) {
-				r.findf(o, template(name), "template %s: Pipe %s not found", name, pipe)
+				r.findf(o, lineWith(v, name, ".Pipes."+pipe), "template %s: Pipe %s not found", name, pipe)
 			}
 		}
 	})
@@ -260,6 +261,25 @@ func versions(m *manifest.Manifests, visit func(*manifest.Object, *v1beta1.Opera
 
 // template is where a template stands. Its name may have dots.
 func template(name string) []string { return append(manifest.Fields("spec.templates"), name) }
+
+// lineWith is the first line of a template that has a text.
+func lineWith(v *v1beta1.OperatorVersion, name, text string) []string {
+	before, _, ok := strings.Cut(v.Spec.Templates[name], text)
+	if !ok {
+		return template(name)
+	}
+	return append(template(name), strconv.Itoa(1+strings.Count(before, "\n")))
+}
+
+// lineNamed is the line of a template that an error of its parser names.
+func lineNamed(name string, err error) []string {
+	_, rest, _ := strings.Cut(err.Error(), name+":")
+	line, _, _ := strings.Cut(rest, ":")
+	if _, err := strconv.Atoi(line); err != nil {
+		return template(name)
+	}
+	return append(template(name), line)
+}
 
 // declared are the names of the parameters and of what Pipes keep.
 func declared(v *v1beta1.OperatorVersion) (params, pipes []string) {

@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/packages/modern"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
@@ -36,9 +39,26 @@ func templateRules() []rule {
 	}
 }
 
+// retiredVersions finds what can be found in the text of templates, by line, also where it
+// is not rendered with the defaults, and then what only rendering shows.
 func retiredVersions(m *manifest.Manifests, r *reporter) {
+	minor := cmp.Or(m.Minor, object.Latest)
+	found := map[string]bool{}
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
+			_, changes := modern.Template(v.Spec.Templates[name], minor)
+			for _, c := range changes {
+				found[name+c.Object] = true
+				r.findf(o, append(template(name), strconv.Itoa(c.Line)), "template %s: %s: %s", name, c.Object, c.What)
+				if !c.Manual {
+					r.actionf("Let spillway package modernize change it, or change it by hand.")
+				}
+			}
+		}
+	})
 	rendered(m, func(o *manifest.Object, name string, u *unstructured.Unstructured) {
-		if advice := object.RetiredAdvice(u.GroupVersionKind()); advice != "" {
+		advice := object.RetiredAdvice(u.GroupVersionKind())
+		if advice != "" && !object.IsServedIn(u.GroupVersionKind(), minor) && !found[name+u.GetKind()] {
 			r.findf(o, template(name), "template %s: %s: %s", name, object.RefOf(u), advice)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
@@ -100,6 +101,9 @@ func Stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
 func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	kind, name := owning(pod)
 	takes := k.ReadyIn(k.readiness, kind, name)
+	if _, named := k.readiness.Of[record.Reference("pod", pod.Name)]; named && k.Begun {
+		takes = k.ReadyIn(k.readiness, "pod", pod.Name)
+	}
 	if takes == world.Never || k.IsBroken(strings.ToLower(kind), pod.Namespace, name) || k.IsBroken("pod", pod.Namespace, pod.Name) {
 		if pod.Status.Phase == corev1.PodRunning {
 			return 0, nil

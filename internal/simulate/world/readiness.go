@@ -12,7 +12,8 @@ const Never = time.Duration(-1)
 type Readiness struct {
 	// Default is that of Pods of which nothing else is said.
 	Default time.Duration
-	// Of is by "statefulset/x", in lower case, of what the Pods belong to.
+	// Of is by "statefulset/x", in lower case, of what the Pods belong to. One that is named
+	// itself, as "pod/x-0", counts before that.
 	Of map[string]time.Duration
 }
 

@@ -1,0 +1,234 @@
+// Package forecast is the command forecast: how rollouts that are under way go on, and how they
+// would if something happened.
+package forecast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
+)
+
+const (
+	// defaultReady is how long a Pod takes where none of its kind was seen.
+	defaultReady = 30 * time.Second
+	// shortLived lets a command that is over in a second spend less of it on collecting garbage.
+	shortLived = 400
+)
+
+// forecaster is one run of the command.
+type forecaster struct {
+	*command.Query
+
+	all   bool
+	ready time.Duration
+	ifs   []string
+}
+
+// Answer is what the command prints as JSON.
+type Answer struct {
+	simulate.Outlook
+
+	// If is what would happen with what is supposed; nil if nothing is.
+	If *Alternative `json:"if,omitempty"`
+}
+
+// Alternative is how rollouts would go on.
+type Alternative struct {
+	Suppositions []string          `json:"suppositions"`
+	Rollouts     []simulate.Course `json:"rollouts"`
+}
+
+// New returns the command forecast.
+func New(env command.Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "forecast [KIND/NAME]",
+		Short: "Show which steps remain of the rollouts that are under way, and when they end",
+		Long: "Show which steps remain of the rollouts that are under way, in their order, and when\n" +
+			"they end. The code of the manager runs on the present state, which is read from the\n" +
+			"cluster; nothing is written. Pods take as long as the present ones took, and what\n" +
+			"stands in parentheses is the earliest and the latest time by that.\n" +
+			"\n" +
+			"With --if the same is shown for the case that something happens: approve=GATE,\n" +
+			"pause=ZONE or pause=KIND/NAME, never-ready=POD or never-ready=KIND/NAME, lost=CLUSTER.\n" +
+			"Several of them happen together.\n" +
+			"\n" +
+			"The exit code is 1 if a rollout that is shown does not come to its end.",
+		Example: "  spillway forecast -n mimir\n" +
+			"  spillway forecast rolloutgroup/ingester -n mimir --if pause=ingester-zone-b\n" +
+			"  spillway forecast module/shop -n clusters --if lost=eu-3 -o json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return errors.New("name one object, such as rolloutgroup/ingester, or none for all")
+			}
+			return nil
+		},
+	}
+	f := &forecaster{Query: command.NewQuery(env, cmd)}
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "all namespaces")
+	flags.DurationVar(&f.ready, "ready", defaultReady, "how long a Pod takes until it is ready, where none of its workload was seen to become ready")
+	flags.StringArrayVar(&f.ifs, "if", nil, "what may happen: "+strings.Join(simulate.Suppositions(), "=…, ")+"=…; repeat it for several")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) }
+	return cmd
+}
+
+func (f *forecaster) run(cmd *cobra.Command, args []string) error {
+	suppositions, err := f.suppositions()
+	if err != nil {
+		return err
+	}
+	namespace, err := f.Cluster.ResolveNamespace()
+	if err != nil {
+		return err
+	}
+	object := ""
+	if len(args) == 1 {
+		ref, err := command.ObjectNamed(namespace, args[0])
+		if err != nil {
+			return err
+		}
+		object = record.Reference(ref.Kind, ref.Name)
+	}
+	debug.SetGCPercent(shortLived)
+	options, err := f.look(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(cmd.Context(), options, object, suppositions)
+	if err != nil {
+		return err
+	}
+	if err := command.Show(cmd.OutOrStdout(), f.Output, answer, func(w io.Writer) { f.write(w, &answer, object) }); err != nil {
+		return err
+	}
+	return unended(&answer)
+}
+
+func (f *forecaster) suppositions() ([]simulate.Supposition, error) {
+	all := make([]simulate.Supposition, 0, len(f.ifs))
+	for _, text := range f.ifs {
+		s, err := simulate.ParseSupposition(text)
+		if err != nil {
+			return nil, fmt.Errorf("--if: %w", err)
+		}
+		all = append(all, s)
+	}
+	if f.ready < 0 {
+		return nil, fmt.Errorf("--ready: %s is negative; use a time such as 30s", f.ready)
+	}
+	if f.all && f.Cluster.Namespace != "" {
+		return nil, command.ErrBothNamespaces
+	}
+	return all, nil
+}
+
+// look reads the present state.
+func (f *forecaster) look(ctx context.Context, namespace string) (simulate.Options, error) {
+	reader, rules, err := f.Connect(ctx, namespace)
+	if err != nil {
+		return simulate.Options{}, err
+	}
+	if f.all {
+		namespace = ""
+	}
+	return present(ctx, f.Query, reader, rules, namespace, f.ready)
+}
+
+// present is the state of a namespace of a cluster, of all if it is empty.
+func present(ctx context.Context, q *command.Query, reader client.Client, rules config.Options, namespace string, ready time.Duration) (simulate.Options, error) {
+	version, err := q.Cluster.ServerVersion()
+	if err != nil {
+		return simulate.Options{}, err
+	}
+	objects, err := simulate.Present(ctx, reader, namespace)
+	return simulate.Options{
+		Now: q.Env.Now(), Namespace: namespace, Installed: reader.RESTMapper(), Config: rules, Nodes: 1, Version: version, Present: objects,
+		Readiness: world.Readiness{Default: ready, Of: map[string]time.Duration{}},
+	}, err
+}
+
+// Ends sets when units are expected to be complete.
+func Ends(ctx context.Context, q *command.Query, reader client.Client, rules config.Options, namespace string, units []describe.Unit) error {
+	o, err := present(ctx, q, reader, rules, namespace, defaultReady)
+	if err != nil {
+		return err
+	}
+	outlook, err := simulate.Forecast(ctx, o)
+	if err != nil {
+		return err
+	}
+	setEnds(units, outlook.Rollouts)
+	return nil
+}
+
+func setEnds(units []describe.Unit, rollouts []simulate.Course) {
+	for i := range units {
+		u := &units[i]
+		if u.Cause {
+			setEnds(u.Units, rollouts)
+			continue
+		}
+		at := slices.IndexFunc(rollouts, func(c simulate.Course) bool {
+			return c.Ring == u.Ring && c.Namespace == u.Namespace && c.Object == record.Reference(u.Kind, u.Name)
+		})
+		if at >= 0 && rollouts[at].Ends != nil && !u.IsComplete() {
+			u.Ends = new(describe.Range(*rollouts[at].Ends))
+		}
+	}
+}
+
+// ask foresees one object, or all if it is empty.
+func ask(ctx context.Context, o simulate.Options, object string, suppositions []simulate.Supposition) (Answer, error) {
+	plain, err := simulate.Forecast(ctx, o)
+	if err != nil {
+		return Answer{}, err
+	}
+	answer := Answer{Outlook: plain}
+	answer.Rollouts = of(object, plain.Rollouts)
+	if len(suppositions) == 0 {
+		return answer, nil
+	}
+	other, err := simulate.Forecast(ctx, o, suppositions...)
+	if err != nil {
+		return answer, fmt.Errorf("--if: %w", err)
+	}
+	answer.If = &Alternative{Rollouts: of(object, other.Rollouts)}
+	for _, s := range suppositions {
+		answer.If.Suppositions = append(answer.If.Suppositions, s.String())
+	}
+	return answer, nil
+}
+
+// of are the rollouts of an object, all if it is empty.
+func of(object string, all []simulate.Course) []simulate.Course {
+	return slices.DeleteFunc(all, func(c simulate.Course) bool { return object != "" && c.Object != object })
+}
+
+// unended is an error if a rollout does not end.
+func unended(a *Answer) error {
+	courses := a.Rollouts
+	if a.If != nil {
+		courses = a.If.Rollouts
+	}
+	for i := range courses {
+		if c := &courses[i]; c.Waits != nil {
+			return fmt.Errorf("%s does not come to its end; see above", c.Object)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package forecast
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/simulate"
+)
+
+// write shows the answer to people.
+func (f *forecaster) write(w io.Writer, a *Answer, object string) {
+	if len(a.Rollouts) == 0 && (a.If == nil || len(a.If.Rollouts) == 0) {
+		if object != "" {
+			_, _ = fmt.Fprintf(w, "%s: no rollout is under way\n", object)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "no rollout is under way")
+		return
+	}
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if a.If != nil {
+		_, _ = fmt.Fprintf(columns, "\tas it is\tif %s\n", strings.Join(a.If.Suppositions, " and "))
+	}
+	for _, pair := range pairs(a) {
+		pair.write(columns, a, f.all)
+	}
+	_ = columns.Flush() // as with what is written to the terminal otherwise
+	for _, pair := range pairs(a) {
+		pair.writeWaits(w, a)
+	}
+}
+
+// pair is a rollout as it is, and as it would be; either may be nil.
+type pair struct{ plain, other *simulate.Course }
+
+// pairs are the rollouts, those first that are under way.
+func pairs(a *Answer) []pair {
+	var all []pair
+	find := func(courses []simulate.Course, c *simulate.Course) *simulate.Course {
+		i := slices.IndexFunc(courses, func(o simulate.Course) bool {
+			return o.Ring == c.Ring && o.Namespace == c.Namespace && o.Object == c.Object
+		})
+		if i < 0 {
+			return nil
+		}
+		return &courses[i]
+	}
+	var others []simulate.Course
+	if a.If != nil {
+		others = a.If.Rollouts
+	}
+	for i := range a.Rollouts {
+		c := &a.Rollouts[i]
+		all = append(all, pair{c, find(others, c)})
+	}
+	for i := range others {
+		if c := &others[i]; find(a.Rollouts, c) == nil {
+			all = append(all, pair{nil, c})
+		}
+	}
+	return all
+}
+
+func (p pair) any() *simulate.Course {
+	if p.plain != nil {
+		return p.plain
+	}
+	return p.other
+}
+
+// write writes the end of a rollout, and its steps below.
+func (p pair) write(w io.Writer, a *Answer, placed bool) {
+	name := p.any().Object
+	if placed {
+		name = p.any().Namespace + " " + name
+	}
+	line := name + " ends\t" + endText(p.plain, a.At)
+	if a.If != nil {
+		line += "\t" + endText(p.other, a.At)
+	}
+	_, _ = fmt.Fprintln(w, line)
+	for i, text := range p.texts() {
+		line := fmt.Sprintf("%4d. %s\t%s", i+1, text.text, whenText(p.plain, text, a.At))
+		if a.If != nil {
+			line += "\t" + whenText(p.other, text, a.At)
+		}
+		_, _ = fmt.Fprintln(w, line)
+	}
+}
+
+// occurrence is the n-th step with a text.
+type occurrence struct {
+	text string
+	n    int
+}
+
+// texts are the steps as they are, and then those that are taken only otherwise.
+func (p pair) texts() []occurrence {
+	var all []occurrence
+	for _, c := range []*simulate.Course{p.plain, p.other} {
+		count := map[string]int{}
+		for _, text := range stepTexts(c) {
+			o := occurrence{text, count[text]}
+			count[text]++
+			if !slices.Contains(all, o) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// stepTexts are the steps of a rollout, without its name.
+func stepTexts(c *simulate.Course) []string {
+	if c == nil {
+		return nil
+	}
+	texts := make([]string, 0, len(c.Steps))
+	for i := range c.Steps {
+		texts = append(texts, strings.TrimPrefix(c.Steps[i].String(), c.Object+" "))
+	}
+	return texts
+}
+
+func endText(c *simulate.Course, now time.Time) string {
+	switch {
+	case c == nil:
+		return "-"
+	case c.Ends == nil:
+		return "it waits"
+	default:
+		return display.In(now, describe.Range(*c.Ends))
+	}
+}
+
+// whenText is when a step begins, a dash if it is not taken.
+func whenText(c *simulate.Course, o occurrence, now time.Time) string {
+	n := o.n
+	for i, text := range stepTexts(c) {
+		if text != o.text {
+			continue
+		}
+		if n--; n < 0 {
+			return display.In(now, describe.Range(c.Steps[i].When))
+		}
+	}
+	return "-"
+}
+
+// writeWaits says why a rollout does not end, and which unit decides when it does.
+func (p pair) writeWaits(w io.Writer, a *Answer) {
+	say := func(c *simulate.Course, as string) {
+		switch {
+		case c == nil:
+		case c.Waits != nil:
+			_, _ = fmt.Fprintf(w, "%s%s waits: %s\n", as, c.Object, c.Waits.Sentence)
+		case c.Decides != "":
+			_, _ = fmt.Fprintf(w, "%s%s decides when %s ends\n", as, c.Decides[strings.LastIndex(c.Decides, "/")+1:], c.Object)
+		}
+	}
+	say(p.plain, "")
+	if a.If != nil {
+		say(p.other, "if "+strings.Join(a.If.Suppositions, " and ")+": ")
+	}
+}

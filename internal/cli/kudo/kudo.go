@@ -1,0 +1,146 @@
+package kudo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+)
+
+// PluginName is the name of the link by which kubectl finds the plugin.
+const PluginName = "kubectl-kudo"
+
+// Run runs a command of this program, and writes what it prints.
+type Run func(ctx context.Context, out io.Writer, args ...string) error
+
+// grammar is what the commands have in common.
+type grammar struct {
+	env  command.Environment
+	run  Run
+	home command.KUDOHome
+
+	kubeconfig, namespace string
+	requestTimeout        int
+}
+
+// New returns the root of KUDO's grammar.
+func New(env command.Environment, run Run) *cobra.Command {
+	g := &grammar{env: env, run: run}
+	root := &cobra.Command{
+		Use:   PluginName,
+		Short: "KUDO's command line, by Spillway",
+		Long: "KUDO's command line, by Spillway: the same commands, flags and output, for scripts that use\n" +
+			"them. Everything else is in: spillway package --help.",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kudo"},
+		Version:       command.CurrentVersion(),
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	flags := root.PersistentFlags()
+	g.home.AddFlag(flags)
+	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "path of the kubeconfig (default: $KUBECONFIG or ~/.kube/config)")
+	flags.StringVarP(&g.namespace, "namespace", "n", "default", "target namespace")
+	flags.IntVar(&g.requestTimeout, "request-timeout", 0, "how long a request may take, in seconds; 0 is no limit")
+	flags.CountP("v", "v", "accepted, and without effect")
+	flags.Lookup("v").NoOptDefVal = "+1"
+	flags.Bool("validate-install", true, "accepted, and without effect")
+	root.AddCommand(g.install(), g.update(), g.upgrade(), g.uninstall(), g.plan(), g.packages(), g.repo(), g.search(), g.get(), g.diagnostics(), g.init(), g.version())
+	return root
+}
+
+// cluster are the flags that name the cluster and the namespace.
+func (g *grammar) cluster() []string {
+	args := []string{"-n", g.namespace}
+	if g.kubeconfig != "" {
+		args = append(args, "--kubeconfig", g.kubeconfig)
+	}
+	if g.requestTimeout > 0 {
+		args = append(args, "--request-timeout", strconv.Itoa(g.requestTimeout)+"s")
+	}
+	return args
+}
+
+// atHome is the flag that names the directory of KUDO.
+func (g *grammar) atHome() []string { return []string{"--home", g.home.Dir(g.env.Lookup)} }
+
+// call runs a command of this program.
+func (g *grammar) call(cmd *cobra.Command, args ...string) error {
+	return g.run(cmd.Context(), cmd.OutOrStdout(), args...)
+}
+
+// settings are the flags of an Instance.
+type settings struct {
+	instance                         string
+	pairs, files                     []string
+	repo, appVersion, packageVersion string
+	wait                             bool
+	waitTime                         int
+}
+
+func (s *settings) addInstance(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&s.instance, "instance", "", usage)
+}
+
+func (s *settings) addParameters(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&s.pairs, "parameter", "p", nil, "a parameter as NAME=VALUE; may be given several times")
+	cmd.Flags().StringArrayVarP(&s.files, "parameter-file", "P", nil, "a file of parameters in YAML; may be given several times")
+}
+
+func (s *settings) addPackage(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.repo, "repo", "", "name of the repository (default: that of the context)")
+	cmd.Flags().StringVar(&s.appVersion, "app-version", "", "version of the application (default: the latest)")
+	cmd.Flags().StringVar(&s.packageVersion, "operator-version", "", "version of the package (default: the latest)")
+}
+
+// waitSeconds is how long KUDO waits.
+const waitSeconds = 300
+
+func (s *settings) addWait(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.wait, "wait", false, "wait until it is done")
+	cmd.Flags().IntVar(&s.waitTime, "wait-time", waitSeconds, "how long to wait, in seconds")
+}
+
+// args are the flags as this program has them.
+func (s *settings) args() []string {
+	var args []string
+	for _, pair := range s.pairs {
+		args = append(args, "-p", pair)
+	}
+	for _, file := range s.files {
+		args = append(args, "-P", file)
+	}
+	for flag, value := range map[string]string{"--repo": s.repo, "--app-version": s.appVersion, "--operator-version": s.packageVersion} {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	if s.wait {
+		args = append(args, "--wait", "--timeout", strconv.Itoa(s.waitTime)+"s")
+	}
+	return args
+}
+
+// errInstance is that no Instance was named.
+var errInstance = errors.New("--instance: name the Instance, as in: --instance kafka-instance")
+
+// named is the Instance, which must be named.
+func (s *settings) named() (string, error) {
+	if s.instance == "" {
+		return "", errInstance
+	}
+	return "instance/" + s.instance, nil
+}
+
+func (g *grammar) version() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "KUDO Version: spillway %s\n", command.CurrentVersion())
+			return nil
+		},
+	}
+}

@@ -1,0 +1,143 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+)
+
+// The kinds that can be listed.
+const (
+	getInstances = "instances"
+	getOperators = "operators"
+	getVersions  = "operatorversions"
+	getAll       = "all"
+)
+
+func newGet(env command.Environment) *cobra.Command {
+	o := &operation{env: env}
+	cmd := &cobra.Command{
+		Use: "get instances|operators|operatorversions|all", Short: "List what is installed in a namespace",
+		Example: "  spillway package get instances -n shop\n" +
+			"  spillway package get all -n shop -o name",
+		Args: command.Exactly(1, "name instances, operators, operatorversions or all"), ValidArgs: []string{getInstances, getOperators, getVersions, getAll},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.connect(cmd); err != nil {
+				return err
+			}
+			return o.list(cmd.Context(), args[0])
+		},
+	}
+	o.addFlags(cmd)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json, yaml or name (default: text)")
+	return cmd
+}
+
+// listed is a table of one kind, and its objects.
+type listed struct {
+	title   string
+	rows    []string
+	objects []client.Object
+}
+
+func (o *operation) list(ctx context.Context, what string) error {
+	lists := map[string]func(context.Context) (listed, error){getInstances: o.instances, getOperators: o.operators, getVersions: o.versions}
+	names := []string{what}
+	if what == getAll {
+		names = []string{getOperators, getVersions, getInstances}
+	}
+	r := o.results()
+	for i, name := range names {
+		if i > 0 && o.output == "" {
+			_, _ = fmt.Fprintln(o.out)
+		}
+		list, ok := lists[strings.TrimSuffix(name, "s")+"s"]
+		if !ok {
+			return fmt.Errorf("%q is not known; use instances, operators, operatorversions or all", name)
+		}
+		found, err := list(ctx)
+		if err != nil {
+			return err
+		}
+		if err := o.writeListed(r, found); err != nil {
+			return err
+		}
+	}
+	return r.end()
+}
+
+// writeListed writes a table, or keeps the objects for the forms that are for machines.
+func (o *operation) writeListed(r *results, l listed) error {
+	if o.output == "" {
+		writeTable(o.out, l)
+		return nil
+	}
+	for _, obj := range l.objects {
+		if err := r.add(obj, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeTable(w io.Writer, l listed) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, l.title)
+	for _, row := range l.rows {
+		_, _ = fmt.Fprintln(table, row)
+	}
+	_ = table.Flush()
+}
+
+func (o *operation) instances(ctx context.Context) (listed, error) {
+	found, list := listed{title: "INSTANCE\tOPERATOR VERSION\tPLAN\tSTATUS"}, &v1beta1.InstanceList{}
+	if err := o.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
+		return found, fmt.Errorf("list instances: %w", err)
+	}
+	for k := range list.Items {
+		i, plan := &list.Items[k], ""
+		i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
+		if x := i.Status.Execution; x != nil {
+			plan = x.Plan
+		}
+		found.objects = append(found.objects, i)
+		found.rows = append(found.rows, fmt.Sprintf("%s\t%s\t%s\t%s", i.Name, i.Spec.OperatorVersion.Name, plan, i.Status.AggregatedStatus.Status))
+	}
+	return found, nil
+}
+
+func (o *operation) operators(ctx context.Context) (listed, error) {
+	found, list := listed{title: "OPERATOR\tDESCRIPTION"}, &v1beta1.OperatorList{}
+	if err := o.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
+		return found, fmt.Errorf("list operators: %w", err)
+	}
+	for k := range list.Items {
+		i := &list.Items[k]
+		i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Operator"))
+		found.objects = append(found.objects, i)
+		found.rows = append(found.rows, i.Name+"\t"+i.Spec.Description)
+	}
+	return found, nil
+}
+
+func (o *operation) versions(ctx context.Context) (listed, error) {
+	found, list := listed{title: "OPERATOR VERSION\tOPERATOR\tVERSION\tAPP VERSION"}, &v1beta1.OperatorVersionList{}
+	if err := o.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
+		return found, fmt.Errorf("list operatorversions: %w", err)
+	}
+	for k := range list.Items {
+		i := &list.Items[k]
+		i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("OperatorVersion"))
+		found.objects = append(found.objects, i)
+		found.rows = append(found.rows, fmt.Sprintf("%s\t%s\t%s\t%s", i.Name, i.Spec.Operator.Name, i.Spec.Version, i.Spec.AppVersion))
+	}
+	return found, nil
+}

@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/packages"
+	"github.com/spillway-dev/spillway/internal/packages/dependency"
+)
+
+// load reads a package, and those that it needs, whose versions are pinned in it.
+func (o *operation) load(ctx context.Context, name string) (*packages.Package, []*packages.Package, error) {
+	p, err := o.from.Load(ctx, o.env, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := o.pinAsInstalled(ctx, p); err != nil {
+		return nil, nil, err
+	}
+	needed, err := dependency.Resolve(ctx, p, o.loadNeeded)
+	return p, needed, err
+}
+
+// pinAsInstalled gives tasks that name no version the one that they got when the package
+// was installed: a later one in the repository does not make it another package.
+func (o *operation) pinAsInstalled(ctx context.Context, p *packages.Package) error {
+	if o.dryRun == dryRunClient || o.client == nil {
+		return nil
+	}
+	live := &v1beta1.OperatorVersion{}
+	err := o.client.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: p.VersionName()}, live)
+	if err != nil {
+		return client.IgnoreNotFound(err) //nolint:wrapcheck // it names the object
+	}
+	for i := range p.Operator.Tasks {
+		t := &p.Operator.Tasks[i]
+		at := slices.IndexFunc(live.Spec.Tasks, func(o v1beta1.Task) bool {
+			return o.Name == t.Name && o.Kind == t.Kind && o.Spec.Package == t.Spec.Package
+		})
+		if t.Kind == v1beta1.KudoOperatorTask && t.Spec.OperatorVersion == "" && at >= 0 {
+			t.Spec.AppVersion, t.Spec.OperatorVersion = live.Spec.Tasks[at].Spec.AppVersion, live.Spec.Tasks[at].Spec.OperatorVersion
+		}
+	}
+	return nil
+}
+
+// loadNeeded reads a package that another needs. One that cannot be read may be installed.
+func (o *operation) loadNeeded(ctx context.Context, r dependency.Reference) (*packages.Package, error) {
+	from := o.from.Origin(o.env)
+	from.AppVersion, from.OperatorVersion = r.AppVersion, r.OperatorVersion
+	p, err := from.Load(ctx, r.Package)
+	if err == nil || o.dryRun == dryRunClient {
+		return p, err
+	}
+	key := client.ObjectKey{Namespace: o.namespace, Name: r.VersionName()}
+	switch failed := o.client.Get(ctx, key, &v1beta1.OperatorVersion{}); {
+	case failed == nil:
+		return nil, nil //nolint:nilnil // it is installed
+	case apierrors.IsNotFound(failed):
+		return nil, fmt.Errorf("%w; or install it first, so that operatorversion/%s exists in namespace %s", err, key.Name, key.Namespace)
+	default:
+		return nil, errors.Join(err, failed)
+	}
+}
+
+// ensureNeeded creates the Operators and OperatorVersions that a package needs, after it
+// has seen that none exists with other content.
+func (o *operation) ensureNeeded(ctx context.Context, r *results, needed []*packages.Package) error {
+	versions := make([]*v1beta1.OperatorVersion, len(needed))
+	for i, p := range needed {
+		var err error
+		if versions[i], err = p.VersionObject(); err != nil {
+			return err
+		}
+		versions[i].Namespace = o.namespace
+		if o.dryRun == dryRunClient {
+			continue
+		}
+		if err := o.checkVersion(ctx, versions[i]); err != nil {
+			return err
+		}
+	}
+	for i, p := range needed {
+		if err := o.ensurePackage(ctx, r, p, versions[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

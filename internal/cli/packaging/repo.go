@@ -1,0 +1,242 @@
+package packaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/packages/repository"
+)
+
+// Commands returns the commands about packages that need no cluster.
+func Commands(env command.Environment) []*cobra.Command {
+	return []*cobra.Command{newRepo(env), newSearch(env), newPush(env), newModernize(), newNew(), newAdd()}
+}
+
+func newRepo(env command.Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "repo", Short: "Manage repositories of packages",
+		Long: "Manage repositories of packages: a file index.yaml, and the archives that it names, served\n" +
+			"over HTTP. The list of repositories is the one of KUDO, ~/.kudo/repository/repositories.yaml.",
+	}
+	cmd.AddCommand(newRepoAdd(env), newRepoRemove(env), newRepoList(env), newRepoContext(env), newRepoIndex(env))
+	return cmd
+}
+
+// listing is a command about the list of repositories.
+type listing struct {
+	env  command.Environment
+	home command.KUDOHome
+}
+
+// change changes the list of repositories.
+func (l *listing) change(edit func(*repository.List) error) error {
+	home := l.home.Dir(l.env.Lookup)
+	list, err := repository.Open(home)
+	if err != nil {
+		return err
+	}
+	if err := edit(list); err != nil {
+		return err
+	}
+	return list.Save(home)
+}
+
+func newRepoAdd(env command.Environment) *cobra.Command {
+	l, skipCheck := listing{env: env}, false
+	cmd := &cobra.Command{
+		Use: "add NAME URL", Short: "Add a repository of packages",
+		Long:    "Add a repository of packages, after its index was read. The first one becomes the context.",
+		Example: "  spillway package repo add team https://packages.example.com",
+		Args:    command.Exactly(2, "name the repository and its address, as in: spillway package repo add team https://packages.example.com"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := repository.Repository{Name: args[0], URL: args[1]}
+			if !skipCheck {
+				if _, err := repository.NewClient().Index(cmd.Context(), r); err != nil {
+					return fmt.Errorf("%w; to add it all the same, add --skip-check", err)
+				}
+			}
+			if err := l.change(func(list *repository.List) error { return list.Add(r) }); err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "repository %s added\n", r.Name)
+			return nil
+		},
+	}
+	l.home.AddFlag(cmd.Flags())
+	cmd.Flags().BoolVar(&skipCheck, "skip-check", false, "do not read the index first")
+	return cmd
+}
+
+func newRepoRemove(env command.Environment) *cobra.Command {
+	l := listing{env: env}
+	cmd := &cobra.Command{
+		Use: "remove NAME", Short: "Remove a repository from the list",
+		Example: "  spillway package repo remove team",
+		Args:    command.Exactly(1, "name the repository; see all with: spillway package repo list"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := l.change(func(list *repository.List) error { return list.Remove(args[0]) }); err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "repository %s removed\n", args[0])
+			return nil
+		},
+	}
+	l.home.AddFlag(cmd.Flags())
+	return cmd
+}
+
+func newRepoContext(env command.Environment) *cobra.Command {
+	l := listing{env: env}
+	cmd := &cobra.Command{
+		Use: "context NAME", Short: "Set the repository that is used where none is named",
+		Example: "  spillway package repo context team",
+		Args:    command.Exactly(1, "name the repository; see all with: spillway package repo list"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := l.change(func(list *repository.List) error { return list.SetContext(args[0]) }); err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "repository %s is used where none is named\n", args[0])
+			return nil
+		},
+	}
+	l.home.AddFlag(cmd.Flags())
+	return cmd
+}
+
+func newRepoList(env command.Environment) *cobra.Command {
+	l, output := listing{env: env}, ""
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the repositories; * is the one that is used where none is named",
+		Example: "  spillway package repo list",
+		Args:    command.None("see its help"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := repository.Open(l.home.Dir(env.Lookup))
+			if err != nil {
+				return err
+			}
+			return command.Show(cmd.OutOrStdout(), output, list, func(w io.Writer) { writeRepositories(w, list) })
+		},
+	}
+	l.home.AddFlag(cmd.Flags())
+	command.OutputFlag(cmd, &output)
+	return cmd
+}
+
+func writeRepositories(w io.Writer, list *repository.List) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tURL")
+	for _, r := range list.Repositories {
+		name := r.Name
+		if name == list.Context {
+			name = "*" + name
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\n", name, r.URL)
+	}
+	_ = table.Flush()
+}
+
+// indexing is the command repo index.
+type indexing struct {
+	listing
+
+	served, servedBy, merged string
+	overwrite, dry           bool
+}
+
+func newRepoIndex(env command.Environment) *cobra.Command {
+	x := indexing{listing: listing{env: env}}
+	cmd := &cobra.Command{
+		Use: "index DIR", Short: "Write the index of a directory of archives",
+		Long: "Write index.yaml for a directory of archives (.tgz), with the digest of each. Serve the\n" +
+			"directory over HTTP, and it is a repository. With --merge, versions that only another\n" +
+			"repository has are added. Of the same archives, the index is the same to the byte.",
+		Example: "  spillway package repo index dist --url https://packages.example.com\n" +
+			"  spillway package repo index dist --url-repo team --merge-repo team",
+		Args: command.Exactly(1, "name the directory with the archives"),
+		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	x.home.AddFlag(flags)
+	flags.StringVar(&x.served, "url", "", "address at which the directory will be served")
+	flags.StringVar(&x.servedBy, "url-repo", "", "repository of the list at whose address the directory will be served")
+	flags.StringVar(&x.merged, "merge-repo", "", "repository of the list whose index is merged into this one")
+	flags.BoolVarP(&x.overwrite, "overwrite", "w", false, "replace an index that exists")
+	flags.BoolVar(&x.dry, "dry-run", false, "print the index, and write nothing")
+	return cmd
+}
+
+func (x *indexing) run(cmd *cobra.Command, dir string) error {
+	list, err := repository.Open(x.home.Dir(x.env.Lookup))
+	if err != nil {
+		return err
+	}
+	served, err := x.address(list)
+	if err != nil {
+		return err
+	}
+	index, err := repository.IndexOf(dir, served)
+	if err != nil {
+		return err
+	}
+	if err := x.merge(cmd.Context(), list, index); err != nil {
+		return err
+	}
+	raw, err := index.Write()
+	if err != nil {
+		return err
+	}
+	if x.dry {
+		_, _ = cmd.OutOrStdout().Write(raw)
+		return nil
+	}
+	path := filepath.Join(dir, "index.yaml")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) && !x.overwrite {
+		return fmt.Errorf("%s exists; to replace it, add --overwrite", path)
+	}
+	if err := repository.Replace(path, raw); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s written: %d packages\n", path, len(index.Entries))
+	return nil
+}
+
+// address is where the directory will be served.
+func (x *indexing) address(list *repository.List) (string, error) {
+	switch {
+	case x.served != "" && x.servedBy != "":
+		return "", errors.New("--url and --url-repo contradict each other; leave one out")
+	case x.servedBy != "":
+		r, err := list.Get(x.servedBy)
+		return r.URL, err
+	case !strings.HasPrefix(x.served, "http://") && !strings.HasPrefix(x.served, "https://"):
+		return "", errors.New("--url: name the address at which the directory will be served, such as https://packages.example.com")
+	default:
+		return x.served, nil
+	}
+}
+
+func (x *indexing) merge(ctx context.Context, list *repository.List, index *repository.Index) error {
+	if x.merged == "" {
+		return nil
+	}
+	from, err := list.Get(x.merged)
+	if err != nil {
+		return err
+	}
+	other, err := repository.NewClient().Index(ctx, from)
+	if err != nil {
+		return err
+	}
+	index.Merge(other)
+	return nil
+}

@@ -1,0 +1,126 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// policy is a ConfigPolicy or a ClusterConfigPolicy: how its releases do, by its status. The
+// answer goes on to the workload that its main release waits for.
+func (a *asker) policy(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	status, err := a.policyStatus(ctx, &ref)
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	found := chain.Answer{Details: status}
+	for i := range status.Releases {
+		found.Facts = append(found.Facts, describe.FactOf("release", releaseText(&status.Releases[i])))
+	}
+	stalled := apimeta.FindStatusCondition(status.Conditions, "Stalled")
+	complete := apimeta.FindStatusCondition(status.Conditions, policy.ConditionComplete)
+	link := a.Link(ref, reasons.Complete, "%s %s: no release is under way", ref.Kind, ref.Name)
+	link.Ring, link.Phase = manager.RingConfig, rollout.PhaseComplete
+	switch {
+	case complete == nil:
+		link = a.Link(ref, chain.ReasonUndecided, "%s %s is not observed yet: the manager of the config ring writes its status", ref.Kind, ref.Name)
+		link.Ring, link.Phase, found.Then = manager.RingConfig, rollout.PhaseWaiting, a.Manager(ref.Namespace)
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		link.Reason, link.Phase, link.Sentence = rollout.Reason(stalled.Reason), rollout.PhaseWaiting, a.Place()+strings.TrimSuffix(stalled.Message, ".")
+	case status.Underway > 0:
+		link.Reason, link.Phase = rollout.Reason(complete.Reason), rollout.Phase(status.Phase)
+		link.Sentence = a.Place() + fmt.Sprintf("%s %s: %s under way: %s", ref.Kind, ref.Name, releases(status.Underway), strings.TrimSuffix(status.WaitingFor, "."))
+		found.Then = a.mainOf(ctx, status)
+	}
+	found.Links = []chain.Link{link}
+	return found, nil
+}
+
+// policyStatus reads the status of a policy.
+func (a *asker) policyStatus(ctx context.Context, ref *describe.Ref) (*v1alpha1.ConfigPolicyStatus, error) {
+	if ref.Kind == describe.KindClusterPolicy {
+		ref.Namespace = ""
+		p := &v1alpha1.ClusterConfigPolicy{}
+		err := a.Get(ctx, *ref, p)
+		return &p.Status, err
+	}
+	p := &v1alpha1.ConfigPolicy{}
+	err := a.Get(ctx, *ref, p)
+	return &p.Status, err
+}
+
+// releaseText is a release in a line: "Secret db@9676b5e in shop: Waiting 1/5 (first Complete 1/1, others Waiting 0/4)".
+func releaseText(r *v1alpha1.ConfigRelease) string {
+	stages := make([]string, len(r.Stages))
+	for i, s := range r.Stages {
+		stages[i] = s.Name + " " + s.Phase + " " + s.Updated
+	}
+	return fmt.Sprintf("%s in %s: %s %s (%s)", r.Object, r.Namespace, r.Phase, r.Updated, strings.Join(stages, ", "))
+}
+
+// mainOf asks about the workload that the release which says most waits for, nil if no such
+// workload may be seen.
+func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus) *chain.Question {
+	i := slices.IndexFunc(status.Releases, func(r v1alpha1.ConfigRelease) bool { return r.Phase == status.Phase })
+	if i < 0 {
+		return nil
+	}
+	r := &status.Releases[i]
+	all, err := a.queue(ctx, r.Namespace)
+	if err != nil {
+		return nil
+	}
+	users := trackedUsers(inNamespace(all, r.Namespace), releasedObject(r))
+	if len(users) == 0 || users[0].State == config.StateUpToDate {
+		return nil
+	}
+	e := users[0]
+	for _, u := range users { // what waits is held by what is rolling
+		if e.State == config.StateWaiting && (u.State == config.StateRolling || u.State == config.StateNext) {
+			e = u
+		}
+	}
+	return a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+}
+
+// releasedObject is the object of a release: "Secret db@9676b5e", or "Secret vault/db@9676b5e" of another namespace.
+func releasedObject(r *v1alpha1.ConfigRelease) content.Object {
+	kind, rest, _ := strings.Cut(r.Object, " ")
+	name, _, _ := strings.Cut(rest, "@")
+	o := content.Object{Kind: content.Kind(kind), Namespace: r.Namespace, Name: name}
+	if namespace, own, isFar := strings.Cut(name, "/"); isFar {
+		o.Namespace, o.Name = namespace, own
+	}
+	return o
+}
+
+func inNamespace(all []config.Explanation, namespace string) []config.Explanation {
+	var in []config.Explanation
+	for i := range all {
+		if all[i].Namespace == namespace {
+			in = append(in, all[i])
+		}
+	}
+	return in
+}
+
+func releases(n int32) string {
+	if n == 1 {
+		return "1 release is"
+	}
+	return fmt.Sprintf("%d releases are", n)
+}

@@ -1,0 +1,228 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+)
+
+// Outlook is how the rollouts that are under way go on.
+type Outlook struct {
+	// At is the moment from which on they are foreseen.
+	At time.Time `json:"at"`
+	// Rollouts are by ring, namespace and object.
+	Rollouts []Course `json:"rollouts"`
+}
+
+// Course is how one rollout goes on.
+type Course struct {
+	Ring      string `json:"ring"`
+	Namespace string `json:"namespace"`
+	// Object is what is rolled out, "rolloutgroup/ingester".
+	Object string `json:"object"`
+	// Steps are those that remain, in the order in which they are expected.
+	Steps []Coming `json:"steps"`
+	// Ends is when it is complete; nil if it does not come to its end.
+	Ends *Range `json:"ends,omitempty"`
+	// Decides is the unit that takes longest of those that come last; empty if none moves.
+	Decides string `json:"decides,omitempty"`
+	// Waits is for what it waits that nothing ends; nil if it comes to its end.
+	Waits *record.Wait `json:"waits,omitempty"`
+}
+
+// Coming is a step that is expected.
+type Coming struct {
+	record.Step
+
+	// When is when it begins.
+	When Range `json:"when"`
+}
+
+// Range is a moment as far as it is known: when it is expected, and not before and not after
+// what the times that were seen before allow.
+type Range struct {
+	Earliest time.Time `json:"earliest"`
+	Expected time.Time `json:"expected"`
+	Latest   time.Time `json:"latest"`
+}
+
+// Forecast says how the rollouts go on that are under way in o.Present, by running the rings
+// on it. Pods take as long as the present ones took; where there are none, as long as
+// o.Readiness says. Nothing is written to a cluster.
+//
+// The rings run three times: as expected, with the shortest of these times, and with the
+// longest.
+func Forecast(ctx context.Context, o Options, suppositions ...Supposition) (Outlook, error) {
+	ctx = logr.NewContext(ctx, logr.Discard()) // what is foreseen says all that the rings would
+	seen := durationsIn(o.Present)
+	var runs [3]*played
+	for i, p := range [...]pick{expected, shortest, longest} {
+		this := o
+		this.Readiness = seen.readiness(o.Readiness, p)
+		if p == shortest && o.Stop == nil {
+			this.Stop = new(time.Duration)
+		}
+		run, err := play(ctx, this, suppositions)
+		if err != nil {
+			return Outlook{}, err
+		}
+		runs[i] = run
+	}
+	return outlook(runs[0], runs[1], runs[2]), nil
+}
+
+// played is a simulation that has come to its end.
+type played struct {
+	*simulation
+
+	result Result
+}
+
+func play(ctx context.Context, o Options, suppositions []Supposition) (*played, error) {
+	if err := suppose(&o, suppositions); err != nil {
+		return nil, err
+	}
+	s, err := newSimulation(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx, nil); err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.settle(ctx); err != nil {
+		return nil, err
+	}
+	result, err := s.result(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &played{s, result}, s.checkSupposed(ctx, suppositions)
+}
+
+// course identifies a rollout.
+type course struct{ ring, namespace, object string }
+
+func courseOf(w *record.Wait) course { return course{w.Ring, w.Namespace, w.Object} }
+
+// noteEnds notes which of the rollouts that have waited until now do so no more.
+func (s *simulation) noteEnds(known []record.Wait) {
+	for i := range known {
+		s.ends[courseOf(&known[i])] = s.Now
+	}
+	for i := range s.waiting {
+		delete(s.ends, courseOf(&s.waiting[i]))
+	}
+}
+
+func outlook(p, early, late *played) Outlook {
+	o := Outlook{At: p.Started, Rollouts: []Course{}}
+	for c := range p.courses() {
+		o.Rollouts = append(o.Rollouts, p.foresee(c, early, late))
+	}
+	slices.SortFunc(o.Rollouts, func(a, b Course) int {
+		return cmp.Or(cmp.Compare(a.Ring, b.Ring), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Object, b.Object))
+	})
+	return o
+}
+
+// courses are the rollouts of the rings that were under way, or begin.
+func (p *played) courses() map[course]bool {
+	all := map[course]bool{}
+	for at := range p.ends {
+		all[at] = true
+	}
+	for i := range p.result.Steps {
+		s := &p.result.Steps[i]
+		all[course{s.Ring, s.Namespace, s.Object}] = true
+	}
+	for i := range p.waiting {
+		all[courseOf(&p.waiting[i])] = true
+	}
+	maps.DeleteFunc(all, func(c course, _ bool) bool { return c.ring == record.Kubernetes })
+	return all
+}
+
+func (p *played) foresee(c course, early, late *played) Course {
+	known := Course{Ring: c.ring, Namespace: c.namespace, Object: c.object, Steps: []Coming{}}
+	count, last := map[string]int{}, time.Time{}
+	for _, step := range p.stepsOf(c) {
+		text := step.String()
+		when := rangeOf(p.at(step), early.when(c, text, count[text]), late.when(c, text, count[text]))
+		count[text]++
+		known.Steps = append(known.Steps, Coming{Step: step, When: when})
+		if until := p.at(step).Add(p.takes(&step)); !until.Before(last) {
+			known.Decides, last = cmp.Or(step.Unit, step.Object), until
+		}
+	}
+	ends, ok := p.ends[c]
+	if i := slices.IndexFunc(p.waiting, func(w record.Wait) bool { return courseOf(&w) == c }); i >= 0 {
+		known.Waits = &p.waiting[i]
+	} else if ok {
+		known.Ends = new(rangeOf(ends, early.ends[c], late.ends[c]))
+	}
+	return known
+}
+
+func (p *played) stepsOf(c course) []record.Step {
+	return slices.DeleteFunc(slices.Clone(p.result.Steps), func(s record.Step) bool {
+		return course{s.Ring, s.Namespace, s.Object} != c
+	})
+}
+
+func (p *played) at(s record.Step) time.Time { return p.Started.Add(s.At) }
+
+// when is the moment of the n-th step with this text, zero if there is none.
+func (p *played) when(c course, text string, n int) time.Time {
+	for _, s := range p.stepsOf(c) {
+		if s.String() != text {
+			continue
+		}
+		if n--; n < 0 {
+			return p.at(s)
+		}
+	}
+	return time.Time{}
+}
+
+// takes is how long what a step moves takes until it is ready.
+func (p *played) takes(s *record.Step) time.Duration {
+	return max(0, p.options.Readiness.For(movedBy(s)))
+}
+
+// rangeOf is a range from moments of which zero is not known.
+func rangeOf(expected, early, late time.Time) Range {
+	r := Range{Earliest: expected, Expected: expected, Latest: expected}
+	for _, at := range []time.Time{early, late} {
+		if !at.IsZero() && at.Before(r.Earliest) {
+			r.Earliest = at
+		}
+		if at.After(r.Latest) {
+			r.Latest = at
+		}
+	}
+	return r
+}
+
+// movedBy is what a step makes take its time: the workload of a Pod, a workload, a cluster.
+func movedBy(s *record.Step) (kind, name string) {
+	switch zone, _, _ := strings.Cut(s.Unit, "/"); s.Ring {
+	case record.RingZones:
+		return workload.StatefulSet, zone
+	case record.RingFleet:
+		return "cluster", s.Unit
+	default:
+		kind, name, _ := strings.Cut(s.Object, "/")
+		return kind, name
+	}
+}
