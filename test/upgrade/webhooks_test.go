@@ -127,7 +127,7 @@ func (w *world) serve(v version, e *endpoints) *replica {
 	return r
 }
 
-// leave ends a replica as Kubernetes does: no new connections go to it, and it is told to stop.
+// leave ends a replica as Kubernetes does: no new connections go to it, and it receives SIGTERM.
 func (r *replica) leave() {
 	r.of.mu.Lock()
 	r.of.ready = slices.DeleteFunc(r.of.ready, func(a string) bool { return a == r.address })
@@ -190,7 +190,7 @@ func (w *world) asking() (end func() map[string]int) {
 	}
 }
 
-// prepared is a StatefulSet whose downscale has to be prepared, by a webhook that must answer.
+// prepared is a StatefulSet whose downscale must be prepared, by a webhook that must answer.
 const prepared = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: prepared, labels: {spillway.dev/prepare-downscale: "true"}, annotations: {spillway.dev/prepare-downscale-http-path: prepare, spillway.dev/prepare-downscale-http-port: "8080"}},
 spec: {replicas: 0, serviceName: x, selector: {matchLabels: {app: prepared}}, template: {metadata: {labels: {app: prepared}}, spec: {containers: [{name: c, image: x}]}}}}`
 
