@@ -69,6 +69,7 @@ upgrade-test: ## Upgrade over rollouts under way, and back, by the command and b
 .PHONY: lint
 lint: ## Run the linters, also of workflows, and find words that the project does not use
 	$(TOOL) golangci-lint run
+	cd hack/release && $(GO) tool -modfile=../../tools.mod golangci-lint run --allow-parallel-runners --config=../../.golangci.yml
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT) -shellcheck= -pyflakes=
 	$(GO) run ./hack/words
 

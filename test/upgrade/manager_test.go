@@ -36,7 +36,7 @@ func asAccount(t *testing.T, namespace, account string) string {
 	cfg := testenv.Shared().Config()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "x", Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "x", AuthInfo: "x"}},
+		CurrentContext: "x", Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "x", AuthInfo: "x", Namespace: namespace}},
 		Clusters: map[string]*clientcmdapi.Cluster{"x": {
 			Server: cfg.Host, CertificateAuthority: cfg.CAFile, CertificateAuthorityData: cfg.CAData, InsecureSkipTLSVerify: cfg.Insecure,
 		}},
@@ -55,8 +55,8 @@ type process struct {
 }
 
 // manage runs the manager of a version with the arguments and the permissions that are
-// installed, until stop or the end of the test.
-func (w *world) manage(v version) *process {
+// installed, until stop or the end of the test. More arguments follow those.
+func (w *world) manage(v version, more ...string) *process {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
 	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.system, Name: "spillway"}, d); err != nil {
@@ -65,7 +65,7 @@ func (w *world) manage(v version) *process {
 	args := append([]string{}, d.Spec.Template.Spec.Containers[0].Args...)
 	args = append(args, "--kubeconfig="+asAccount(w.t, w.system, d.Spec.Template.Spec.ServiceAccountName), "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	p := &process{said: &testenv.Buffer{}}
-	cmd := exec.Command(v.program, args...)
+	cmd := exec.Command(v.program, append(args, more...)...)
 	cmd.Stdout, cmd.Stderr = p.said, p.said
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)

@@ -116,7 +116,7 @@ func (r *release) program(ctx context.Context, b program.Build) (oci.Program, er
 	_, _ = fmt.Fprintf(r.Log, "compile for %s%s\n", b.Platform, map[bool]string{true: ", FIPS 140-3"}[b.FIPS])
 	file := filepath.Join(r.work, "program")
 	if err := b.Compile(ctx, file); err != nil {
-		return oci.Program{}, err //nolint:wrapcheck // it names the platform
+		return oci.Program{}, err
 	}
 	content, err := os.ReadFile(file) //nolint:gosec // a folder of our own
 	if err != nil {
@@ -150,7 +150,7 @@ func (r *release) archives(ctx context.Context, digest string) ([]packaging.Arch
 		}
 		packed, err := pack(files, r.Source.Date)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the file
+			return nil, err
 		}
 		a := packaging.Archive{Platform: p, Name: packaging.ArchiveName(r.Source, p), SHA256: packaging.Sum(packed)}
 		r.files[a.Name] = packed
@@ -165,7 +165,7 @@ func (r *release) beside(ctx context.Context) ([]program.File, error) {
 	host := program.Build{Source: r.Source, Platform: program.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	r.host = filepath.Join(r.work, "host-"+host.Platform.File())
 	if err := host.Compile(ctx, r.host); err != nil {
-		return nil, err //nolint:wrapcheck // it names the platform
+		return nil, err
 	}
 	names := []string{"LICENSE", "README.md"}
 	pages, err := filepath.Glob(filepath.Join(r.Source.Root, "docs", "man", "*.1"))
@@ -185,7 +185,7 @@ func (r *release) beside(ctx context.Context) ([]program.File, error) {
 		if filepath.Dir(from) == "man" {
 			from = "docs/" + from
 		}
-		if files[i].Content, err = os.ReadFile(filepath.Join(r.Source.Root, from)); err != nil {
+		if files[i].Content, err = os.ReadFile(filepath.Join(r.Source.Root, from)); err != nil { //nolint:gosec // of this repository
 			return nil, fmt.Errorf("read %s: %w", from, err)
 		}
 	}
@@ -239,7 +239,7 @@ func (r *release) write(images []oci.Release) error {
 		return fmt.Errorf("make the folder of the release: %w", err)
 	}
 	if err := oci.WriteLayout(filepath.Join(r.Out, Images), images); err != nil {
-		return err //nolint:wrapcheck // it says what was written
+		return err
 	}
 	// From this file everything in the images follows by digests.
 	root, err := os.ReadFile(filepath.Join(r.Out, Images, "index.json"))

@@ -303,7 +303,7 @@ func unpack(t *testing.T, from io.Reader, dir string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, content, os.FileMode(h.Mode))); err != nil { //nolint:gosec // modes of files fit
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, content, os.FileMode(h.Mode))); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, h.Name)

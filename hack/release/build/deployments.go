@@ -26,7 +26,7 @@ func (r *release) deployments(ctx context.Context, digest string) error {
 	r.files["install.yaml"] = manifests
 	made, err := kustomize.Files(export)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the overlay
+		return err
 	}
 	var files []program.File
 	for _, name := range slices.Sorted(maps.Keys(made)) {
@@ -37,7 +37,7 @@ func (r *release) deployments(ctx context.Context, digest string) error {
 	}
 	packed, err := chart.Package(r.Source, r.Repository, digest)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	r.files[chart.PackageName(r.Source)] = packed
 	return nil

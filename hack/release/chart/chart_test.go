@@ -210,6 +210,6 @@ func pruned(value any) any {
 }
 
 func text(value any) string {
-	raw, _ := json.Marshal(value)
+	raw, _ := json.Marshal(value) //nolint:errchkjson // it was read from JSON or YAML
 	return string(raw)
 }

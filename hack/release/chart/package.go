@@ -50,7 +50,7 @@ func Package(s source.Source, repository, digest string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack the chart: %w", err)
 	}
-	return program.TarGz(files, s.Date) //nolint:wrapcheck // it names the file
+	return program.TarGz(files, s.Date)
 }
 
 // stamp writes the version into one file, and the digest into another.

@@ -111,7 +111,7 @@ func (s Spec) image(p Program) (v1.Image, error) {
 func (s Spec) addLayer(img v1.Image, comment string, file program.File) (v1.Image, error) {
 	raw, err := program.Tar([]program.File{file}, s.Source.Date)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil },
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)

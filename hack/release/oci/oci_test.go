@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -131,9 +132,7 @@ func serve(t *testing.T) *server {
 		}
 		recorded := httptest.NewRecorder()
 		next.ServeHTTP(recorded, r)
-		for key, values := range recorded.Header() {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), recorded.Header())
 		w.WriteHeader(recorded.Code)
 		_, _ = w.Write(change(r, recorded.Body.Bytes()))
 	}))
@@ -314,7 +313,7 @@ func checkProvenance(t *testing.T, image name.Digest) {
 			}
 		}
 	}
-	if err := json.Unmarshal(raw, &made); err != nil {
+	if err := json.Unmarshal(raw, &made); err != nil { //nolint:musttag // case does not matter to the decoder
 		t.Fatal(err)
 	}
 	if made.PredicateType != "https://slsa.dev/provenance/v1" || "sha256:"+made.Subject[0].Digest["sha256"] != image.DigestStr() ||

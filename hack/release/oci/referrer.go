@@ -29,7 +29,7 @@ type Release struct {
 }
 
 // root is what the tag leads to.
-func (r Release) root() interface {
+func (r *Release) root() interface {
 	manifested
 	remote.Taggable
 } {

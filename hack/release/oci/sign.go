@@ -20,8 +20,9 @@ import (
 // How cosign stores a signature: an image whose layers are what is signed, with the
 // signature in an annotation, and a tag that is made from the digest.
 const (
-	payloadType         types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
-	signatureAnnotation                 = "dev.cosignproject.cosign/signature"
+	payloadType types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
+
+	signatureAnnotation string = "dev.cosignproject.cosign/signature"
 )
 
 // signatureTag is where the signature of a manifest is.

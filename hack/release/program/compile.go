@@ -73,7 +73,7 @@ func (b Build) Compile(ctx context.Context, file string) error {
 	for _, name := range []string{"Version", "Commit", "Date", "ImageDigest"} {
 		flags = append(flags, "-X", variables+name+"="+stamps[name])
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", strings.Join(flags, " "), "-o", file, Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", strings.Join(flags, " "), "-o", file, Package) //nolint:gosec // without a shell
 	cmd.Dir, cmd.Env = b.Source.Root, b.environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile for %s: %w\n%s", b.Platform, err, out)

@@ -68,7 +68,7 @@ func CheckVersion(version string) error {
 func (s Source) Plain() string { return strings.TrimPrefix(s.Version, "v") }
 
 func git(ctx context.Context, root string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // without a shell
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
