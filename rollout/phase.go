@@ -113,18 +113,24 @@ func (d *decision) group(n *node, holds []Hold) Group {
 	return Group{
 		Path: d.path(n), Phase: s.phase(), Counts: n.counts(), Steps: s.steps,
 		Complete: n.complete, Failing: n.tooMany(), Free: !s.waits,
-		AtGateBefore: n.isAtGateBefore(), AtGateAfter: n.settles() && n.soaked(d) && n.gate(After) != nil,
+		AtGateBefore: d.isAtGateBefore(n), AtGateAfter: n.isAtGateAfter(),
 		Holds: holds[n.held : n.held+s.holds : n.held+s.holds],
 	}
 }
 
-// isAtGateBefore tells whether the cause that keeps the unit is a gate before it.
-func (n *node) isAtGateBefore() bool {
-	if n.gate(Before) == nil || n.updated == n.leaves || n.halt == nil || n.halt.rank != rankGate {
+// isAtGateBefore tells whether a gate before the unit is what keeps some leaf beneath. That
+// is read from the holds, so that it changes only when these do.
+func (d *decision) isAtGateBefore(n *node) bool {
+	if n.gate(Before) == nil || n.halt == nil || n.halt.rank != rankGate || n.parent != nil && n.parent.halt == n.halt {
 		return false
 	}
 
-	return n.parent == nil || n.parent.halt != n.halt
+	return slices.ContainsFunc(d.beneath(n), func(below *node) bool { return below.hold == n.halt })
+}
+
+// isAtGateAfter tells whether a gate after the unit is what keeps it.
+func (n *node) isAtGateAfter() bool {
+	return n.settles() && n.hold != nil && (n.hold.reason == ReasonGate || n.hold.reason == ReasonGateRefused)
 }
 
 // Group returns what the plan says of the unit at a path as a whole; the zero Group

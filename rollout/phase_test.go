@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -82,4 +83,37 @@ func TestPhaseOf(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAtGate checks from when on there is something for a gate to measure.
+func TestAtGate(t *testing.T) {
+	at := noon
+	gated := func(when rollout.When, leaf rollout.Leaf, change ...func(*rollout.Unit)) rollout.Group {
+		u := rollout.Unit{Name: "stage", Group: true, Gates: []rollout.Gate{{Name: "g", When: when}}, Children: []rollout.Unit{{Name: "a", Leaf: leaf}}}
+		for _, c := range change {
+			c(&u)
+		}
+
+		return rollout.Decide(rollout.Observed{Now: at, Root: rollout.Unit{Group: true, Children: []rollout.Unit{u}}}).Group("stage")
+	}
+	done := rollout.Leaf{Current: "v2", Target: "v2", Health: rollout.Healthy, HealthySince: at.Add(-time.Minute)}
+	old := rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}
+	paused := func(u *rollout.Unit) { u.Pause = &rollout.Pause{} }
+	soaks := func(u *rollout.Unit) { u.Policy.Soak = time.Hour }
+
+	for name, test := range map[string]struct {
+		got           rollout.Group
+		before, after bool
+	}{
+		"before, and nothing else keeps it": {gated(rollout.Before, old), true, false},
+		"before, and it is paused":          {gated(rollout.Before, old, paused), false, false},
+		"before, and it is up to date":      {gated(rollout.Before, done), false, false},
+		"after, and it is up to date":       {gated(rollout.After, done), false, true},
+		"after, and it soaks":               {gated(rollout.After, done, soaks), false, false},
+		"after, and it is outdated":         {gated(rollout.After, old), false, false},
+	} {
+		if test.got.AtGateBefore != test.before || test.got.AtGateAfter != test.after {
+			t.Errorf("%s: %t %t", name, test.got.AtGateBefore, test.got.AtGateAfter)
+		}
+	}
 }

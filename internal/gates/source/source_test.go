@@ -322,7 +322,7 @@ func TestCredentials(t *testing.T) {
 		"basic authentication":       {secret("10.0.0.0/8, 127.0.0.0/8", map[string]string{"username": "alice", "password": password}), "Basic " + basic, "Success: status 200, value "},
 		"no host":                    {secret("", map[string]string{"token": password}), "", "Error: the Secret access is not for 127.0.0.1; to permit it, name the host in its annotation spillway.dev/gate-hosts"},
 		"another host":               {secret("prometheus.monitoring.svc", map[string]string{"token": password}), "", "Error: the Secret access is not for 127.0.0.1; "},
-		"a host that is none":        {secret("a b_c", map[string]string{"token": password}), "", `Error: Secret access: annotation spillway.dev/gate-hosts: "b_c" is neither`},
+		"a host that is none":        {secret("a b_c", map[string]string{"token": password}), "", `Error: the Secret access: annotation spillway.dev/gate-hosts: "b_c" is neither`},
 		"a certificate that is none": {secret("127.0.0.1", map[string]string{"ca.crt": "x"}), "", "Error: the Secret access: ca.crt contains no certificate"},
 		"a pair that is none":        {secret("127.0.0.1", map[string]string{"tls.crt": "x", "tls.key": password}), "", "Error: the Secret access: tls.crt and tls.key are not a pair"},
 	} {
