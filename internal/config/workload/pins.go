@@ -206,13 +206,28 @@ func (w *Workload) isAsSeen() bool {
 	return err == nil && seen.Agree(w.PinsNow())
 }
 
+// afterRetries is a time at which all that users have asked to try again is answered. What they
+// ask is dated up to a second ahead, and would end what is done within that second.
+func (w *Workload) afterRetries(at time.Time) time.Time {
+	latest := at
+	for _, r := range w.Pinning.References {
+		if retried := w.Config.RetriedAt(w.object(r), at.Add(retryAhead)); retried.After(latest) {
+			latest = retried
+		}
+	}
+	return latest
+}
+
+// retryAhead is by how much the time of a request to try again may lie ahead.
+const retryAhead = 2 * time.Second
+
 // AnswersNow is the record of the present config, if the one on the workload is another.
 func (w *Workload) AnswersNow(at time.Time) (Answered, bool) {
 	a := w.Records.Answered
 	if len(w.Pinning.Pins) == 0 || w.Hashes == nil || a.Hash == w.Hashes.Desired {
 		return a, false
 	}
-	now := Answered{Hash: w.Hashes.Desired, Seen: w.PinsNow().String(), At: at, Before: a.Before}
+	now := Answered{Hash: w.Hashes.Desired, Seen: w.PinsNow().String(), At: w.afterRetries(at), Before: a.Before}
 	if !w.hashIsRight() { // it is undone, and who did that stays known
 		now.By, now.Reason = a.By, a.Reason
 	}
@@ -290,7 +305,7 @@ func (e *Edit) SetPins(at time.Time, before *Before) {
 	switch {
 	case len(pins) > 0:
 		e.add(pointer(templateAnnotations, vocabulary.Pins.Native), pins.String())
-		e.annotate(vocabulary.ConfigAnswered, encode(Answered{Hash: e.w.Hashes.Desired, Seen: pins.String(), At: at, Before: before}))
+		e.annotate(vocabulary.ConfigAnswered, encode(Answered{Hash: e.w.Hashes.Desired, Seen: pins.String(), At: e.w.afterRetries(at), Before: before}))
 	default:
 		if exists {
 			e.do("remove", pointer(templateAnnotations, name), nil)
