@@ -30,6 +30,10 @@ var plainCommands = []string{
 	"pause rolloutgroup/ingester", "resume rolloutgroup/ingester", "retry rolloutgroup/ingester", "plan abandon app", "plan history app", "plan retry app",
 	"plan status app", "plan status app --wait --timeout 2s", "plan trigger app deploy --wait --timeout 2s", "rollback deployment/web", "simulate -f web.yaml",
 	"simulate -f web.yaml --change next.yaml", "status", "status -o wide", "uninstall -n none", "version", "watch", "demo --stop=none",
+	"forecast", "forecast --if pause=none", "package get instances", "package search none", "package repo list", "package repo remove none", "package repo context none",
+	"package repo add none http://127.0.0.1:1", "package repo index none", "package push none oci://127.0.0.1:1/none:1", "package modernize none",
+	"package diagnostics none", "package new greeter", "package add maintainer none Ann ann@example.com", "package add parameter none A",
+	"package add plan none p --step a/b=c", "package add task none t --kind Apply --resource a.yaml",
 }
 
 // notTyped are the commands that print nothing for people, with why.

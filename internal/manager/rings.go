@@ -65,7 +65,7 @@ type ring struct {
 }
 
 // HasGates is true of a ring whose rollouts may have gates.
-func HasGates(ring string) bool { return ring != RingAssemblage }
+func HasGates(ring string) bool { return ring == RingZones || ring == RingFleet }
 
 // gates are the options of the controller of gates, with a clock.
 func (o Options) gates() gates.Options {

@@ -82,7 +82,7 @@ func New(env command.Environment) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "all namespaces")
 	flags.DurationVar(&f.ready, "ready", defaultReady, "how long a Pod takes until it is ready, where none of its workload was seen to become ready")
-	flags.StringArrayVar(&f.ifs, "if", nil, "what may happen: "+strings.Join(simulate.Suppositions(), "=…, ")+"=…; repeat it for several")
+	flags.StringArrayVar(&f.ifs, "if", nil, "what may happen: "+strings.Join(simulate.Suppositions(), "=NAME, ")+"=NAME; repeat it for several")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) }
 	return cmd
 }

@@ -75,7 +75,7 @@ func newAddParameter() *cobra.Command {
 		Long: "Add a parameter to params.yaml. A parameter without a default is required, unless\n" +
 			"--required=false is given.",
 		Example: "  spillway package add parameter ./shop COLOR --default blue --enum blue,red\n" +
-			"  spillway package add parameter ./shop NODES --type integer --default 3 --trigger scale",
+			"  spillway package add parameter ./shop NODES --type integer --trigger scale",
 		Args: command.Exactly(2, "name the directory of a package and the parameter"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			p.Name = args[1]
@@ -134,9 +134,9 @@ func newAddTask() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "task DIR NAME", Short: "Add a task to a package",
-		Example: "  spillway package add task ./shop web --kind Apply --resource service.yaml,deployment.yaml\n" +
-			"  spillway package add task ./shop monitor --kind Toggle --parameter MONITOR --resource monitor.yaml\n" +
-			"  spillway package add task ./shop key --kind Pipe --pod keygen.yaml --keep /tmp/key=Secret/key",
+		Example: "  spillway package add task ./shop web --kind Apply --resource web.yaml\n" +
+			"  spillway package add task ./shop m --kind Toggle --parameter M --resource m\n" +
+			"  spillway package add task ./shop k --kind Pipe --pod k.yaml --keep /k=Secret/k",
 		Args: command.Exactly(2, "name the directory of a package and the task"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			t.Name = args[1]
@@ -215,7 +215,7 @@ func newAddPlan() *cobra.Command {
 		Use: "plan DIR NAME", Short: "Add a plan to a package",
 		Long: "Add a plan. Steps are given in their order, as PHASE/STEP=TASK,TASK; those of the same phase\n" +
 			"belong together.",
-		Example: "  spillway package add plan ./shop backup --step prepare/lock=lock --step copy/data=dump,upload",
+		Example: "  spillway package add plan ./shop backup --step prepare/lock=lock",
 		Args:    command.Exactly(2, "name the directory of a package and the plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := planOf(steps, v1beta1.Ordering(strategy))

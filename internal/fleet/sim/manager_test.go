@@ -410,7 +410,8 @@ func (m *manager) arrive(r *request) {
 		m.finalize()
 	case r.write.Act == decision.Resolve:
 		m.resolve(&r.write)
-	case r.write.Act == decision.CreateRevision, r.write.Act == decision.DeleteRevision, r.write.Act == decision.CreateGate:
+	case r.write.Act == decision.CreateRevision, r.write.Act == decision.DeleteRevision, r.write.Act == decision.CreateGate,
+		r.write.Act == decision.ReachGate:
 		m.writeOther(r)
 	default:
 		m.writeRecord(r)
@@ -514,16 +515,42 @@ func (m *manager) writeOther(r *request) {
 		if !m.deleteRevision(r) {
 			return
 		}
+	case decision.ReachGate:
+		if !m.reachGate(write) {
+			return
+		}
 	default:
 		name := model.GateName(write.Revision, write.Stage, write.Gate)
 		if slices.ContainsFunc(w.gates, func(g model.Gate) bool { return g.Name == name }) {
 			return
 		}
-		w.gates = append(slices.Clone(w.gates), model.Gate{Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name})
+		w.gates = append(slices.Clone(w.gates), model.Gate{
+			Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name, UID: types.UID(number(w.next())), ResourceVersion: number(w.next()),
+		})
 	}
 
 	w.writes++
 	w.othersAt = w.next()
+}
+
+// reachGate notes that the rollout has come to a gate, if that is as it was seen.
+func (m *manager) reachGate(write *decision.Write) bool {
+	w := m.world
+	name := model.GateName(write.Revision, write.Stage, write.Gate)
+	at := slices.IndexFunc(w.gates, func(g model.Gate) bool { return g.Name == name })
+
+	if at < 0 || !m.meets(w.gates[at].UID, w.gates[at].ResourceVersion, ring.Preconditions(write.UID, write.ResourceVersion)) {
+		w.count("conflicts")
+		m.looked = false
+
+		return false
+	}
+
+	w.gates = slices.Clone(w.gates)
+	w.gates[at].Reached, w.gates[at].ResourceVersion = true, number(w.next())
+	w.count(string(decision.ReachGate))
+
+	return true
 }
 
 // deleteRevision deletes the revision that was seen.

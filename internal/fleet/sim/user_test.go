@@ -340,6 +340,7 @@ func (w *world) decideGates(likely float64) {
 			if w.storm && w.chance(0.2) {
 				gates[i].Verdict = rollout.Refused
 			}
+			gates[i].ResourceVersion = number(w.next())
 			w.gates, w.othersAt = gates, w.next()
 			w.count("gates")
 		}

@@ -87,6 +87,31 @@ func (s *story) untilZones(ctx context.Context, done func(*decision.Explanation)
 	}
 }
 
+// downNow are the zones that are down at one moment: all Pods are read at once.
+func (s *story) downNow(ctx context.Context, e *decision.Explanation) ([]string, error) {
+	pods := &corev1.PodList{}
+	if err := s.client.List(ctx, pods, client.InNamespace(s.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the Pods of the zones: %w", err)
+	}
+	ready := map[string]int{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		isReady := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+		if owner := metav1.GetControllerOf(pod); owner != nil && isReady && pod.DeletionTimestamp == nil {
+			ready[owner.Name]++
+		}
+	}
+	var down []string
+	for i := range e.Zones {
+		if z := &e.Zones[i]; ready[z.Name] < int(z.Total) {
+			down = append(down, z.Name)
+		}
+	}
+	return down, nil
+}
+
 // observeZones shows the zones. It is an error if two are down.
 func (s *story) observeZones(ctx context.Context) (*decision.Explanation, error) {
 	e, err := zones.Explain(ctx, s.client, zones.Options{Now: s.Now}, s.Namespace, zoneGroup)
@@ -102,8 +127,13 @@ func (s *story) observeZones(ctx context.Context) (*decision.Explanation, error)
 		}
 	}
 	s.view.show(rows)
-	if len(down) > 1 {
-		return nil, fmt.Errorf("%v are down at the same time", down)
+	if len(down) > 1 { // or each was when its Pods were read
+		if down, err = s.downNow(ctx, &e); err == nil && len(down) > 1 {
+			err = fmt.Errorf("%v are down at the same time", down)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return &e, nil
 }
