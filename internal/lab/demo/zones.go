@@ -87,7 +87,7 @@ func (s *story) untilZones(ctx context.Context, done func(*decision.Explanation)
 	}
 }
 
-// downNow are the zones that are down at one moment: all Pods are read at once.
+// downNow are the zones that are down at one moment: all Pods are read together.
 func (s *story) downNow(ctx context.Context, e *decision.Explanation) ([]string, error) {
 	pods := &corev1.PodList{}
 	if err := s.client.List(ctx, pods, client.InNamespace(s.Namespace)); err != nil {
