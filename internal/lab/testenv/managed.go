@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -84,7 +85,20 @@ func Kinds(t testing.TB, c client.Client, objects []client.Object) {
 		}
 		Apply(t, c, obj)
 		Eventually(t, func(ctx context.Context) error { return established(ctx, c, obj) })
+		Eventually(t, func(context.Context) error { return discovered(c, obj) })
 	}
+}
+
+// discovered is nil once clients find the kind, which may be later than it is established.
+func discovered(c client.Client, crd client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", crd.GetName(), err)
+	}
+	group, _, _ := unstructured.NestedString(content, "spec", "group")
+	kind, _, _ := unstructured.NestedString(content, "spec", "names", "kind")
+	_, err = c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	return err //nolint:wrapcheck // it says which kind
 }
 
 // Apply applies an object, which says of which kind it is, as a user does.
