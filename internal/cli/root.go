@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
 	"github.com/spillway-dev/spillway/internal/cli/forecast"
 	"github.com/spillway-dev/spillway/internal/cli/kudo"
@@ -57,7 +58,7 @@ func Run(ctx context.Context, env command.Environment) int {
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil {
-		_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), command.Plain(err)))
+		_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), failure.Plain(err)))
 		if coded := (command.ExitError{}); errors.As(err, &coded) {
 			return coded.Code
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
@@ -31,7 +32,7 @@ type Course struct {
 	// Steps are those that remain, in the order in which they are expected.
 	Steps []Coming `json:"steps"`
 	// Ends is when it is complete; nil if it does not come to its end.
-	Ends *Range `json:"ends,omitempty"`
+	Ends *describe.Range `json:"ends,omitempty"`
 	// Decides is the unit that takes longest of those that come last; empty if none moves.
 	Decides string `json:"decides,omitempty"`
 	// Waits is for what it waits that nothing ends; nil if it comes to its end.
@@ -43,15 +44,7 @@ type Coming struct {
 	record.Step
 
 	// When is when it begins.
-	When Range `json:"when"`
-}
-
-// Range is a moment as far as it is known: when it is expected, and not before and not after
-// what the times that were seen before allow.
-type Range struct {
-	Earliest time.Time `json:"earliest"`
-	Expected time.Time `json:"expected"`
-	Latest   time.Time `json:"latest"`
+	When describe.Range `json:"when"`
 }
 
 // Forecast says how the rollouts go on that are under way in o.Present, by running the rings
@@ -83,7 +76,16 @@ func Forecast(ctx context.Context, o Options, suppositions ...Supposition) (Outl
 type played struct {
 	*simulation
 
-	result Result
+	// steps are those of each rollout, and moments when those with the same text begin.
+	steps   map[course][]record.Step
+	moments map[occasion][]time.Time
+}
+
+// occasion is a step of a rollout, by its text.
+type occasion struct {
+	course
+
+	text string
 }
 
 func play(ctx context.Context, o Options, suppositions []Supposition) (*played, error) {
@@ -107,7 +109,18 @@ func play(ctx context.Context, o Options, suppositions []Supposition) (*played, 
 	if err != nil {
 		return nil, err
 	}
-	return &played{s, result}, s.checkSupposed(ctx, suppositions)
+	return playedOf(s, result.Steps), s.checkSupposed(ctx, suppositions)
+}
+
+func playedOf(s *simulation, steps []record.Step) *played {
+	p := &played{simulation: s, steps: map[course][]record.Step{}, moments: map[occasion][]time.Time{}}
+	for _, step := range steps {
+		c := course{step.Ring, step.Namespace, step.Object}
+		p.steps[c] = append(p.steps[c], step)
+		of := occasion{c, step.String()}
+		p.moments[of] = append(p.moments[of], p.at(step))
+	}
+	return p
 }
 
 // course identifies a rollout.
@@ -142,9 +155,8 @@ func (p *played) courses() map[course]bool {
 	for at := range p.ends {
 		all[at] = true
 	}
-	for i := range p.result.Steps {
-		s := &p.result.Steps[i]
-		all[course{s.Ring, s.Namespace, s.Object}] = true
+	for at := range p.steps {
+		all[at] = true
 	}
 	for i := range p.waiting {
 		all[courseOf(&p.waiting[i])] = true
@@ -156,10 +168,10 @@ func (p *played) courses() map[course]bool {
 func (p *played) foresee(c course, early, late *played) Course {
 	known := Course{Ring: c.ring, Namespace: c.namespace, Object: c.object, Steps: []Coming{}}
 	count, last := map[string]int{}, time.Time{}
-	for _, step := range p.stepsOf(c) {
-		text := step.String()
-		when := rangeOf(p.at(step), early.when(c, text, count[text]), late.when(c, text, count[text]))
-		count[text]++
+	for _, step := range p.steps[c] {
+		of := occasion{c, step.String()}
+		when := rangeOf(p.at(step), early.when(of, count[of.text]), late.when(of, count[of.text]))
+		count[of.text]++
 		known.Steps = append(known.Steps, Coming{Step: step, When: when})
 		if until := p.at(step).Add(p.takes(&step)); !until.Before(last) {
 			known.Decides, last = cmp.Or(step.Unit, step.Object), until
@@ -174,23 +186,12 @@ func (p *played) foresee(c course, early, late *played) Course {
 	return known
 }
 
-func (p *played) stepsOf(c course) []record.Step {
-	return slices.DeleteFunc(slices.Clone(p.result.Steps), func(s record.Step) bool {
-		return course{s.Ring, s.Namespace, s.Object} != c
-	})
-}
-
 func (p *played) at(s record.Step) time.Time { return p.Started.Add(s.At) }
 
-// when is the moment of the n-th step with this text, zero if there is none.
-func (p *played) when(c course, text string, n int) time.Time {
-	for _, s := range p.stepsOf(c) {
-		if s.String() != text {
-			continue
-		}
-		if n--; n < 0 {
-			return p.at(s)
-		}
+// when is the moment of the n-th such step, zero if there is none.
+func (p *played) when(of occasion, n int) time.Time {
+	if moments := p.moments[of]; n < len(moments) {
+		return moments[n]
 	}
 	return time.Time{}
 }
@@ -201,8 +202,8 @@ func (p *played) takes(s *record.Step) time.Duration {
 }
 
 // rangeOf is a range from moments of which zero is not known.
-func rangeOf(expected, early, late time.Time) Range {
-	r := Range{Earliest: expected, Expected: expected, Latest: expected}
+func rangeOf(expected, early, late time.Time) describe.Range {
+	r := describe.Range{Earliest: expected, Expected: expected, Latest: expected}
 	for _, at := range []time.Time{early, late} {
 		if !at.IsZero() && at.Before(r.Earliest) {
 			r.Earliest = at

@@ -14,7 +14,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -60,7 +60,7 @@ func (a *approval) run(ctx context.Context) error {
 	}
 	_, status := model.Parts(module)
 	var gate *spillwayv1.RolloutGate
-	err = command.Retry("gate of "+a.module.String(), func() error {
+	err = change.Retry("gate of "+a.module.String(), func() error {
 		gates, err := a.gates(ctx, status)
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error 
 	apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{
 		Type: spillwayv1.GatePassed, Status: a.wanted(), Reason: string(reason), Message: a.words(), LastTransitionTime: a.who.At,
 	})
-	err := a.client.Status().Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldOwner))
+	err := a.client.Status().Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(change.FieldOwner))
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not decide gates; it takes the permission to patch rolloutgates/status: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
@@ -29,7 +30,7 @@ type fleeter struct {
 	out    io.Writer
 	client client.Client
 	module Module
-	who    command.Author
+	who    change.Author
 }
 
 // gives lets a command that changes something say why, and what it prints.
@@ -42,7 +43,7 @@ func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
 // get returns the module as it is now.
 func (f *fleeter) get(ctx context.Context) (client.Object, error) {
 	module := f.named()
-	return module, command.Get(ctx, f.client, module)
+	return module, change.Get(ctx, f.client, module)
 }
 
 // named is the module without its content.
@@ -68,10 +69,10 @@ func New(env command.Environment) *cobra.Command {
 // done tells what was done with an object for a module, here and in an Event about the
 // module.
 func (f *fleeter) done(ctx context.Context, module, changed client.Object, word rollout.Reason, said string) error {
-	if err := command.ShowChanged(f.out, f.output, f.client, said, changed); err != nil {
+	if err := change.Show(f.out, f.output, f.client, said, changed); err != nil {
 		return err
 	}
-	return command.RecordEvent(ctx, f.client, corev1.ObjectReference{
+	return change.RecordEvent(ctx, f.client, corev1.ObjectReference{
 		APIVersion: fleetv1.GroupVersion.String(), Kind: f.module.Kind,
 		Namespace: f.module.Namespace, Name: f.module.Name, UID: module.GetUID(),
 	}, word, f.who, f.now())
@@ -106,7 +107,7 @@ func (f *fleeter) connect(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	f.module.Namespace, f.out = namespace, cmd.OutOrStdout()
-	f.who = command.Author{By: command.Whoami(cmd.Context(), f.client), Reason: f.reason, At: metav1.NewTime(f.now().Truncate(time.Second))}
+	f.who = change.Author{By: change.Whoami(cmd.Context(), f.client), Reason: f.reason, At: metav1.NewTime(f.now().Truncate(time.Second))}
 	return nil
 }
 

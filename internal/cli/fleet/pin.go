@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -48,7 +48,7 @@ func (p *pin) about(cmd *cobra.Command) *cobra.Command {
 }
 
 func (p *pin) unpin(ctx context.Context) error {
-	return p.steer(ctx, command.ReasonUnpinned, p.unpinNow, fmt.Sprintf("%s unpinned on cluster %s", p.module, p.on))
+	return p.steer(ctx, change.ReasonUnpinned, p.unpinNow, fmt.Sprintf("%s unpinned on cluster %s", p.module, p.on))
 }
 
 func (p *pin) unpinNow(ctx context.Context, assemblage client.Object) error {
@@ -63,20 +63,20 @@ func (p *pin) unpinNow(ctx context.Context, assemblage client.Object) error {
 }
 
 func (p *pin) pin(ctx context.Context) error {
-	return p.steer(ctx, command.ReasonPinned, p.pinNow, fmt.Sprintf("%s pinned on cluster %s; unpin it with: %s",
+	return p.steer(ctx, change.ReasonPinned, p.pinNow, fmt.Sprintf("%s pinned on cluster %s; unpin it with: %s",
 		p.module, p.on, p.module.command("fleet unpin", "--cluster", p.on)))
 }
 
 // steer changes the assemblage of the cluster, and tells of it. There may be none.
-func (p *pin) steer(ctx context.Context, word rollout.Reason, change func(ctx context.Context, assemblage client.Object) error, said string) error {
+func (p *pin) steer(ctx context.Context, word rollout.Reason, edit func(ctx context.Context, assemblage client.Object) error, said string) error {
 	var module client.Object
-	err := command.Retry(p.module.assemblages()+"/"+p.on, func() error {
+	err := change.Retry(p.module.assemblages()+"/"+p.on, func() error {
 		seen, assemblage, err := p.look(ctx)
 		if err != nil {
 			return err
 		}
 		module = seen
-		return change(ctx, assemblage)
+		return edit(ctx, assemblage)
 	})
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (p *pin) pinNow(ctx context.Context, assemblage client.Object) error {
 	return p.change(ctx, assemblage, func() error {
 		slot := p.slot(assemblage)
 		if h := *slot; h != nil && h.Reason == hold.Reason {
-			return fmt.Errorf("%s is already pinned on cluster %s%s", p.module, p.on, command.ByName(h.By))
+			return fmt.Errorf("%s is already pinned on cluster %s%s", p.module, p.on, change.ByName(h.By))
 		}
 		*slot = hold
 		return nil
@@ -144,23 +144,23 @@ func (p *pin) pinBefore(ctx context.Context, hold *fleetv1.Hold) error {
 		}}
 	}
 	p.changed = assemblage
-	if err := p.client.Create(ctx, assemblage, client.FieldOwner(command.FieldOwner)); err != nil {
+	if err := p.client.Create(ctx, assemblage, client.FieldOwner(change.FieldOwner)); err != nil {
 		return fmt.Errorf("create %s/%s: %w", p.module.assemblages(), p.on, err)
 	}
 	return nil
 }
 
 // change changes an assemblage, if it is as it was seen.
-func (p *pin) change(ctx context.Context, assemblage client.Object, change func() error) error {
+func (p *pin) change(ctx context.Context, assemblage client.Object, edit func() error) error {
 	before, ok := assemblage.DeepCopyObject().(client.Object)
 	if !ok {
 		return errors.New("a copy of an object is not an object")
 	}
-	if err := change(); err != nil {
+	if err := edit(); err != nil {
 		return err
 	}
 	p.changed = assemblage
-	return command.Write(ctx, p.client, assemblage, before)
+	return change.Write(ctx, p.client, assemblage, before)
 }
 
 func isPinned(assemblage client.Object, module string) bool {

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -23,7 +23,7 @@ const shownClusters = 20
 func (a *approval) approveRemovals(ctx context.Context) error {
 	module := a.named()
 	var said string
-	err := command.Change(ctx, a.client, module, func() error {
+	err := change.Apply(ctx, a.client, module, func() error {
 		e, err := hub.Explain(ctx, a.client, hub.Options{Namespaces: []string{a.module.Namespace}, Now: a.now}, a.module.Kind, a.module.Key())
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -39,7 +40,7 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 
 func (g *goingBack) run(ctx context.Context) error {
 	module, said := g.named(), ""
-	err := command.Change(ctx, g.client, module, func() (err error) {
+	err := change.Apply(ctx, g.client, module, func() (err error) {
 		spec, status := model.Parts(module)
 		if said, err = g.retarget(ctx, module, spec, status); err != nil {
 			return err
@@ -50,7 +51,7 @@ func (g *goingBack) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return g.done(ctx, module, module, command.ReasonRolledBackTo, said)
+	return g.done(ctx, module, module, change.ReasonRolledBackTo, said)
 }
 
 // retarget sets the revision to go to, and says what follows.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -21,13 +20,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
-)
-
-const (
-	// defaultReady is how long a Pod takes where none of its kind was seen.
-	defaultReady = 30 * time.Second
-	// shortLived lets a command that is over in a second spend less of it on collecting garbage.
-	shortLived = 400
 )
 
 // forecaster is one run of the command.
@@ -81,7 +73,7 @@ func New(env command.Environment) *cobra.Command {
 	f := &forecaster{Query: command.NewQuery(env, cmd)}
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "all namespaces")
-	flags.DurationVar(&f.ready, "ready", defaultReady, "how long a Pod takes until it is ready, where none of its workload was seen to become ready")
+	flags.DurationVar(&f.ready, "ready", world.DefaultReady, "how long a Pod takes until it is ready, where none of its workload was seen to become ready")
 	flags.StringArrayVar(&f.ifs, "if", nil, "what may happen: "+strings.Join(simulate.Suppositions(), "=NAME, ")+"=NAME; repeat it for several")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) }
 	return cmd
@@ -104,7 +96,7 @@ func (f *forecaster) run(cmd *cobra.Command, args []string) error {
 		}
 		object = record.Reference(ref.Kind, ref.Name)
 	}
-	debug.SetGCPercent(shortLived)
+	command.SpendMemory()
 	options, err := f.look(cmd.Context(), namespace)
 	if err != nil {
 		return err
@@ -164,7 +156,7 @@ func present(ctx context.Context, q *command.Query, reader client.Client, rules 
 
 // Ends sets when units are expected to be complete.
 func Ends(ctx context.Context, q *command.Query, reader client.Client, rules config.Options, namespace string, units []describe.Unit) error {
-	o, err := present(ctx, q, reader, rules, namespace, defaultReady)
+	o, err := present(ctx, q, reader, rules, namespace, world.DefaultReady)
 	if err != nil {
 		return err
 	}
@@ -187,7 +179,7 @@ func setEnds(units []describe.Unit, rollouts []simulate.Course) {
 			return c.Ring == u.Ring && c.Namespace == u.Namespace && c.Object == record.Reference(u.Kind, u.Name)
 		})
 		if at >= 0 && rollouts[at].Ends != nil && !u.IsComplete() {
-			u.Ends = new(describe.Range(*rollouts[at].Ends))
+			u.Ends = rollouts[at].Ends
 		}
 	}
 }

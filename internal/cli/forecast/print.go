@@ -3,6 +3,7 @@ package forecast
 import (
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -85,10 +86,11 @@ func (p pair) write(w io.Writer, a *Answer, placed bool) {
 		line += "\t" + endText(p.other, a.At)
 	}
 	_, _ = fmt.Fprintln(w, line)
-	for i, text := range p.texts() {
-		line := fmt.Sprintf("%4d. %s\t%s", i+1, text.text, whenText(p.plain, text, a.At))
+	plain, other := whenOf(p.plain), whenOf(p.other)
+	for i, o := range p.occurrences() {
+		line := fmt.Sprintf("%4d. %s\t%s", i+1, o.text, whenText(plain, o, a.At))
 		if a.If != nil {
-			line += "\t" + whenText(p.other, text, a.At)
+			line += "\t" + whenText(other, o, a.At)
 		}
 		_, _ = fmt.Fprintln(w, line)
 	}
@@ -100,15 +102,31 @@ type occurrence struct {
 	n    int
 }
 
-// texts are the steps as they are, and then those that are taken only otherwise.
-func (p pair) texts() []occurrence {
-	var all []occurrence
-	for _, c := range []*simulate.Course{p.plain, p.other} {
+// each yields the steps of a rollout, without its name.
+func each(c *simulate.Course) iter.Seq2[occurrence, *simulate.Coming] {
+	return func(yield func(occurrence, *simulate.Coming) bool) {
+		if c == nil {
+			return
+		}
 		count := map[string]int{}
-		for _, text := range stepTexts(c) {
-			o := occurrence{text, count[text]}
+		for i := range c.Steps {
+			text := strings.TrimPrefix(c.Steps[i].String(), c.Object+" ")
+			if !yield(occurrence{text, count[text]}, &c.Steps[i]) {
+				return
+			}
 			count[text]++
-			if !slices.Contains(all, o) {
+		}
+	}
+}
+
+// occurrences are the steps as they are, and then those that are taken only otherwise.
+func (p pair) occurrences() []occurrence {
+	var all []occurrence
+	known := map[occurrence]bool{}
+	for _, c := range []*simulate.Course{p.plain, p.other} {
+		for o := range each(c) {
+			if !known[o] {
+				known[o] = true
 				all = append(all, o)
 			}
 		}
@@ -116,16 +134,13 @@ func (p pair) texts() []occurrence {
 	return all
 }
 
-// stepTexts are the steps of a rollout, without its name.
-func stepTexts(c *simulate.Course) []string {
-	if c == nil {
-		return nil
+// whenOf is when each step of a rollout begins.
+func whenOf(c *simulate.Course) map[occurrence]describe.Range {
+	when := map[occurrence]describe.Range{}
+	for o, step := range each(c) {
+		when[o] = step.When
 	}
-	texts := make([]string, 0, len(c.Steps))
-	for i := range c.Steps {
-		texts = append(texts, strings.TrimPrefix(c.Steps[i].String(), c.Object+" "))
-	}
-	return texts
+	return when
 }
 
 func endText(c *simulate.Course, now time.Time) string {
@@ -135,20 +150,14 @@ func endText(c *simulate.Course, now time.Time) string {
 	case c.Ends == nil:
 		return "it waits"
 	default:
-		return display.In(now, describe.Range(*c.Ends))
+		return display.In(now, *c.Ends)
 	}
 }
 
 // whenText is when a step begins, a dash if it is not taken.
-func whenText(c *simulate.Course, o occurrence, now time.Time) string {
-	n := o.n
-	for i, text := range stepTexts(c) {
-		if text != o.text {
-			continue
-		}
-		if n--; n < 0 {
-			return display.In(now, describe.Range(c.Steps[i].When))
-		}
+func whenText(when map[occurrence]describe.Range, o occurrence, now time.Time) string {
+	if r, taken := when[o]; taken {
+		return display.In(now, r)
 	}
 	return "-"
 }

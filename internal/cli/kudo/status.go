@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
@@ -39,7 +40,7 @@ func (g *grammar) planStatus() *cobra.Command {
 			}
 			i := &v1beta1.Instance{}
 			i.Namespace, i.Name = g.namespace, s.instance
-			if err := command.Get(cmd.Context(), c, i); err != nil {
+			if err := change.Get(cmd.Context(), c, i); err != nil {
 				return err
 			}
 			v, err := versionOf(cmd.Context(), c, i)
@@ -64,7 +65,7 @@ func versionOf(ctx context.Context, c client.Client, i *v1beta1.Instance) (*v1be
 	v := &v1beta1.OperatorVersion{}
 	key := choice.VersionKey(i.Namespace, &i.Spec)
 	v.Namespace, v.Name = key.Namespace, key.Name
-	return v, command.Get(ctx, c, v)
+	return v, change.Get(ctx, c, v)
 }
 
 // notActive is how KUDO calls a plan that has not run.

@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -82,7 +84,7 @@ func newDiagnostics(env command.Environment) *cobra.Command {
 func (d *diagnosis) run(ctx context.Context, arg string) error {
 	i := &v1beta1.Instance{}
 	i.Name, i.Namespace = d.named(arg).Name, d.namespace
-	if err := command.Get(ctx, d.client, i); err != nil {
+	if err := change.Get(ctx, d.client, i); err != nil {
 		return err
 	}
 	for _, value := range i.Spec.Parameters {
@@ -140,7 +142,7 @@ func (d *diagnosis) add(file string, obj client.Object) {
 }
 
 func (d *diagnosis) lacks(what string, err error) {
-	d.missing = append(d.missing, what+": "+command.Plain(err).Error())
+	d.missing = append(d.missing, what+": "+failure.Plain(err).Error())
 }
 
 func (d *diagnosis) read(ctx context.Context, file string, ref object.Ref) {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
@@ -154,13 +155,13 @@ func (o *operation) ensure(ctx context.Context, obj client.Object) (did string, 
 	if o.dryRun == dryRunClient {
 		return created, nil
 	}
-	options := []client.CreateOption{client.FieldOwner(command.FieldOwner)}
+	options := []client.CreateOption{client.FieldOwner(change.FieldOwner)}
 	if o.isDry() {
 		options = append(options, client.DryRunAll)
 	}
 	err = o.client.Create(ctx, obj, options...)
 	if apierrors.IsAlreadyExists(err) {
-		return unchanged, command.Get(ctx, o.client, obj)
+		return unchanged, change.Get(ctx, o.client, obj)
 	}
 	if err != nil {
 		return "", fmt.Errorf("create %s: %w", describe(obj), err)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 )
 
@@ -38,7 +39,7 @@ func newUninstall(env command.Environment) *cobra.Command {
 func (o *operation) uninstall(ctx context.Context, arg string) error {
 	i := &v1beta1.Instance{}
 	i.Name, i.Namespace = o.named(arg).Name, o.namespace
-	if err := command.Get(ctx, o.client, i); err != nil {
+	if err := change.Get(ctx, o.client, i); err != nil {
 		return err
 	}
 	if err := o.confirm(fmt.Sprintf("Delete instance/%s in namespace %s, and its %d objects?", i.Name, i.Namespace, len(i.Status.Inventory))); err != nil {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
@@ -101,7 +102,7 @@ func (o *operation) choose(i *v1beta1.Instance, version, former *choice.Version)
 
 // get reads an Instance that can be changed.
 func (o *operation) get(ctx context.Context, i *v1beta1.Instance) error {
-	if err := command.Get(ctx, o.client, i); err != nil {
+	if err := change.Get(ctx, o.client, i); err != nil {
 		return err
 	}
 	if i.DeletionTimestamp != nil {
@@ -147,7 +148,7 @@ func (o *operation) versionAt(ctx context.Context, namespace string, spec *v1bet
 func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() error) (bool, error) {
 	gvk, isChanged := v1beta1.GroupVersion.WithKind("Instance"), false
 	defer i.SetGroupVersionKind(gvk) // decoding removes it
-	err := command.Retry("instance/"+i.Name, func() error {
+	err := change.Retry("instance/"+i.Name, func() error {
 		if err := o.get(ctx, i); err != nil {
 			return err
 		}
@@ -159,7 +160,7 @@ func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() e
 		if !isChanged || o.dryRun == dryRunClient {
 			return nil
 		}
-		options := []client.PatchOption{client.FieldOwner(command.FieldOwner)}
+		options := []client.PatchOption{client.FieldOwner(change.FieldOwner)}
 		if o.isDry() {
 			options = append(options, client.DryRunAll)
 		}

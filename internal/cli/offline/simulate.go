@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -23,9 +22,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/source"
 )
-
-// defaultReady is how long a Pod takes of which nothing is said.
-const defaultReady = 30 * time.Second
 
 // simulation is one run of the command.
 type simulation struct {
@@ -85,7 +81,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and with --cluster the one to read (default: default; with --cluster that of the context)")
 	flags.BoolVar(&s.fromCluster, "cluster", false, "read the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
-	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take to become ready: 30s for all, sts/x=2m for some, job/y=never")
+	flags.StringArrayVar(&s.ready, "ready", []string{world.DefaultReady.String()}, "how long Pods take to become ready: 30s for all, sts/x=2m for some, job/y=never")
 	flags.StringArrayVar(&s.assume, "assume", nil, "config that exists though no manifest has it: secret/NAME or configmap/NAME; repeat it for several")
 	flags.StringArrayVar(&s.unprepared, "unprepared", nil, "Pods that fail when they are called to prepare for a downscale: statefulset/NAME or pod/NAME; repeat it for several")
 	flags.StringVar(&s.stop, "stop", "", "how long Pods take to stop, such as 10s (default: their whole grace period)")
@@ -115,7 +111,7 @@ func (s *simulation) run(cmd *cobra.Command) error {
 	if options.Assumed, err = s.assumptions(); err != nil {
 		return err
 	}
-	debug.SetGCPercent(shortLived)
+	command.SpendMemory()
 	progress := display.NewProgress(cmd.ErrOrStderr(), s.env.Now)
 	options.Progress = func(after time.Duration) { progress.Show("playing the change: +" + after.Round(time.Second).String()) }
 	result, err := simulate.Run(ctx, base, change, options)
@@ -201,10 +197,6 @@ func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*un
 	return err
 }
 
-// shortLived lets a command that is over in a second, and needs some tens of
-// megabytes, spend less of it on collecting garbage.
-const shortLived = 400
-
 // options checks the flags.
 func (s *simulation) options() (simulate.Options, error) {
 	o := simulate.Options{Now: s.env.Now(), Nodes: s.nodes, Within: s.within}
@@ -265,7 +257,7 @@ func unprepared(values []string) ([]string, error) {
 
 // readiness reads the values of --ready.
 func readiness(values []string) (world.Readiness, error) {
-	r := world.Readiness{Default: defaultReady, Of: map[string]time.Duration{}}
+	r := world.Readiness{Default: world.DefaultReady, Of: map[string]time.Duration{}}
 	for _, value := range values {
 		of, text, some := strings.Cut(value, "=")
 		if !some {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/show"
@@ -103,7 +104,7 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := p.leaveNote(ctx, command.ReasonTriggered); err != nil {
+		if err := p.leaveNote(ctx, change.ReasonTriggered); err != nil {
 			return err
 		}
 		return p.done(fmt.Sprintf("plan %s requested", args[1]), func() error {
@@ -190,7 +191,7 @@ func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
 
 // order annotates the Instance with an order about its execution.
 func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1beta1.Execution) error) (uid types.UID, err error) {
-	by := command.Whoami(ctx, p.client)
+	by := change.Whoami(ctx, p.client)
 	err = p.change(ctx, func(i *v1beta1.Instance) error {
 		if err := check(i.Status.Execution); err != nil {
 			return err
@@ -209,22 +210,22 @@ func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1b
 	if err != nil {
 		return "", err
 	}
-	return uid, p.leaveNote(ctx, map[string]rollout.Reason{vocabulary.AbandonPlan.Native: command.ReasonAbandoned, vocabulary.RetryPlan.Native: command.ReasonRetried}[key.Native])
+	return uid, p.leaveNote(ctx, map[string]rollout.Reason{vocabulary.AbandonPlan.Native: change.ReasonAbandoned, vocabulary.RetryPlan.Native: change.ReasonRetried}[key.Native])
 }
 
 // leaveNote records in an Event who wanted what was done.
 func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
-	who := command.Author{By: command.Whoami(ctx, p.client), Reason: p.reason}
-	return command.RecordEvent(ctx, p.client, corev1.ObjectReference{
+	who := change.Author{By: change.Whoami(ctx, p.client), Reason: p.reason}
+	return change.RecordEvent(ctx, p.client, corev1.ObjectReference{
 		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.changed.UID,
 	}, word, who, p.now())
 }
 
 // change changes the Instance, if it is still as it was read.
-func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) error) error {
+func (p *planner) change(ctx context.Context, edit func(*v1beta1.Instance) error) error {
 	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name}}
-	err := command.Change(ctx, p.client, i, func() error {
-		if err := change(i); err != nil {
+	err := change.Apply(ctx, p.client, i, func() error {
+		if err := edit(i); err != nil {
 			return fmt.Errorf("instance/%s: %w", p.name.Name, err)
 		}
 		return nil
@@ -235,7 +236,7 @@ func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) err
 
 // done tells what was requested, and waits until it has ended if that was asked for.
 func (p *planner) done(said string, wait func() error) error {
-	if err := command.ShowChanged(p.out, p.output, p.client, "instance/"+p.name.Name+" "+said, p.changed); err != nil || !p.wait {
+	if err := change.Show(p.out, p.output, p.client, "instance/"+p.name.Name+" "+said, p.changed); err != nil || !p.wait {
 		return err
 	}
 	return wait()

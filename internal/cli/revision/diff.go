@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -102,7 +103,7 @@ func (d *diffing) ofWorkload(ctx context.Context, c client.Client, differ *revis
 	obj := workload.New(diff.Kind)
 	obj.SetNamespace(diff.Namespace)
 	obj.SetName(diff.Name)
-	if err := command.Get(ctx, c, obj); err != nil {
+	if err := change.Get(ctx, c, obj); err != nil {
 		return err
 	}
 	all, err := revisions.Of(ctx, c, obj)
@@ -193,7 +194,7 @@ func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
 	obj := workload.New(ref.Kind)
 	obj.SetNamespace(ref.Namespace)
 	obj.SetName(ref.Name)
-	if err := command.Get(ctx, c, obj); err != nil {
+	if err := change.Get(ctx, c, obj); err != nil {
 		return nil
 	}
 	all, err := revisions.Of(ctx, c, obj)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
@@ -40,7 +41,7 @@ type rollback struct {
 
 	client client.Client
 	ref    describe.Ref
-	who    command.Author
+	who    change.Author
 	// said are lines to print once all is done, and changed what was changed.
 	said    []string
 	changed []client.Object
@@ -91,7 +92,7 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	ctx := cmd.Context()
-	r.ref, r.who = ref, command.Author{By: command.Whoami(ctx, r.client), Reason: r.reason, At: metav1.NewTime(r.env.Now())}
+	r.ref, r.who = ref, change.Author{By: change.Whoami(ctx, r.client), Reason: r.reason, At: metav1.NewTime(r.env.Now())}
 	if r.dryRun == dryServer {
 		r.client = client.NewDryRunClient(r.client)
 	}
@@ -103,7 +104,7 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	if len(r.said) == 0 {
 		return err
 	}
-	return errors.Join(err, command.ShowChanged(cmd.OutOrStdout(), r.output, r.client, strings.Join(r.said, "\n"), r.changed...))
+	return errors.Join(err, change.Show(cmd.OutOrStdout(), r.output, r.client, strings.Join(r.said, "\n"), r.changed...))
 }
 
 // sayf adds a line, which says of a dry run that it was one.
@@ -119,7 +120,7 @@ func (r *rollback) sayf(format string, args ...any) {
 // client writes nothing.
 func (r *rollback) change(ctx context.Context, obj client.Object, edit func() error) error {
 	if r.dryRun == dryClient {
-		if err := command.Get(ctx, r.client, obj); err != nil {
+		if err := change.Get(ctx, r.client, obj); err != nil {
 			return err
 		}
 		if err := edit(); err != nil {
@@ -128,15 +129,15 @@ func (r *rollback) change(ctx context.Context, obj client.Object, edit func() er
 		r.changed = append(r.changed, obj)
 		return nil
 	}
-	if err := command.Change(ctx, r.client, obj, edit); err != nil {
+	if err := change.Apply(ctx, r.client, obj, edit); err != nil {
 		return err
 	}
 	if r.changed = append(r.changed, obj); r.dryRun == dryServer {
 		return nil
 	}
-	return command.RecordEvent(ctx, r.client, corev1.ObjectReference{
+	return change.RecordEvent(ctx, r.client, corev1.ObjectReference{
 		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: workload.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-	}, command.ReasonRolledBackTo, r.who, r.env.Now())
+	}, change.ReasonRolledBackTo, r.who, r.env.Now())
 }
 
 // workload goes back to an earlier revision of a workload.
@@ -255,7 +256,7 @@ func (r *rollback) object(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := revisions.WorkloadsIn(ctx, r.client, r.ref.Namespace)
+	all, err := workload.List(ctx, r.client, []string{r.ref.Namespace})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 )
@@ -28,7 +29,7 @@ type telling struct {
 	rings      []string
 	since      time.Duration
 	members    *history.Members
-	selection  command.Selection
+	selection  selection.Flags
 	// labeled is true of the objects with the labels that were asked for.
 	labeled func(describe.Ref) bool
 }
@@ -41,7 +42,7 @@ var (
 )
 
 var eventFields = map[string]func(n *history.Event) string{
-	"at": func(n *history.Event) string { return command.Moment(&n.At) }, "reason": func(n *history.Event) string { return n.Reason },
+	"at": func(n *history.Event) string { return selection.Moment(&n.At) }, "reason": func(n *history.Event) string { return n.Reason },
 	"name": func(n *history.Event) string { return n.About.Name }, "namespace": func(n *history.Event) string { return n.About.Namespace },
 	"kind": func(n *history.Event) string { return n.About.Kind },
 }
@@ -120,7 +121,7 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	notes = slices.DeleteFunc(slices.Concat([]history.Event{}, notes), func(n history.Event) bool { return !t.wants(&n) || !t.labeled(n.About) })
-	command.Sort(&t.selection, notes, eventFields)
+	selection.Sort(&t.selection, notes, eventFields)
 	if t.output == command.OutputName {
 		writeAbout(w, notes)
 		return nil

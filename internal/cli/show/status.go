@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/forecast"
+	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
@@ -27,7 +28,7 @@ type overview struct {
 
 	all, waiting, eta bool
 	show              []string
-	selection         command.UnitSelection
+	selection         selection.Units
 }
 
 // NewStatus returns the command status.

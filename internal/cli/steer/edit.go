@@ -13,7 +13,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -46,7 +46,7 @@ func newObject(kind string) client.Object {
 var errNotPaused = errors.New("is not paused")
 
 // pause edits the field or the annotation by which an object is paused.
-func pause(obj client.Object, who command.Author) error {
+func pause(obj client.Object, who change.Author) error {
 	switch o := obj.(type) {
 	case *v1alpha1.RolloutGroup:
 		if p := o.Spec.Pause; p != nil && p.Reason == who.Reason {
@@ -62,7 +62,7 @@ func pause(obj client.Object, who command.Author) error {
 }
 
 // pauseModule also notes who did, because spec.suspend does not say.
-func pauseModule(module client.Object, who command.Author) error {
+func pauseModule(module client.Object, who change.Author) error {
 	spec, _ := model.Parts(module)
 	if spec.Suspend {
 		by := ""
@@ -77,7 +77,7 @@ func pauseModule(module client.Object, who command.Author) error {
 
 // pauseByAnnotation also records who did, but for an Instance, which says who set the
 // annotation by its managed fields.
-func pauseByAnnotation(obj client.Object, who command.Author) error {
+func pauseByAnnotation(obj client.Object, who change.Author) error {
 	annotations := obj.GetAnnotations()
 	if vocabulary.Paused.Get(annotations) == "true" {
 		return alreadyPaused(content.PauseOf(annotations).By)
@@ -95,11 +95,11 @@ func pauseByAnnotation(obj client.Object, who command.Author) error {
 }
 
 func alreadyPaused(by string) error {
-	return fmt.Errorf("is already paused%s", command.ByName(by))
+	return fmt.Errorf("is already paused%s", change.ByName(by))
 }
 
 // resume takes the pause away.
-func resume(obj client.Object, who command.Author) error {
+func resume(obj client.Object, who change.Author) error {
 	switch o := obj.(type) {
 	case *v1alpha1.RolloutGroup:
 		if o.Spec.Pause == nil {
@@ -119,7 +119,7 @@ func resume(obj client.Object, who command.Author) error {
 	}
 }
 
-func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who command.Author) error {
+func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who change.Author) error {
 	s := model.Steering{Verb: verb, By: who.By, Reason: who.Reason, At: who.At, Revision: spec.TargetRevision}
 	return s.Note(module)
 }
@@ -138,7 +138,7 @@ func resumeByAnnotation(obj client.Object) error {
 
 // retry lets a group that has failed start again, or a change of config on which a
 // workload has failed.
-func retry(obj client.Object, who command.Author) error {
+func retry(obj client.Object, who change.Author) error {
 	if group, ok := obj.(*v1alpha1.RolloutGroup); ok {
 		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}
 		return nil

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/rollout"
@@ -30,7 +31,7 @@ type steering struct {
 	// word is the reason of the Event, and says what was done.
 	word rollout.Reason
 	// edit changes the object; an error leaves the object as it is.
-	edit func(obj client.Object, who command.Author) error
+	edit func(obj client.Object, who change.Author) error
 }
 
 // PausedKinds are those that the commands pause and resume take.
@@ -39,7 +40,7 @@ var PausedKinds = append(slices.Clone(command.RolledKinds), describe.KindConfigM
 // NewPause returns the command pause.
 func NewPause(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "pause", kinds: PausedKinds, word: command.ReasonPaused, edit: pause,
+		verb: "pause", kinds: PausedKinds, word: change.ReasonPaused, edit: pause,
 		short: "Pause a rollout until it is resumed",
 		long: "Nothing more is updated, assigned or removed. What is updating already completes.\n" +
 			"KIND is a workload, a RolloutGroup, an Instance or a Module; or a ConfigMap or Secret:\n" +
@@ -51,7 +52,7 @@ func NewPause(env command.Environment) *cobra.Command {
 // NewResume returns the command resume.
 func NewResume(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "resume", kinds: PausedKinds, word: command.ReasonResumed, edit: resume,
+		verb: "resume", kinds: PausedKinds, word: change.ReasonResumed, edit: resume,
 		short: "Resume a paused rollout", example: "module/shop -n clusters",
 	})
 }
@@ -62,7 +63,7 @@ var RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.Kin
 // NewRetry returns the command retry.
 func NewRetry(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "retry", kinds: RetriedKinds, word: command.ReasonRetried, edit: retry,
+		verb: "retry", kinds: RetriedKinds, word: change.ReasonRetried, edit: retry,
 		short: "Retry a rollout that has failed",
 		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
 			"what has failed with it so far holds no workload any more.",
@@ -103,11 +104,11 @@ func (s *steering) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	ctx := cmd.Context()
-	who := command.Author{By: command.Whoami(ctx, c), Reason: s.reason, At: metav1.NewTime(s.now().Truncate(time.Second))}
+	who := change.Author{By: change.Whoami(ctx, c), Reason: s.reason, At: metav1.NewTime(s.now().Truncate(time.Second))}
 	obj := newObject(ref.Kind)
 	obj.SetNamespace(namespace)
 	obj.SetName(ref.Name)
-	err = command.Change(ctx, c, obj, func() error {
+	err = change.Apply(ctx, c, obj, func() error {
 		if err := s.edit(obj, who); err != nil {
 			return fmt.Errorf("%s %w", ref, err)
 		}
@@ -116,14 +117,14 @@ func (s *steering) run(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if err := command.ShowChanged(cmd.OutOrStdout(), s.output, c, fmt.Sprintf("%s %s", ref, strings.ToLower(string(s.word))), obj); err != nil {
+	if err := change.Show(cmd.OutOrStdout(), s.output, c, fmt.Sprintf("%s %s", ref, strings.ToLower(string(s.word))), obj); err != nil {
 		return err
 	}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return err //nolint:wrapcheck // the kinds are registered
 	}
-	return command.RecordEvent(ctx, c, corev1.ObjectReference{
+	return change.RecordEvent(ctx, c, corev1.ObjectReference{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: ref.Name, UID: obj.GetUID(),
 	}, s.word, who, s.now())
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
@@ -43,7 +44,7 @@ type watching struct {
 	execute    func(context.Context, command.Environment) int
 	all, lines bool
 	timeout    time.Duration
-	selection  command.UnitSelection
+	selection  selection.Units
 	// ref is the object, nil if everything is watched.
 	ref       *describe.Ref
 	namespace string

@@ -265,7 +265,7 @@ func (val *value) read(ctx context.Context, reader client.Reader, o Object) {
 		val.err = fmt.Errorf("get %s: %w", o.From(""), err)
 		return
 	}
-	val.content = valuesOf(obj)
+	val.content = ValuesOf(obj)
 	Digest(obj)
 	val.fact = factOf(obj)
 }
@@ -279,8 +279,8 @@ func (val *value) readProvided(ctx context.Context, reader client.Reader, o Obje
 	}
 }
 
-// valuesOf are the values of an object as it is.
-func valuesOf(obj client.Object) map[string][]byte {
+// ValuesOf are the values of a ConfigMap or a Secret as it is, by their keys.
+func ValuesOf(obj client.Object) map[string][]byte {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
 		return configMapValues(o)

@@ -54,7 +54,7 @@ func (p Pods) Of(workload client.Object, hash string, now time.Time) State {
 	s, reasons := State{Readable: true}, map[string]int{}
 	selector := selectorOf(workload)
 	for _, pod := range p.Items {
-		if !isOf(workload, selector, pod) || pod.DeletionTimestamp != nil || isOver(pod) {
+		if !isOf(workload, selector, pod) || pod.DeletionTimestamp != nil || IsOver(pod) {
 			continue
 		}
 		s.Of++
@@ -120,8 +120,8 @@ func crashesAgain(c *corev1.ContainerStatus, now time.Time) bool {
 	return c.RestartCount > 1 && last != nil && last.ExitCode != 0 && now.Before(last.FinishedAt.Add(CrashWindow))
 }
 
-// isOver is true of a Pod that runs no more, such as one that was evicted.
-func isOver(pod *corev1.Pod) bool {
+// IsOver is true of a Pod that runs no more, such as one that was evicted.
+func IsOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -118,7 +117,7 @@ func (d *Differ) read(ctx context.Context, p pin.Pin, diff *Difference) (map[str
 		case err != nil:
 			return nil, fmt.Errorf("get %s %s: %w", p.Kind, name, err)
 		}
-		values := valuesOf(obj)
+		values := content.ValuesOf(obj)
 		if name == p.Snapshot() {
 			return values, nil
 		}
@@ -130,20 +129,6 @@ func (d *Differ) read(ctx context.Context, p pin.Pin, diff *Difference) (map[str
 	}
 	diff.Unknown = fmt.Sprintf("%s %s, the snapshot of %s %s, not found", p.Kind, p.Snapshot(), p.Kind, p.Name)
 	return none, nil
-}
-
-func valuesOf(obj client.Object) map[string][]byte {
-	values := map[string][]byte{}
-	switch o := obj.(type) {
-	case *corev1.Secret:
-		maps.Copy(values, o.Data)
-	case *corev1.ConfigMap:
-		for key, value := range o.Data {
-			values[key] = []byte(value)
-		}
-		maps.Copy(values, o.BinaryData)
-	}
-	return values
 }
 
 func merged(a, b map[string][]byte) map[string][]byte {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -35,7 +36,7 @@ func (r *Referrer) Refers(to pin.Pin) bool {
 // ReferrersIn are what refers to snapshots in a namespace: the Pod templates of workloads,
 // their revisions, and Pods.
 func ReferrersIn(ctx context.Context, reader client.Reader, namespace string) ([]Referrer, error) {
-	workloads, err := WorkloadsIn(ctx, reader, namespace)
+	workloads, err := workload.List(ctx, reader, []string{namespace})
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +51,15 @@ func ReferrersIn(ctx context.Context, reader client.Reader, namespace string) ([
 	if err != nil {
 		return nil, err
 	}
-	pods := &corev1.PodList{}
-	if err := reader.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+	running := &corev1.PodList{}
+	if err := reader.List(ctx, running, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list Pods: %w", err)
 	}
 	all = append(all, kept...)
-	for i := range pods.Items {
-		p := &pods.Items[i]
+	for i := range running.Items {
+		p := &running.Items[i]
 		pins := pinsOf(p.Annotations)
-		if over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed; len(pins) > 0 && !over {
+		if len(pins) > 0 && !pods.IsOver(p) {
 			all = append(all, Referrer{Kind: "Pod", Name: p.Name, Pins: pins})
 		}
 	}
@@ -92,12 +93,6 @@ func keptIn(ctx context.Context, reader client.Reader, namespace string, workloa
 	}
 	slices.SortStableFunc(all, func(a, b Referrer) int { return int(b.Revision - a.Revision) })
 	return all, nil
-}
-
-// WorkloadsIn are the Deployments, StatefulSets and DaemonSets of a namespace that the ring
-// tracks or that have pins, in the order of their kinds and names.
-func WorkloadsIn(ctx context.Context, reader client.Reader, namespace string) ([]client.Object, error) {
-	return workload.List(ctx, reader, []string{namespace})
 }
 
 func pinsOf(annotations map[string]string) pin.Pins {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -63,7 +64,7 @@ func pinsOf(obj any) string {
 		_ = json.Unmarshal(o.Data.Raw, &r) // one of another kind has no Pod template
 		return vocabulary.Pins.Get(r.Spec.Template.Metadata.Annotations)
 	case *corev1.Pod:
-		if o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed {
+		if pods.IsOver(o) {
 			return ""
 		}
 		return vocabulary.Pins.Get(o.Annotations)

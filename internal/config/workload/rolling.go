@@ -29,11 +29,11 @@ func IsAsRolled(workload client.Object) bool {
 
 // IsRolling is true until the workload's controller has completed replacing Pods.
 // It is true where another client decides which Pods are replaced.
-func IsRolling(workload client.Object) bool { return isHeldBack(workload) || isUnfinished(workload) }
+func IsRolling(workload client.Object) bool { return IsHeldBack(workload) || isUnfinished(workload) }
 
 // IsReplacing is true while the workload's controller replaces Pods automatically,
 // and has not completed.
-func IsReplacing(obj client.Object) bool { return !isHeldBack(obj) && isUnfinished(obj) }
+func IsReplacing(obj client.Object) bool { return !IsHeldBack(obj) && isUnfinished(obj) }
 
 // IsUnfinished is true while Pods are replaced, or wait for another client to replace them.
 func IsUnfinished(obj client.Object) bool { return isUnfinished(obj) }
@@ -64,7 +64,7 @@ func SettlesWithin(obj client.Object) time.Duration {
 // while the controller has not observed the workload. Those of a group are replaced by
 // the zones ring.
 func Kept(obj client.Object) (kept, of int32) {
-	if vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()) != "" || !isHeldBack(obj) || observedGeneration(obj) < obj.GetGeneration() {
+	if vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()) != "" || !IsHeldBack(obj) || observedGeneration(obj) < obj.GetGeneration() {
 		return 0, 0
 	}
 	switch o := obj.(type) {
@@ -113,12 +113,9 @@ func isComplete(c appsv1.DeploymentCondition) bool {
 	return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.Reason == "NewReplicaSetAvailable"
 }
 
-// IsHeldBack is true if another client decides which Pods of the workload are replaced.
-func IsHeldBack(obj client.Object) bool { return isHeldBack(obj) }
-
-// isHeldBack is true if another client decides which Pods of the workload are
+// IsHeldBack is true if another client decides which Pods of the workload are
 // replaced, and for other objects.
-func isHeldBack(obj client.Object) bool {
+func IsHeldBack(obj client.Object) bool {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
 		return o.Spec.Paused

@@ -8,6 +8,9 @@ import (
 // Never is a readiness time: the Pod runs and is never ready.
 const Never = time.Duration(-1)
 
+// DefaultReady is how long a Pod takes of which nothing is said and none was seen.
+const DefaultReady = 30 * time.Second
+
 // Readiness is how long Pods take until they are ready, and Jobs until they are done.
 type Readiness struct {
 	// Default is that of Pods of which nothing else is said.

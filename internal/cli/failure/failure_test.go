@@ -1,4 +1,4 @@
-package command_test
+package failure_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/failure"
 )
 
 // TestPlain has the failures that no test can bring about on a machine of its own. The
@@ -43,7 +43,7 @@ func TestPlain(t *testing.T) {
 		"interrupted":     {fmt.Errorf("read: %w", context.Canceled), "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := command.Plain(test.err)
+			got := failure.Plain(test.err)
 			if got.Error() != test.want || strings.Contains(got.Error(), "\n") {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -53,7 +53,7 @@ func TestPlain(t *testing.T) {
 		})
 	}
 	for _, err := range []error{errors.New("x"), forbidden("a webhook wants something"), asked(errors.New("broken"))} {
-		if got := command.Plain(err); !errors.Is(got, err) || got.Error() != err.Error() {
+		if got := failure.Plain(err); !errors.Is(got, err) || got.Error() != err.Error() {
 			t.Errorf("got %v, want it as it was: %v", got, err)
 		}
 	}

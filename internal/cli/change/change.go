@@ -1,4 +1,4 @@
-package command
+package change
 
 import (
 	"context"
@@ -10,11 +10,13 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
 )
 
-// Change reads an object, lets change edit it, and writes it if it is still as it was
+// Apply reads an object, lets change edit it, and writes it if it is still as it was
 // read. On a conflict it starts again from a new read: the manager writes there as well.
-func Change(ctx context.Context, c client.Client, obj client.Object, change func() error) error {
+func Apply(ctx context.Context, c client.Client, obj client.Object, change func() error) error {
 	return Retry(name(c, obj), func() error {
 		if err := Get(ctx, c, obj); err != nil {
 			return err
@@ -60,7 +62,7 @@ func Get(ctx context.Context, c client.Client, obj client.Object) error {
 		if unknown != nil {
 			return fmt.Errorf("%s not found in namespace %s", what, key.Namespace)
 		}
-		return NotFound(ctx, c, gvk, key.Namespace, key.Name)
+		return command.NotFound(ctx, c, gvk, key.Namespace, key.Name)
 	case err != nil:
 		return fmt.Errorf("get %s: %w", what, err)
 	default:

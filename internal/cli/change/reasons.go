@@ -1,4 +1,4 @@
-package command
+package change
 
 import (
 	"github.com/spillway-dev/spillway/internal/reasons"

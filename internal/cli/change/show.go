@@ -1,4 +1,4 @@
-package command
+package change
 
 import (
 	"fmt"
@@ -9,16 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
 )
 
-// ShowChanged says what was done; or for machines, as kubectl does, writes the objects as they
+// Show says what was done; or for machines, as kubectl does, writes the objects as they
 // are now: one as it is, several as a List.
-func ShowChanged(w io.Writer, output string, c client.Client, said string, changed ...client.Object) error {
+func Show(w io.Writer, output string, c client.Client, said string, changed ...client.Object) error {
 	switch output {
 	case "":
 		_, err := fmt.Fprintln(w, said)
 		return err //nolint:wrapcheck // nothing can be added to a broken pipe
-	case OutputName:
+	case command.OutputName:
 		for _, obj := range changed {
 			if _, err := fmt.Fprintln(w, name(c, obj)); err != nil {
 				return err //nolint:wrapcheck // nothing can be added to a broken pipe
@@ -35,9 +37,9 @@ func ShowChanged(w io.Writer, output string, c client.Client, said string, chang
 		items[i] = content
 	}
 	if len(items) == 1 {
-		return Show(w, output, items[0], nil)
+		return command.Show(w, output, items[0], nil)
 	}
-	return Show(w, output, map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil)
+	return command.Show(w, output, map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil)
 }
 
 // shown is an object without what is not for reading. The manifest that kubectl keeps with a

@@ -1,4 +1,6 @@
-package command
+// Package failure says in plain words why a command could not do its work: connection, credentials,
+// permissions and kinds that are not installed.
+package failure
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package command
+package selection
 
 import (
 	"context"
@@ -32,17 +32,17 @@ func Moment(at *time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000000000")
 }
 
-// UnitSelection narrows and sorts what is rolled.
-type UnitSelection struct{ Selection }
+// Units narrows and sorts what is rolled.
+type Units struct{ Flags }
 
 // AddFlags adds the flags.
-func (s *UnitSelection) AddFlags(flags *pflag.FlagSet) {
-	s.Selection.AddFlags(flags, unitSelectable, unitSortable)
+func (s *Units) AddFlags(flags *pflag.FlagSet) {
+	s.Flags.AddFlags(flags, unitSelectable, unitSortable)
 }
 
 // Apply narrows and sorts the units. Where they are sorted, each stands alone, and not
 // beneath the config that it waits for.
-func (s *UnitSelection) Apply(ctx context.Context, c client.Reader, namespace string, units []describe.Unit) ([]describe.Unit, error) {
+func (s *Units) Apply(ctx context.Context, c client.Reader, namespace string, units []describe.Unit) ([]describe.Unit, error) {
 	if s.Narrows() {
 		rolled := describe.Rolled(units)
 		refs := make([]describe.Ref, len(rolled))
@@ -57,7 +57,7 @@ func (s *UnitSelection) Apply(ctx context.Context, c client.Reader, namespace st
 	}
 	if s.Sorts() {
 		units = describe.Rolled(units)
-		Sort(&s.Selection, units, unitFields)
+		Sort(&s.Flags, units, unitFields)
 	}
 	return units, nil
 }

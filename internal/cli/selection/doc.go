@@ -1,0 +1,3 @@
+// Package selection narrows and sorts what a command lists, by the flags that kubectl has for
+// it: -l, --field-selector and --sort-by.
+package selection
