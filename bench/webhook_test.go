@@ -29,6 +29,7 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
@@ -100,7 +101,7 @@ func serveWebhooks(t *testing.T, ns string) *testenv.Webhooks {
 		t.Fatal(err)
 	}
 	empty := webhook.HandlerFunc(func(context.Context, webhook.Request) webhook.Response { return webhook.Allowed("") })
-	if err := admission.Setup(mgr, w.Options, declared, append(routes, admission.Route{Path: emptyPath, Handler: empty})); err != nil {
+	if err := certificate.Setup(mgr, w.Options, declared, append(routes, admission.Route{Path: emptyPath, Handler: empty})); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

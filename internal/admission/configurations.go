@@ -7,6 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// The kinds of webhook configurations.
+const (
+	MutatingKind   = "MutatingWebhookConfiguration"
+	ValidatingKind = "ValidatingWebhookConfiguration"
+)
+
 // Registration says how webhooks are made known to the API server.
 type Registration struct {
 	// Metadata is that of the configurations. One that mutates and one that
@@ -39,11 +45,11 @@ func ByURL(url string) func(path string) admissionregistrationv1.WebhookClientCo
 // Configurations are the webhook configurations for some webhooks: one for
 // those that mutate and one for the others, as far as there are any.
 func (r Registration) Configurations(webhooks []Webhook) []client.Object {
-	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{TypeMeta: typeOf(mutatingKind), ObjectMeta: *r.Metadata.DeepCopy()}
-	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{TypeMeta: typeOf(validatingKind), ObjectMeta: *r.Metadata.DeepCopy()}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{TypeMeta: typeOf(MutatingKind), ObjectMeta: *r.Metadata.DeepCopy()}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{TypeMeta: typeOf(ValidatingKind), ObjectMeta: *r.Metadata.DeepCopy()}
 	for _, w := range webhooks {
 		w = w.registered()
-		if w.mutates() {
+		if w.Mutates() {
 			mutating.Webhooks = append(mutating.Webhooks, r.mutating(w))
 		} else {
 			validating.Webhooks = append(validating.Webhooks, r.validating(w))
@@ -107,3 +113,7 @@ func Within(selector *metav1.LabelSelector, namespaces []string) *metav1.LabelSe
 	})
 	return narrowed
 }
+
+// GuardName is the name under which a policy and its binding are installed for the manager
+// in a namespace.
+func GuardName(namespace, policy string) string { return namespace + "." + policy }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -74,28 +75,17 @@ type Options struct {
 	Now func() time.Time
 }
 
-// views are the names to watch, one view each, because a watch can be granted
-// for one name; the empty one stands for all.
-func (o Options) views() []string {
-	if len(o.Only) == 0 {
-		return []string{""}
-	}
-	names := slices.Concat(o.Own, o.Only)
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // Validate says what is wrong with the options. It names flags, because it is
 // by these that they are set.
 func (o Options) Validate() error {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	switch {
 	case o.Namespace == "":
 		return errors.New("--webhook-namespace: the namespace of the manager is not known; name it")
 	case !slices.Contains([]Source{Generated, CertManager, Files}, o.Source):
 		return fmt.Errorf("--webhook-cert-source: unknown source %q; use %s, %s or %s", o.Source, Generated, CertManager, Files)
 	case o.Source != Generated && o.CertDir == "":
-		return fmt.Errorf("--webhook-cert-dir: %s and %s come from a folder with --webhook-cert-source=%s; name it", keyLeaf, keyLeafKey, o.Source)
+		return fmt.Errorf("--webhook-cert-dir: %s and %s come from a folder with --webhook-cert-source=%s; name it", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, o.Source)
 	}
 	for _, host := range o.Hosts {
 		if net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0 {
@@ -110,7 +100,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-func (o Options) withDefaults() Options {
+// WithDefaults are the options with what was left out.
+func (o Options) WithDefaults() Options {
 	if o.Address == "" {
 		o.Address = fmt.Sprintf(":%d", Port)
 	}

@@ -47,6 +47,21 @@ type Webhook struct {
 	SideEffects admissionregistrationv1.SideEffectClass
 }
 
+// Mutates is true of webhooks whose answer may be a patch.
+func (w Webhook) Mutates() bool { return w.Mutating || w.Marked }
+
+// registered is the webhook as the API server is to know it.
+func (w Webhook) registered() Webhook {
+	if w.Marked {
+		w.Path, w.FailurePolicy = w.MarkedPath(), admissionregistrationv1.Ignore
+	}
+	return w
+}
+
+// MarkedPath is where the answer comes with the mark. The path itself answers
+// without, since a webhook that only validates must not answer with a patch.
+func (w Webhook) MarkedPath() string { return w.Path + "/marked" }
+
 // Route is the handler of a path. Each path that a [Webhook] names has one.
 type Route struct {
 	Path string

@@ -6,6 +6,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 )
 
 // addAdmission adds the server for the webhooks of the rings that run, if any
@@ -38,5 +39,5 @@ func (o Options) addAdmission(mgr ctrl.Manager, rings []ring) error {
 	if options.Own == nil {
 		options.Own = own
 	}
-	return admission.Setup(mgr, options, webhooks, routes)
+	return certificate.Setup(mgr, options, webhooks, routes)
 }

@@ -1,4 +1,4 @@
-package admission_test
+package certificate_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package admission_test
+package certificate_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -31,7 +32,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.injected(listed)
 	first := w.servesOther(nil)
 	w.changeSecret(func(s *corev1.Secret) {
-		s.Data = map[string][]byte{admission.KeyLeaf: []byte("x"), admission.KeyLeafKey: []byte("y")}
+		s.Data = map[string][]byte{certificate.KeyLeaf: []byte("x"), certificate.KeyLeafKey: []byte("y")}
 	})
 	w.servesOther(first)
 

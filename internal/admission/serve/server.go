@@ -1,4 +1,4 @@
-package admission
+package serve
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/spillway-dev/spillway/internal/admission"
 )
 
 const (
@@ -44,18 +46,18 @@ type Server struct {
 	listening   atomic.Bool
 }
 
-// newServer checks that each declared path has one route, and that each route
+// New checks that each declared path has one route, and that each route
 // was declared.
-func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logger) (*Server, error) {
+func New(address string, webhooks []admission.Webhook, routes []admission.Route, log logr.Logger) (*Server, error) {
 	s := &Server{address: address, mux: http.NewServeMux(), log: log}
-	handlers := map[string]Route{}
+	handlers := map[string]admission.Route{}
 	for _, r := range routes {
 		if _, twice := handlers[r.Path]; twice || r.Handler == nil {
 			return nil, fmt.Errorf("path %q must have one handler", r.Path)
 		}
 		handlers[r.Path] = r
 	}
-	if err := Validate(webhooks); err != nil {
+	if err := admission.Validate(webhooks); err != nil {
 		return nil, err
 	}
 	bytes := semaphore.NewWeighted(maxBytes)
@@ -66,7 +68,7 @@ func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logg
 		}
 		handler := r.Handler
 		if w.Marked {
-			s.mux.Handle(w.markedPath(), newEndpoint(w, marking{handler}, log, bytes))
+			s.mux.Handle(w.MarkedPath(), newEndpoint(w, marking{handler}, log, bytes))
 			handler = unmarked{handler}
 		}
 		s.mux.Handle(w.Path, newEndpoint(w, handler, log, bytes))
@@ -141,8 +143,14 @@ func (s *Server) tlsConfig() *tls.Config {
 	}
 }
 
-// present makes the server present a certificate from the next handshake on.
-func (s *Server) present(c *tls.Certificate) {
+// Present makes the server present a certificate from the next handshake on.
+func (s *Server) Present(c *tls.Certificate) {
 	s.certificate.Store(c)
 	expiry.Set(float64(c.Leaf.NotAfter.Unix()))
 }
+
+// Certificate is what the server presents, nil if there is none yet.
+func (s *Server) Certificate() *tls.Certificate { return s.certificate.Load() }
+
+// IsListening is true once the server accepts connections.
+func (s *Server) IsListening() bool { return s.listening.Load() }

@@ -1,4 +1,4 @@
-package admission
+package serve
 
 import (
 	"cmp"
@@ -18,14 +18,16 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/spillway-dev/spillway/internal/admission"
 )
 
 // declaration is a webhook as a ring declares it.
-func declaration(policy admissionregistrationv1.FailurePolicyType) Webhook {
-	return Webhook{Name: "deployments.test.spillway.dev", Path: "/test", Mutating: true, FailurePolicy: policy, TimeoutSeconds: 5}
+func declaration(policy admissionregistrationv1.FailurePolicyType) admission.Webhook {
+	return admission.Webhook{Name: "deployments.test.spillway.dev", Path: "/test", Mutating: true, FailurePolicy: policy, TimeoutSeconds: 5}
 }
 
-func endpointOf(w Webhook, handle webhook.HandlerFunc) *endpoint {
+func endpointOf(w admission.Webhook, handle webhook.HandlerFunc) *endpoint {
 	return newEndpoint(w, handle, logr.Discard(), semaphore.NewWeighted(maxBytes))
 }
 

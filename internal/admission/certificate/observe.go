@@ -1,4 +1,4 @@
-package admission
+package certificate
 
 import (
 	"context"
@@ -15,18 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-)
-
-// The kinds of webhook configurations.
-const (
-	mutatingKind   = "MutatingWebhookConfiguration"
-	validatingKind = "ValidatingWebhookConfiguration"
 )
 
 // observer does all the reads.
 type observer struct {
-	options Options
+	options admission.Options
 	// secrets has the Secret of a generated certificate; nil for other sources.
 	secrets client.Reader
 	// views have the webhook configurations, each in one of them.
@@ -34,7 +29,7 @@ type observer struct {
 }
 
 func (r *observer) observe(ctx context.Context) (observed, error) {
-	o := observed{now: r.options.Now(), hosts: r.options.Hosts, generated: r.options.Source == Generated}
+	o := observed{now: r.options.Now(), hosts: r.options.Hosts, generated: r.options.Source == admission.Generated}
 	var err error
 	if o.generated {
 		o.secret, o.material, err = r.readSecret(ctx)
@@ -88,22 +83,22 @@ func (r *observer) readConfigurations(ctx context.Context) ([]configuration, err
 				return nil, fmt.Errorf("list webhook configurations: %w", err)
 			}
 		}
-		found = append(found, r.options.concerned(mutating.Items, validating.Items)...)
+		found = append(found, concerned(&r.options, mutating.Items, validating.Items)...)
 	}
 	slices.SortFunc(found, func(a, b configuration) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
 	return found, nil
 }
 
-func (o Options) concerned(mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) []configuration {
+func concerned(o *admission.Options, mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) []configuration {
 	var found []configuration
 	for i := range mutating {
-		if o.injects(&mutating[i]) {
-			found = append(found, configurationOf(mutatingKind, &mutating[i], mutatingBundles(&mutating[i]), webhooksOfMutating(&mutating[i])))
+		if injects(o, &mutating[i]) {
+			found = append(found, configurationOf(admission.MutatingKind, &mutating[i], mutatingBundles(&mutating[i]), webhooksOfMutating(&mutating[i])))
 		}
 	}
 	for i := range validating {
-		if o.injects(&validating[i]) {
-			found = append(found, configurationOf(validatingKind, &validating[i], validatingBundles(&validating[i]), webhooksOfValidating(&validating[i])))
+		if injects(o, &validating[i]) {
+			found = append(found, configurationOf(admission.ValidatingKind, &validating[i], validatingBundles(&validating[i]), webhooksOfValidating(&validating[i])))
 		}
 	}
 	return found
@@ -131,13 +126,13 @@ func validatingBundles(c *admissionregistrationv1.ValidatingWebhookConfiguration
 
 // injects is true for our own configurations, unless cert-manager injects into them,
 // and for those of users that ask for it. One that is being deleted is not changed.
-func (o Options) injects(obj client.Object) bool {
+func injects(o *admission.Options, obj client.Object) bool {
 	name := obj.GetName()
 	switch {
 	case obj.GetDeletionTimestamp() != nil:
 		return false
 	case slices.Contains(o.Own, name):
-		return o.Source != CertManager
+		return o.Source != admission.CertManager
 	case len(o.Only) > 0 && !slices.Contains(o.Only, name):
 		return false
 	default:

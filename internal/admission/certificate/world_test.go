@@ -1,4 +1,4 @@
-package admission_test
+package certificate_test
 
 import (
 	"context"
@@ -28,6 +28,7 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
@@ -95,7 +96,7 @@ func (w *world) serve(cfg *rest.Config, change ...func(*admission.Options)) (pro
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := admission.Setup(mgr, o, w.declared, []admission.Route{{Path: path, Handler: w.handle}}); err != nil {
+	if err := certificate.Setup(mgr, o, w.declared, []admission.Route{{Path: path, Handler: w.handle}}); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -163,7 +164,7 @@ func (w *world) leaf() (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	pair, err := tls.X509KeyPair(s.Data[admission.KeyLeaf], s.Data[admission.KeyLeafKey])
+	pair, err := tls.X509KeyPair(s.Data[certificate.KeyLeaf], s.Data[certificate.KeyLeafKey])
 	return pair.Leaf, err
 }
 
@@ -252,7 +253,7 @@ func (w *world) isInjected(name string) error {
 		return err
 	}
 	for _, hook := range c.Webhooks {
-		if string(hook.ClientConfig.CABundle) != string(s.Data[admission.KeyBundle]) {
+		if string(hook.ClientConfig.CABundle) != string(s.Data[certificate.KeyBundle]) {
 			return fmt.Errorf("webhook %s has another CA", hook.Name)
 		}
 	}

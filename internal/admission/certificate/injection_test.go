@@ -1,4 +1,4 @@
-package admission_test
+package certificate_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -152,20 +153,20 @@ func TestPreconditionOfInjections(t *testing.T) {
 	name := w.namespace + "-user"
 	w.user(name, w.asks())
 	seen := w.configuration(name)
-	data, err := admission.MaterialDue(time.Now().Add(time.Hour), time.Now().Add(time.Hour), nil)
+	data, err := certificate.MaterialDue(time.Now().Add(time.Hour), time.Now().Add(time.Hour), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := data[admission.KeyBundle]
+	ca := data[certificate.KeyBundle]
 	w.patch(name, `{"metadata":{"labels":{"grafana.com/namespace":"another"}}}`)
 	before := w.configuration(name)
-	if err := admission.Inject(t.Context(), w.client, name, seen.ResourceVersion, nil, ca); !admission.IsConflict(err) {
+	if err := certificate.Inject(t.Context(), w.client, name, seen.ResourceVersion, nil, ca); !certificate.IsConflict(err) {
 		t.Errorf("the write was not refused: %v", err)
 	}
 	if diff := cmp.Diff(before, w.configuration(name)); diff != "" {
 		t.Errorf("the write did something:\n%s", diff)
 	}
-	if err := admission.Inject(t.Context(), w.client, name, before.ResourceVersion, nil, ca); err != nil {
+	if err := certificate.Inject(t.Context(), w.client, name, before.ResourceVersion, nil, ca); err != nil {
 		t.Errorf("without anybody in between: %v", err)
 	}
 }

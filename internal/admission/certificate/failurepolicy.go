@@ -1,4 +1,4 @@
-package admission
+package certificate
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spillway-dev/spillway/internal/admission"
 )
 
 // scrapeTimeout is how long a scrape may wait for the API server.
@@ -62,19 +64,15 @@ type guardReader struct {
 	guards map[string]string
 }
 
-func newGuardReader(r *observer, live client.Reader, webhooks []Webhook) *guardReader {
+func newGuardReader(r *observer, live client.Reader, webhooks []admission.Webhook) *guardReader {
 	g := &guardReader{observer: r, live: live, guards: map[string]string{}}
 	for _, w := range webhooks {
 		if w.GuardedBy != "" {
-			g.guards[w.Name] = GuardName(r.options.Namespace, w.GuardedBy)
+			g.guards[w.Name] = admission.GuardName(r.options.Namespace, w.GuardedBy)
 		}
 	}
 	return g
 }
-
-// GuardName is the name under which a policy and its binding are installed for the manager
-// in a namespace.
-func GuardName(namespace, policy string) string { return namespace + "." + policy }
 
 // unansweredWebhook is a webhook, and what becomes of a request that it does not answer.
 type unansweredWebhook struct {

@@ -1,4 +1,4 @@
-package admission
+package serve
 
 import (
 	"net/http"
@@ -35,14 +35,6 @@ var (
 		Name: "spillway_admission_certificate_expiry_timestamp_seconds",
 		Help: "When the certificate that is served expires, in Unix time; 0 while there is none.",
 	})
-	certificateWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "spillway_admission_certificate_writes_total",
-		Help: "Writes of the certificate's Secret: made, conflict or failed.",
-	}, []string{"result"})
-	injections = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "spillway_admission_ca_injections_total",
-		Help: "Writes of the CA bundle into webhook configurations: made, conflict or failed.",
-	}, []string{"result"})
 )
 
 // notInRoute is what the label route does not have of a path.
@@ -59,5 +51,5 @@ func observeSeconds(path, method string, code int, took time.Duration) {
 }
 
 func init() { //nolint:gochecknoinits // the documented use of the registry of controller-runtime
-	metrics.Registry.MustRegister(requests, seconds, formerSeconds, inFlight, unanswered, expiry, certificateWrites, injections)
+	metrics.Registry.MustRegister(requests, seconds, formerSeconds, inFlight, expiry)
 }

@@ -1,4 +1,4 @@
-package admission
+package certificate
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
@@ -23,7 +24,7 @@ const actTimeout = 10 * time.Second
 // actor does all the writes.
 type actor struct {
 	writer  client.Writer
-	options Options
+	options admission.Options
 }
 
 // keepMaterial writes the Secret. It is created only if there is none, and updated
@@ -35,7 +36,7 @@ func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m materi
 	if secret == nil {
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.SecretName, Labels: map[string]string{
-				"app.kubernetes.io/name": "spillway", ManagedByLabel: ManagedBy,
+				"app.kubernetes.io/name": "spillway", admission.ManagedByLabel: admission.ManagedBy,
 			}},
 			Type: corev1.SecretTypeTLS, Data: m,
 		}
@@ -91,7 +92,7 @@ func (i injection) operations() []operation {
 
 func (c configuration) object() client.Object {
 	meta := metav1.ObjectMeta{Name: c.name}
-	if c.kind == mutatingKind {
+	if c.kind == admission.MutatingKind {
 		return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}

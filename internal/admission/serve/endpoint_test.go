@@ -1,4 +1,4 @@
-package admission
+package serve
 
 import (
 	"context"
@@ -187,27 +187,5 @@ func TestAbandoned(t *testing.T) {
 		if !e.bytes.TryAcquire(maxBytes) { // or it was never asked
 			t.Error("the handler goes on")
 		}
-	}
-}
-
-func TestValidate(t *testing.T) {
-	for name, change := range map[string]func(*Webhook){
-		"name":             func(w *Webhook) { w.Name = "short" },
-		"invalid path":     func(w *Webhook) { w.Path = "test" },
-		"failure policy":   func(w *Webhook) { w.FailurePolicy = "" },
-		"between 1 and 30": func(w *Webhook) { w.TimeoutSeconds = 31 },
-		"reinvocation policy": func(w *Webhook) {
-			w.Mutating, w.ReinvocationPolicy = false, new(admissionregistrationv1.ReinvocationPolicyType)
-		},
-	} {
-		w := declaration(ignore)
-		change(&w)
-		if err := Validate([]Webhook{w}); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("want an error with %q, got %v", name, err)
-		}
-	}
-	w := declaration(ignore)
-	if err := Validate([]Webhook{w, w}); err == nil {
-		t.Error("two webhooks share name and path")
 	}
 }

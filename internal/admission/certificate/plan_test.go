@@ -1,4 +1,4 @@
-package admission
+package certificate
 
 import (
 	"crypto/ecdsa"

@@ -1,10 +1,11 @@
-package admission
+package certificate
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/serve"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
@@ -41,13 +44,13 @@ var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "cert
 // Setup adds the server, its certificate and its readiness to a manager. Caches
 // of its own hold the one Secret and the webhook configurations: those of the
 // manager may be restricted to namespaces, and hold digests.
-func Setup(mgr ctrl.Manager, o Options, webhooks []Webhook, routes []Route) error {
+func Setup(mgr ctrl.Manager, o admission.Options, webhooks []admission.Webhook, routes []admission.Route) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	log := mgr.GetLogger().WithName("admission")
-	server, err := newServer(o.Address, webhooks, routes, log)
+	server, err := serve.New(o.Address, webhooks, routes, log)
 	if err != nil {
 		return err
 	}
@@ -84,7 +87,7 @@ func (r *reconciler) build(mgr ctrl.Manager, sources []source.Source) error {
 // watch adds to the manager what is to be read, and returns what wakes up.
 func (r *reconciler) watch(mgr ctrl.Manager) ([]source.Source, error) {
 	sources := []source.Source{source.Func(firstPass)}
-	for _, name := range r.options.views() {
+	for _, name := range views(&r.options) {
 		view, err := addCache(mgr, configurationsNamed(name))
 		if err != nil {
 			return nil, err
@@ -94,7 +97,7 @@ func (r *reconciler) watch(mgr ctrl.Manager) ([]source.Source, error) {
 			source.Kind[client.Object](view, &admissionregistrationv1.MutatingWebhookConfiguration{}, toRequest()),
 			source.Kind[client.Object](view, &admissionregistrationv1.ValidatingWebhookConfiguration{}, toRequest()))
 	}
-	if r.options.Source != Generated {
+	if r.options.Source != admission.Generated {
 		files, err := watchFiles(mgr, r.options.CertDir)
 		return append(sources, files), err
 	}
@@ -103,6 +106,17 @@ func (r *reconciler) watch(mgr ctrl.Manager) ([]source.Source, error) {
 	}})
 	r.observer.secrets = secrets
 	return append(sources, source.Kind[client.Object](secrets, &corev1.Secret{}, toRequest())), err
+}
+
+// views are the names to watch, one view each, because a watch can be granted
+// for one name; the empty one stands for all.
+func views(o *admission.Options) []string {
+	if len(o.Only) == 0 {
+		return []string{""}
+	}
+	names := slices.Concat(o.Own, o.Only)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // firstPass makes the first pass when nothing was observed yet.
@@ -151,8 +165,8 @@ func addCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache
 type reconciler struct {
 	observer observer
 	actor    actor
-	server   *Server
-	options  Options
+	server   *serve.Server
+	options  admission.Options
 	// problem is why there is no certificate to serve, as of the last pass.
 	problem atomic.Pointer[error]
 }
@@ -186,7 +200,7 @@ func (r *reconciler) present(p plan) {
 		r.problem.Store(&p.problem)
 		return
 	}
-	r.server.present(p.serve)
+	r.server.Present(p.serve)
 }
 
 // act makes the writes and returns the result of each: of the injections, and

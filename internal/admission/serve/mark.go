@@ -1,4 +1,4 @@
-package admission
+package serve
 
 import (
 	"context"
@@ -6,27 +6,11 @@ import (
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
-
-// mutates is true of webhooks whose answer may be a patch.
-func (w Webhook) mutates() bool { return w.Mutating || w.Marked }
-
-// registered is the webhook as the API server is to know it.
-func (w Webhook) registered() Webhook {
-	if w.Marked {
-		w.Path, w.FailurePolicy = w.markedPath(), admissionregistrationv1.Ignore
-	}
-	return w
-}
-
-// markedPath is where the answer comes with the mark. The path itself answers
-// without, since a webhook that only validates must not answer with a patch.
-func (w Webhook) markedPath() string { return w.Path + "/marked" }
 
 // marking gives what the handler allows the mark.
 type marking struct{ webhook.Handler }

@@ -1,4 +1,4 @@
-package admission
+package serve
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/spillway-dev/spillway/internal/admission"
 )
 
 const (
@@ -42,7 +44,7 @@ const (
 
 // endpoint answers the requests of one path.
 type endpoint struct {
-	webhook Webhook
+	webhook admission.Webhook
 	handler webhook.Handler
 	log     logr.Logger
 	// handlers has a place for each handler that may run.
@@ -51,7 +53,7 @@ type endpoint struct {
 	bytes *semaphore.Weighted
 }
 
-func newEndpoint(w Webhook, handler webhook.Handler, log logr.Logger, bytes *semaphore.Weighted) *endpoint {
+func newEndpoint(w admission.Webhook, handler webhook.Handler, log logr.Logger, bytes *semaphore.Weighted) *endpoint {
 	return &endpoint{
 		webhook: w, handler: handler, log: log.WithValues("path", w.Path),
 		handlers: make(chan struct{}, maxHandlers), bytes: bytes,
@@ -170,7 +172,7 @@ func (e *endpoint) handle(ctx context.Context, request webhook.Request) (said re
 	if code := codeOf(response); code >= http.StatusInternalServerError {
 		return reply{err: errors.New(messageOf(response))}
 	}
-	if !e.webhook.mutates() && (len(response.Patches) > 0 || len(response.Patch) > 0) {
+	if !e.webhook.Mutates() && (len(response.Patches) > 0 || len(response.Patch) > 0) {
 		return reply{err: errors.New("a webhook that does not mutate answered with a patch")}
 	}
 	if err := response.Complete(request); err != nil {

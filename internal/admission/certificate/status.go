@@ -1,4 +1,4 @@
-package admission
+package certificate
 
 import (
 	"errors"
@@ -45,7 +45,7 @@ func resultOf(err error) string {
 // Ready says why the webhooks cannot be served yet, or nil. It is a check of
 // readiness: an API server calls only replicas that are ready.
 func (r *reconciler) Ready(req *http.Request) error {
-	c := r.server.certificate.Load()
+	c := r.server.Certificate()
 	if c == nil {
 		if why := r.problem.Load(); why != nil {
 			return *why
@@ -55,7 +55,7 @@ func (r *reconciler) Ready(req *http.Request) error {
 	if r.options.Now().After(c.Leaf.NotAfter) {
 		return errors.New("the certificate expired on " + day(c.Leaf.NotAfter))
 	}
-	if !r.server.listening.Load() {
+	if !r.server.IsListening() {
 		return errors.New("the server is not listening yet")
 	}
 	return nil

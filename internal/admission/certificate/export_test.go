@@ -1,4 +1,4 @@
-package admission
+package certificate
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
 )
 
 // What the tests on the control plane use.
@@ -15,7 +17,6 @@ const (
 	KeyLeaf    = keyLeaf
 	KeyLeafKey = keyLeafKey
 	KeyBundle  = keyBundle
-	MaxBody    = maxBody
 )
 
 // MaterialDue is a good certificate of which the leaf and the CA are due at
@@ -31,13 +32,13 @@ func MaterialDue(leafDue, authorityDue time.Time, hosts []string) (map[string][]
 // Inject writes a caBundle into a mutating configuration that was seen.
 func Inject(ctx context.Context, w client.Writer, name, resourceVersion string, before, bundle []byte) error {
 	return actor{writer: w}.inject(ctx, injection{bundle: bundle, configuration: configuration{
-		kind: mutatingKind, name: name, resourceVersion: resourceVersion, bundles: [][]byte{before},
+		kind: admission.MutatingKind, name: name, resourceVersion: resourceVersion, bundles: [][]byte{before},
 	}})
 }
 
 // KeepMaterial writes a Secret that was seen.
-func KeepMaterial(ctx context.Context, w client.Writer, secret *corev1.Secret, o Options) error {
-	return actor{writer: w, options: o.withDefaults()}.keepMaterial(ctx, secret, material{KeyLeaf: []byte("x"), KeyLeafKey: []byte("y")})
+func KeepMaterial(ctx context.Context, w client.Writer, secret *corev1.Secret, o admission.Options) error {
+	return actor{writer: w, options: o.WithDefaults()}.keepMaterial(ctx, secret, material{KeyLeaf: []byte("x"), KeyLeafKey: []byte("y")})
 }
 
 // IsConflict is true for writes that were refused as a conflict.

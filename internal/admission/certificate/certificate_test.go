@@ -1,4 +1,4 @@
-package admission_test
+package certificate_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
@@ -23,18 +24,18 @@ import (
 func TestSecretsArePutRight(t *testing.T) {
 	now := time.Now()
 	of := func(hosts ...string) map[string][]byte {
-		data, err := admission.MaterialDue(now.Add(time.Hour), now.Add(time.Hour), hosts)
+		data, err := certificate.MaterialDue(now.Add(time.Hour), now.Add(time.Hour), hosts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return data
 	}
-	expired, err := admission.MaterialDue(now.Add(-admission.LeafLife), now.Add(time.Hour), []string{"127.0.0.1"})
+	expired, err := certificate.MaterialDue(now.Add(-certificate.LeafLife), now.Add(time.Hour), []string{"127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, data := range map[string]map[string][]byte{
-		"malformed":      {admission.KeyLeaf: []byte("x"), admission.KeyLeafKey: []byte("y"), admission.KeyBundle: []byte("z")},
+		"malformed":      {certificate.KeyLeaf: []byte("x"), certificate.KeyLeafKey: []byte("y"), certificate.KeyBundle: []byte("z")},
 		"empty":          nil,
 		"of other hosts": of("rollout-operator.mimir.svc"),
 		"expired":        expired,
@@ -78,7 +79,7 @@ func TestSecretsArePutRight(t *testing.T) {
 func TestPreconditionsOfTheSecret(t *testing.T) {
 	w := newWorld(t, fail, labels)
 	o := w.webhooks.Options
-	if err := admission.KeepMaterial(t.Context(), w.client, nil, o); err != nil {
+	if err := certificate.KeepMaterial(t.Context(), w.client, nil, o); err != nil {
 		t.Fatal(err)
 	}
 	seen, err := w.secret()
@@ -86,14 +87,14 @@ func TestPreconditionsOfTheSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.changeSecret(func(s *corev1.Secret) {
-		s.Data = map[string][]byte{admission.KeyLeaf: []byte("other"), admission.KeyLeafKey: []byte("other")}
+		s.Data = map[string][]byte{certificate.KeyLeaf: []byte("other"), certificate.KeyLeafKey: []byte("other")}
 	})
 	for _, secret := range []*corev1.Secret{nil, seen} {
-		if err := admission.KeepMaterial(t.Context(), w.client, secret, o); !admission.IsConflict(err) {
+		if err := certificate.KeepMaterial(t.Context(), w.client, secret, o); !certificate.IsConflict(err) {
 			t.Errorf("the write was not refused: %v", err)
 		}
 	}
-	if s, err := w.secret(); err != nil || string(s.Data[admission.KeyLeaf]) != "other" {
+	if s, err := w.secret(); err != nil || string(s.Data[certificate.KeyLeaf]) != "other" {
 		t.Errorf("the write did something: %v", err)
 	}
 }
@@ -148,7 +149,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, admission.KeyLeaf), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, certificate.KeyLeaf), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := w.served(); err != nil || !now.Equal(second) {
@@ -162,14 +163,14 @@ func TestFiles(t *testing.T) {
 // fill replaces the files as the kubelet does: by a link to another folder.
 func (w *world) fill(dir, host string) {
 	w.t.Helper()
-	data, err := admission.MaterialDue(time.Now().Add(time.Hour), time.Now().Add(time.Hour), []string{host})
+	data, err := certificate.MaterialDue(time.Now().Add(time.Hour), time.Now().Add(time.Hour), []string{host})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	behind := w.t.TempDir()
 	link := filepath.Join(dir, "..data")
 	var errs []error
-	for _, name := range []string{admission.KeyLeaf, admission.KeyLeafKey, admission.KeyBundle} {
+	for _, name := range []string{certificate.KeyLeaf, certificate.KeyLeafKey, certificate.KeyBundle} {
 		errs = append(errs, os.WriteFile(filepath.Join(behind, name), data[name], 0o600))
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
 			errs = append(errs, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
@@ -189,7 +190,7 @@ func TestCertManagerInjectsIntoOurOwn(t *testing.T) {
 	w.fill(dir, "127.0.0.1")
 	w.user(w.namespace+"-user", w.asks())
 	w.serve(testenv.Shared().Config(), everywhere, func(o *admission.Options) { o.Source, o.CertDir = admission.CertManager, dir })
-	bundle, err := os.ReadFile(filepath.Join(dir, admission.KeyBundle))
+	bundle, err := os.ReadFile(filepath.Join(dir, certificate.KeyBundle))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package admission_test
+package certificate_test
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -113,10 +114,10 @@ func TestIgnoredFailures(t *testing.T) {
 			w.handle = func(context.Context, webhook.Request) webhook.Response { panic("no") }
 		}},
 		"its certificate has expired": {
-			happens: func(w *world) { w.clock.set(time.Now().Add(-admission.LeafLife - time.Hour)) }, fails: "certificate has expired",
+			happens: func(w *world) { w.clock.set(time.Now().Add(-certificate.LeafLife - time.Hour)) }, fails: "certificate has expired",
 		},
 		"its certificate is not valid yet": {
-			happens: func(w *world) { w.clock.set(time.Now().Add(admission.LeafLife)) }, fails: "is not yet valid",
+			happens: func(w *world) { w.clock.set(time.Now().Add(certificate.LeafLife)) }, fails: "is not yet valid",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +230,7 @@ const rotations = 2000
 func TestRotationUnderLoad(t *testing.T) {
 	w := newWorld(t, fail, func(context.Context, webhook.Request) webhook.Response { return webhook.Allowed("") })
 	now := time.Now()
-	data, err := admission.MaterialDue(now.Add(-12*time.Hour), now.Add(-6*time.Hour), []string{"127.0.0.1"})
+	data, err := certificate.MaterialDue(now.Add(-12*time.Hour), now.Add(-6*time.Hour), []string{"127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		t.Errorf("it serves another certificate before API servers have seen the CA: %v", err)
 	}
 	l.more()
-	w.clock.set(now.Add(-3 * time.Hour).Add(2 * admission.Settle))
+	w.clock.set(now.Add(-3 * time.Hour).Add(2 * certificate.Settle))
 	w.touch()
 	last := w.servesOther(renewed)
 	l.more()
