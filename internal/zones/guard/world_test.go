@@ -31,6 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -143,7 +144,7 @@ func (w *world) serve(o admission.Options, inj *fault.Injector) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := admission.Setup(mgr, o, guard.Declare(w.options).Webhooks, routes); err != nil {
+	if err := certificate.Setup(mgr, o, guard.Declare(w.options).Webhooks, routes); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -29,6 +29,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
@@ -170,7 +171,7 @@ func (w *world) answer(mgr ctrl.Manager) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := admission.Setup(mgr, w.webhooks.Options, guard.Declared().Webhooks, routes); err != nil {
+	if err := certificate.Setup(mgr, w.webhooks.Options, guard.Declared().Webhooks, routes); err != nil {
 		w.t.Fatal(err)
 	}
 }
