@@ -28,7 +28,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
-	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
