@@ -61,8 +61,12 @@ release-push: ## Push the images and the chart of dist/ and sign them (TO=REPOSI
 release-check: ## Test the tools of releases: make a release twice, push it to a registry on loopback, verify it
 	cd hack/release && $(GO) test -count=1 -timeout 30m ./... # what it compiles is not in the key of the cache
 
+.PHONY: monitoring-check
+monitoring-check: ## Test alerts with promtool, and the queries of dashboards; the first time it compiles Prometheus
+	cd test/monitoring && $(GO) test ./...
+
 .PHONY: upgrade-test
-upgrade-test: ## Upgrade over rollouts under way, and back, by the command and by the real Helm (PREVIOUS=commit)
+upgrade-test: ## Upgrade over rollouts under way, and back, by the command and by the real Helm; run the FIPS variant (PREVIOUS=commit)
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(GO) test -tags upgrade -count=1 -timeout 30m ./test/upgrade
 
@@ -70,6 +74,7 @@ upgrade-test: ## Upgrade over rollouts under way, and back, by the command and b
 lint: ## Run the linters, also of workflows, and find words that the project does not use
 	$(TOOL) golangci-lint run
 	cd hack/release && $(GO) tool -modfile=../../tools.mod golangci-lint run --allow-parallel-runners --config=../../.golangci.yml
+	cd test/monitoring && $(GO) tool -modfile=../../tools.mod golangci-lint run --allow-parallel-runners --config=../../.golangci.yml
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT) -shellcheck= -pyflakes=
 	$(GO) run ./hack/words
 
@@ -84,12 +89,14 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
 	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/fleet/v1alpha1 output:crd:dir=internal/manifests/generated/fleet
-	mkdir -p internal/manifests/generated/{assemblage,gates}
-	cd internal/manifests/generated && mv zones/spillway.dev_modulerevisions.yaml fleet/ && mv zones/spillway.dev_{rolloutgates,gatetemplates}.yaml gates/ && mv zones/spillway.dev_{configpolicies,clusterconfigpolicies}.yaml config/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
+	mkdir -p internal/manifests/generated/{assemblage,gates,notify}
+	cd internal/manifests/generated && mv zones/spillway.dev_modulerevisions.yaml fleet/ && mv zones/spillway.dev_{rolloutgates,gatetemplates}.yaml gates/ && mv zones/spillway.dev_notifiers.yaml notify/ && mv zones/spillway.dev_{configpolicies,clusterconfigpolicies}.yaml config/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
-	$(TOOL) controller-gen rbac:roleName=spillway-gates paths=./internal/gates/... output:rbac:dir=internal/manifests/generated/gates
+	for part in gates notify; do \
+	  $(TOOL) controller-gen rbac:roleName=spillway-$$part paths=./internal/$$part/... output:rbac:dir=internal/manifests/generated/$$part; \
+	done
 	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet/hub output:rbac:dir=internal/manifests/generated/fleet
 	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/agent output:rbac:dir=internal/manifests/generated/assemblage
 	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
@@ -97,7 +104,9 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(GO) run ./internal/lint/guide docs/lint.md
 	$(GO) run ./hack/docs
 	$(GO) run ./hack/drawings
+	mkdir -p monitoring && $(GO) run ./hack/monitoring
 	$(GO) run ./hack/chart
+	$(GO) run ./hack/template
 
 .PHONY: k8s
 k8s: ## Fetch or build the control plane for tests and demo (BUILD=1 insists on building); the last line is its folder
@@ -146,6 +155,7 @@ release-test: ## Run all that CI runs, and more of what can be run for longer: d
 	SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
 	$(MAKE) preconditions
 	$(MAKE) upgrade-test
+	$(MAKE) monitoring-check
 	$(MAKE) public
 
 .PHONY: public
@@ -167,6 +177,10 @@ fuzz: ## Fuzz the code that reads what users write (FUZZTIME=60s each)
 .PHONY: site
 site: ## Build the documentation site into dist/site; it needs node and npm
 	cd site && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && npm run build
+
+.PHONY: dashboard-look
+dashboard-look: ## Look at pages of a dashboard in Chromium, as a reader does (ADDRESS=what spillway dashboard prints PAGES='/next /past')
+	cd site && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && node dashboard.mjs '$(ADDRESS)' $(PAGES)
 
 .PHONY: site-test
 site-test: site ## Look at every page of the site in Chromium: scripts, anchors, search, accessibility (CHROMIUM=path)

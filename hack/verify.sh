@@ -8,7 +8,7 @@ failed=0
 complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
-folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md docs/man docs/cli.md docs/commands.md docs/exit-codes.md docs/flags.md docs/kinds.md docs/metrics.md docs/annotations.md docs/drawings charts/spillway"
+folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md docs/man docs/cli.md docs/commands.md docs/exit-codes.md docs/flags.md docs/kinds.md docs/metrics.md docs/annotations.md docs/drawings docs/runbooks monitoring charts/spillway internal/plans/render/template"
 for folder in $folders; do
   mkdir -p "$before/$(dirname "$folder")" && cp -R "$folder" "$before/$folder"
 done
@@ -31,5 +31,6 @@ go mod tidy -diff || complain "go.mod is not tidy; run go mod tidy"
 for module in k8s flux release; do
   (cd "hack/$module" && go mod tidy -diff) || complain "hack/$module/go.mod is not tidy; run go mod tidy there"
 done
+(cd test/monitoring && go mod tidy -diff) || complain "test/monitoring/go.mod is not tidy; run go mod tidy there"
 
 exit "$failed"

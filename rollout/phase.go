@@ -130,7 +130,7 @@ func (d *decision) isAtGateBefore(n *node) bool {
 
 // isAtGateAfter tells whether a gate after the unit is what keeps it.
 func (n *node) isAtGateAfter() bool {
-	return n.settles() && n.hold != nil && (n.hold.reason == ReasonGate || n.hold.reason == ReasonGateRefused)
+	return n.settles() && n.hold != nil && n.hold.reason.IsGate()
 }
 
 // Group returns what the plan says of the unit at a path as a whole; the zero Group

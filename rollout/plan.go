@@ -150,6 +150,9 @@ const (
 	ReasonRetry Reason = "RetryLater"
 )
 
+// IsGate is true if a gate is the reason: one that is not decided, or one that was refused.
+func (r Reason) IsGate() bool { return r == ReasonGate || r == ReasonGateRefused }
+
 // Phase sums up a tree in one word.
 type Phase string
 

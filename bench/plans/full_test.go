@@ -9,4 +9,9 @@ const (
 	manyInstances  = 1000
 	stuckInstances = 50
 	quietFor       = time.Minute
+	// installRounds are how often a package is installed beside bare applies.
+	installRounds = 9
+	// leadersKilled are how often, while killedInstances are installed.
+	leadersKilled   = 5
+	killedInstances = 500
 )

@@ -9,4 +9,9 @@ const (
 	manyInstances  = 10
 	stuckInstances = 5
 	quietFor       = time.Second
+	// installRounds are how often a package is installed beside bare applies.
+	installRounds = 1
+	// leadersKilled are how often, while killedInstances are installed.
+	leadersKilled   = 1
+	killedInstances = 20
 )

@@ -50,7 +50,9 @@ func TestOneGroup(t *testing.T) {
 			// and the end of a rollout is written, once.
 			most := rollouts * (2*pods + 1)
 			if strategy == appsv1.RollingUpdateStatefulSetStrategyType {
-				most = rollouts * (3*len(theZones) + 1)
+				// A zone that is open is held, and opened anew, while another one that was
+				// edited after it is not observed: what is unknown is on the safe side.
+				most = rollouts * (3*(len(theZones)+1) + 1)
 			}
 			if calls > most {
 				t.Errorf("%d API calls for %d Pods in %d rollouts, want at most %d: %v", calls, rollouts*pods, rollouts, most, asked)

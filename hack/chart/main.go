@@ -28,7 +28,7 @@ func write() error {
 	if err != nil {
 		return err
 	}
-	for _, part := range append(allRings(), manifests.Gates) {
+	for _, part := range append(allRings(), manifests.Gates, manifests.Notify) {
 		kinds, err := kindsOf(part)
 		if err != nil {
 			return err

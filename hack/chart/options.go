@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -64,6 +65,10 @@ func options() []option {
 					v.PinNamespaces = []string{samplePinned}
 				}
 			},
+		},
+		option{
+			name: "pinBy", define: "$.Values.pinBy", cases: []string{"policy", "webhook"}, apart: "Deployment",
+			set: func(v *manifests.Values, value int) { v.PinBy = []pin.By{pin.ByPolicy, pin.ByWebhook}[value] },
 		},
 		option{
 			name: "certificate", define: `ternary $.Values.webhooks.certificateSource "off" $.Values.webhooks.enabled`,

@@ -68,6 +68,7 @@ func valueOf(v reflect.Value) any {
 // enums are the values that a field may have.
 var enums = map[string][]any{
 	"certificateSource": {"generated", "cert-manager", "files"},
+	"pinBy":             {"policy", "webhook"},
 	"pullPolicy":        {"", "Always", "IfNotPresent", "Never"},
 }
 

@@ -38,14 +38,13 @@ func write() error {
 	root := cli.Commands()
 	flags, noFlags := flagsPage(root)
 	kinds, noKinds := kindsPage(filepath.Join("internal", "manifests", "generated"))
-	metrics, noMetrics := metricsPage()
 	annotations, noAnnotations := annotationsPage()
-	if err := errors.Join(noFlags, noKinds, noMetrics, noAnnotations); err != nil {
+	if err := errors.Join(noFlags, noKinds, noAnnotations); err != nil {
 		return err
 	}
 	for name, page := range map[string][]byte{
 		"commands.md": reference(root), "exit-codes.md": exitCodesPage(root, cli.UsualExitCode), "flags.md": flags,
-		"kinds.md": kinds, "metrics.md": metrics, "annotations.md": annotations,
+		"kinds.md": kinds, "metrics.md": metricsPage(), "annotations.md": annotations,
 	} {
 		if err := os.WriteFile(filepath.Join("docs", name), page, 0o600); err != nil {
 			return fmt.Errorf("write the reference: %w", err)

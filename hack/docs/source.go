@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,25 +15,6 @@ type folder struct {
 	files []*ast.File
 	// texts are its constants that are strings, by name.
 	texts map[string]string
-}
-
-// foldersOf parses the packages below a folder, in the order of their paths.
-func foldersOf(dir string) ([]*folder, error) {
-	var found []*folder
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() || entry.Name() == "testdata" {
-			return err
-		}
-		f, err := parseFolder(path)
-		if err == nil && len(f.files) > 0 {
-			found = append(found, f)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the sources in %s: %w", dir, err)
-	}
-	return found, nil
 }
 
 func parseFolder(dir string) (*folder, error) {
@@ -99,4 +79,21 @@ func (f *folder) text(e ast.Expr) (string, bool) {
 func cell(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;").Replace(text)
+}
+
+// field is a field of a composite literal that is a string, "" if it has none.
+func (f *folder) field(e ast.Expr, name string) string {
+	literal, ok := e.(*ast.CompositeLit)
+	if !ok {
+		return ""
+	}
+	for _, element := range literal.Elts {
+		if pair, ok := element.(*ast.KeyValueExpr); ok {
+			if key, ok := pair.Key.(*ast.Ident); ok && key.Name == name {
+				value, _ := f.text(pair.Value)
+				return value
+			}
+		}
+	}
+	return ""
 }

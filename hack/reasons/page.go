@@ -11,7 +11,7 @@ import (
 
 // sections are the parts of the page in their order. A ring's has the name of its
 // folder in internal.
-var sections = []string{"rollout", "reasons", "config", "zones", "plans", "fleet", "gates", "describe", "cli"}
+var sections = []string{"rollout", "reasons", "config", "zones", "plans", "fleet", "gates", "notify", "describe", "cli"}
 
 var titles = map[string]string{
 	"rollout": "## Every ring\n\nThe engine gives these for everything that rolls out, which it calls a *unit*: a workload, a Pod or a zone of a\n" +
@@ -20,9 +20,10 @@ var titles = map[string]string{
 	"config":  "## Config",
 	"zones": "## Zones\n\nThe words in lower case are answers to evictions, which metrics count under the names that " +
 		"rollout-operator has for them.",
-	"plans": "## Plans",
-	"fleet": "## Fleet",
-	"gates": "## Gates",
+	"plans":  "## Plans",
+	"fleet":  "## Fleet",
+	"gates":  "## Gates",
+	"notify": "## Notifiers",
 	"describe": "## Below the rings\n\n`explain` gives these where a cause lies below what the rings observe: in Pods and what they need, in the\n" +
 		"refusal of a write, in Flux, and in the manager itself.",
 	"cli": "## Commands\n\nThe Event for what a user did by a command says who did it, and why.",

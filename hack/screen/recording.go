@@ -25,7 +25,7 @@ type frame struct {
 }
 
 // marks begin the line of a unit.
-const marks = "✓↻→… "
+const marks = "✓↻→…✗ "
 
 // read takes the next line. What the demo shows before the first edit is left out.
 func (r *recording) read(line string, at time.Duration) {

@@ -1,5 +1,7 @@
 // Command static fails if a program needs a loader or libraries of the machine that it
-// runs on: an image of it would need more than the one file.
+// runs on: an image of it would need more than the one file. It fails too if the program
+// finds methods by names that the linker cannot know, since then every exported method of
+// every type stays in it, and it is a third larger.
 package main
 
 import (
@@ -7,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -37,6 +40,26 @@ func check(path string) error {
 	}
 	if libraries, err := f.ImportedLibraries(); err == nil && len(libraries) > 0 {
 		return fmt.Errorf("it needs %s; build it with CGO_ENABLED=0", strings.Join(libraries, ", "))
+	}
+	return small(f)
+}
+
+// evaluation is where Go's templates look for a method by its name.
+const evaluation = "text/template.(*state).evalField"
+
+// small is an error if templates of Go can be executed. A program without symbols cannot
+// be told.
+func small(f *elf.File) error {
+	symbols, err := f.Symbols()
+	if errors.Is(err, elf.ErrNoSymbols) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the symbols: %w", err)
+	}
+	if slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == evaluation }) {
+		return errors.New("it executes templates of Go's text/template, which keeps all methods in it; " +
+			"use internal/plans/render/template (docs/adr/0059)")
 	}
 	return nil
 }

@@ -112,6 +112,24 @@ func TestAnInstallation(t *testing.T) {
 	says(1, "✗ get, list, watch secrets in namespace "+watched+" is not permitted", "✗ validatingwebhookconfiguration/"+configurations.Items[0].Name+" not found; spillway install")
 }
 
+// What install grants for all namespaces is what check asks for, also where a rule is about a few
+// names.
+func TestAnInstallationMayDoAllThatItNeeds(t *testing.T) {
+	system := testenv.Namespace(t) + "-system"
+	if code, said := runCommand(t, "install", "-n", system, "--rings=config,zones,plans", "--webhooks=false", "--image=spillway:test"); code != 0 {
+		t.Fatal(said)
+	}
+	defer func() {
+		if code, said := runCommand(t, "uninstall", "-n", system); code != 0 {
+			t.Error(said)
+		}
+	}()
+	_, said := runCommand(t, "check", "-n", system)
+	if strings.Contains(said, "is not permitted") || strings.Count(said, "permissions in all namespaces") != 3 {
+		t.Errorf("the manager may not do all that it needs:\n%s", said)
+	}
+}
+
 // certificateUntil is one that is valid until then.
 func certificateUntil(t *testing.T, end time.Time) []byte {
 	t.Helper()

@@ -46,7 +46,8 @@ func TestDemoOnABareCluster(t *testing.T) {
 	if err := whole.Wait(); err != nil {
 		t.Errorf("the demo ends with %v: %s", err, whole.Stdout)
 	}
-	for _, says := range []string{"A user edits ConfigMap store", "zones             store-zone-", "one after the other: 6 Pods", "removing namespace spillway-demo-", "removing kind rolloutgroups.spillway.dev"} {
+	for _, says := range []string{"✗ Deployment catalog failed: ", "An old Pod is rescheduled meanwhile: catalog-", ": MODE=serve\n",
+		"ConfigPolicy prices gets onFailure: Rollback", "bad value         stopped at Deployment catalog", "A user edits ConfigMap store", "zones             store-zone-", "one after the other: 6 Pods", "removing namespace spillway-demo-", "removing kind rolloutgroups.spillway.dev"} {
 		if !strings.Contains(output(whole), says) {
 			t.Errorf("it does not say %q: %s", says, output(whole))
 		}
@@ -91,13 +92,15 @@ func startDemo(t *testing.T, cp *controlplane.ControlPlane) *exec.Cmd {
 
 func output(cmd *exec.Cmd) string { return fmt.Sprint(cmd.Stdout) }
 
-// traces are the namespaces and the kinds of a cluster.
+// traces are the namespaces, the kinds and the policies of the API server of a cluster.
 func traces(t *testing.T, c client.Client) string {
 	t.Helper()
 	var names []string
 	for _, kind := range []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("NamespaceList"),
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicyList"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicyBindingList"},
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)

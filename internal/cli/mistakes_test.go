@@ -42,7 +42,7 @@ func TestMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	namespace := makeMistakenWorld(t)
-	known := strings.NewReplacer("$NS", namespace, "$SERVER", testenv.Shared().Config().Host)
+	known := strings.NewReplacer("$NS", namespace, "$SERVER", testenv.Shared().Config().Host, "$PLAIN", strings.Replace(testenv.Shared().Config().Host, "https:", "http:", 1))
 	seen := strings.NewReplacer(namespace, "$NS", testenv.Shared().Config().Host, "$SERVER")
 	for i := range all {
 		m := &all[i]
@@ -155,6 +155,9 @@ func makeMistakenWorld(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "mistakes"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())

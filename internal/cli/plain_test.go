@@ -20,17 +20,18 @@ import (
 )
 
 // plainCommands are what is typed in a terminal: every command that prints something for people,
-// in the world of the mistakes. A watch is interrupted once it has shown something.
+// in the world of the mistakes. A watch and the dashboard are interrupted once they have
+// shown something.
 var plainCommands = []string{
 	"check", "check --upgrade", "diff deployment/web", "events -A", "explain deployment/web", "explain rolloutgroup/ingester", "explain instance/app",
 	"explain module/shop", "fleet history shop", "fleet pin shop --cluster none", "fleet rollback shop", "fleet status", "fleet unpin shop --cluster none",
 	"fleet approve shop", "history deployment/web", "history rolloutgroup/ingester", "install --export -o name", "lint web.yaml", "package create greeter",
 	"package diff app greeter", "package install greeter hello --dry-run=client", "package list parameters greeter", "package permissions greeter", "package render greeter",
 	"package uninstall app --dry-run=client", "package update app -p A=b --dry-run=client", "package upgrade app greeter --dry-run=client", "package verify greeter",
-	"pause rolloutgroup/ingester", "resume rolloutgroup/ingester", "retry rolloutgroup/ingester", "plan abandon app", "plan history app", "plan retry app",
+	"pause rolloutgroup/ingester", "resume rolloutgroup/ingester", "retry rolloutgroup/ingester", "approve rolloutgroup/ingester", "refuse rolloutgroup/ingester", "plan abandon app", "plan history app", "plan retry app",
 	"plan status app", "plan status app --wait --timeout 2s", "plan trigger app deploy --wait --timeout 2s", "rollback deployment/web", "simulate -f web.yaml",
 	"simulate -f web.yaml --change next.yaml", "status", "status -o wide", "uninstall -n none", "version", "watch", "demo --stop=none",
-	"forecast", "forecast --if pause=none", "package get instances", "package search none", "package repo list", "package repo remove none", "package repo context none",
+	"forecast", "forecast --if pause=none", "dashboard --port 0", "package get instances", "package search none", "package repo list", "package repo remove none", "package repo context none",
 	"package repo add none http://127.0.0.1:1", "package repo index none", "package push none oci://127.0.0.1:1/none:1", "package modernize none",
 	"package diagnostics none", "package new greeter", "package add maintainer none Ann ann@example.com", "package add parameter none A",
 	"package add plan none p --step a/b=c", "package add task none t --kind Apply --resource a.yaml",
@@ -102,9 +103,13 @@ spec:
 func printedIn(t *testing.T, variable, program string, args []string) string {
 	t.Helper()
 	term := inTerminalWith(t, []string{variable}, 100, 30, program, args...)
-	if args[0] == "watch" {
+	switch args[0] {
+	case "watch":
 		term.shows(t, "ingester")
 		term.press(t, "q\x03")
+	case "dashboard":
+		term.shows(t, "Ctrl+C")
+		term.press(t, "\x03")
 	}
 	select {
 	case <-term.done:

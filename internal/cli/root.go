@@ -6,6 +6,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/dashboard"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
@@ -58,11 +60,12 @@ func Run(ctx context.Context, env command.Environment) int {
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil {
-		_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), failure.Plain(err)))
-		if coded := (command.ExitError{}); errors.As(err, &coded) {
-			return coded.Code
+		coded := command.ExitError{Code: 1}
+		_ = errors.As(err, &coded)
+		if !coded.Said {
+			_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), failure.Plain(err)))
 		}
-		return 1
+		return coded.Code
 	}
 	return 0
 }
@@ -99,7 +102,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		known = append(known, cmd.Name())
 	}
 	help := fmt.Sprintf("(see %s --help)", group.CommandPath())
-	if near := nearest.Meant(rest[0], known); near != "" {
+	if near := cmp.Or(otherWord(rest[0], known), nearest.Meant(rest[0], known)); near != "" {
 		return fmt.Errorf("unknown command: %s %s; did you mean %s? %s", group.CommandPath(), rest[0], near, help)
 	}
 	return fmt.Errorf("unknown command: %s %s %s", group.CommandPath(), rest[0], help)
@@ -139,7 +142,6 @@ func newRoot(env command.Environment) *cobra.Command {
 			return command.FromEnvironment(cmd.Flags(), env.Lookup)
 		},
 	}
-	root.SetVersionTemplate("spillway {{.Version}}\n")
 	root.SetFlagErrorFunc(command.FlagError)
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "ring" { // what who names one ring types
@@ -147,8 +149,8 @@ func newRoot(env command.Environment) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
-	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion())
-	root.AddCommand(show.NewHistory(env), show.NewEvents(env), forecast.New(env), watch.New(env, Run))
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), steer.NewApprove(env), steer.NewRefuse(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion())
+	root.AddCommand(show.NewHistory(env), show.NewEvents(env), forecast.New(env), watch.New(env, Run), dashboard.New(env))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {
 		packaged.AddCommand(lifecycle.Commands(env)...)
 		packaged.AddCommand(packaging.Commands(env)...)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +31,7 @@ type terminal struct {
 	keys   *os.File
 	screen *testenv.Buffer
 	done   chan error
+	cmd    *exec.Cmd
 }
 
 // inTerminal runs this binary as a command in a terminal of a size.
@@ -63,7 +65,7 @@ func inTerminalWith(t *testing.T, env []string, width, height uint16, name strin
 	if err := errors.Join(cmd.Start(), slave.Close()); err != nil {
 		t.Fatal(err)
 	}
-	term := &terminal{keys: master, screen: &testenv.Buffer{}, done: make(chan error, 1)}
+	term := &terminal{keys: master, screen: &testenv.Buffer{}, done: make(chan error, 1), cmd: cmd}
 	go func() { _, _ = io.Copy(term.screen, master) }() // ends with the program
 	go func() { term.done <- cmd.Wait() }()
 	return term
@@ -150,6 +152,37 @@ func TestWatchInATerminal(t *testing.T) {
 		t.Errorf("it ends with %v: %q", err, term.screen)
 	}
 	term.shows(t, "rolloutgroup/ingester \x1b[32mComplete\x1b[0m: all of 0 zones are up to date\r\n")
+}
+
+// TestASimulationIsInterrupted: one that takes minutes says how far it is, and ends immediately.
+func TestASimulationIsInterrupted(t *testing.T) {
+	program, err := exec.LookPath("spillway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const much = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 100000, selector: {matchLabels: {a: b}}, " +
+		"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x}]}}}}"
+	file := filepath.Join(t.TempDir(), "much.yaml")
+	if err := os.WriteFile(file, []byte(much), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range map[string]func(*terminal) error{
+		"Ctrl+C":  func(term *terminal) error { _, err := term.keys.WriteString("\x03"); return err },
+		"SIGTERM": func(term *terminal) error { return term.cmd.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			term := inTerminal(t, 80, 24, program, "simulate", "-f", file)
+			term.shows(t, "playing the change: +")
+			if err := end(term); err != nil {
+				t.Fatal(err)
+			}
+			exited, ok := errors.AsType[*exec.ExitError](<-term.done)
+			if !ok || exited.ExitCode() != 1 {
+				t.Errorf("it ends with %v", exited)
+			}
+			term.shows(t, "\r\x1b[Kerror: interrupted\r\n")
+		})
+	}
 }
 
 // makeGroup makes a group, and returns it as it is.

@@ -35,7 +35,7 @@ var noConnection = map[string]string{
 // noForms are the commands that have no other form than the one that they print.
 var noForms = map[string]string{
 	"completion bash": "a script", "completion fish": "a script", "completion kubectl": "a script", "completion powershell": "a script",
-	"completion zsh": "a script", "demo": "a story", "manager": "--log-format chooses",
+	"completion zsh": "a script", "dashboard": "pages", "demo": "a story", "manager": "--log-format chooses",
 	"package create": "the path of the archive", "package list": "a table of a file", "package permissions": "YAML", "package render": "YAML",
 	"package diff": "a difference", "package uninstall": "a line", "package modernize": "lines of files", "package new": "a path",
 	"package add maintainer": "a line", "package add parameter": "a line", "package add plan": "a line", "package add task": "a line",
@@ -114,7 +114,7 @@ func isProperName(text string) bool {
 // What can be typed as an argument is completed: an object, a name, a file, or one of some
 // words. Only the name of what does not exist yet is not.
 func TestEveryArgumentIsCompleted(t *testing.T) {
-	known := []string{"KIND/NAME", "instance/NAME", "MODULE", "INSTANCE", "PLAN", "PACKAGE", "PATH", "DIR", "maintainers|parameters|plans|tasks", "instances|operators|operatorversions|all"}
+	known := []string{"KIND/NAME", "instance/NAME", "MODULE", "INSTANCE", "PLAN", "PACKAGE", "REPOSITORY", "PATH", "DIR", "maintainers|parameters|plans|tasks", "instances|operators|operatorversions|all"}
 	for name, cmd := range commandsWithNames() {
 		if cmd.ValidArgsFunction == nil {
 			t.Errorf("spillway %s: nothing completes its arguments", name)
@@ -130,8 +130,7 @@ func TestEveryArgumentIsCompleted(t *testing.T) {
 	}
 }
 
-// isFree is true of an argument that is the name of something new, a text, or the name of a
-// repository, of which few have more than one.
+// isFree is true of an argument that is the name of something new, or a text.
 func isFree(name, word string) bool {
 	command, _, _ := strings.Cut(strings.TrimPrefix(name, "package "), " ")
 	return slices.Contains([]string{"install", "new", "add", "repo", "search", "push"}, command) &&

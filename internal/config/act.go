@@ -125,6 +125,18 @@ func createPolicy(ctx context.Context, w client.Writer, p *v1alpha1.ClusterConfi
 	}
 }
 
+// applyGate creates a RolloutGate, of which the name follows from what it asks, or deletes one as
+// it was observed.
+func applyGate(ctx context.Context, w client.Writer, write *decision.GateWrite, now time.Time) error {
+	return ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
+		if write.Create != nil {
+			return w.Create(ctx, write.Create.Object(write.Namespace, now), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+		}
+		gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: write.Namespace, Name: write.Delete.Name}}
+		return w.Delete(ctx, gate, ring.Preconditions(write.Delete.UID, write.Delete.ResourceVersion), client.DisableReadYourWritesConsistency)
+	})
+}
+
 // act makes the writes, several at a time.
 func act(ctx context.Context, w client.Writer, writes []decision.Write) results {
 	done := make(results, len(writes))
@@ -155,18 +167,18 @@ func apply(ctx context.Context, w client.Writer, write decision.Write) error {
 			return fmt.Errorf("patch %s: %w", p.Object.GetName(), err)
 		}
 	}
-	return free(ctx, w, write)
+	return remove(ctx, w, write)
 }
 
-// free deletes Pods that never ran, if they are as they were observed: a Pod that
-// another client has released or scheduled since has another version.
-func free(ctx context.Context, w client.Writer, write decision.Write) error {
-	for _, p := range write.Frees {
+// remove deletes Pods that never ran, or were never ready, if they are as they were observed: a
+// Pod that another client has released or scheduled since, or that is ready, has another version.
+func remove(ctx context.Context, w client.Writer, write decision.Write) error {
+	for _, p := range write.Deletes {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: write.Workload.Namespace, Name: p.Name}}
 		// To see the deletion in the cache, the client would begin to cache Pods.
 		err := w.Delete(ctx, pod, ring.Preconditions(p.UID, p.Version), client.DisableReadYourWritesConsistency)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete the suspended Pod %s: %w", p.Name, err)
+			return fmt.Errorf("delete Pod %s: %w", p.Name, err)
 		}
 	}
 	return nil

@@ -106,9 +106,7 @@ func (f *backFaults) tell(meanwhile func()) {
 func TestFaultBackAtEveryWrite(t *testing.T) {
 	writes := 0
 	t.Run("without a fault", func(t *testing.T) {
-		w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: &requests{}}
-		w.options = defaultOptions(w.namespace)
-		f, inj := backFaultsIn(w), fault.New()
+		f, inj := backFaultsIn(newWorldNow(t)), fault.New()
 		f.managed(inj)
 		f.tell(func() {})
 		writes = len(inj.Writes())
@@ -119,15 +117,7 @@ func TestFaultBackAtEveryWrite(t *testing.T) {
 			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
 				f, inj := backFaultsIn(newWorld(t)), fault.New()
 				inj.StopAt(n, when)
-				stop := f.managed(inj)
-				successor := sync.OnceFunc(func() { stop(); f.managed(fault.New()) })
-				f.tell(func() {
-					select {
-					case <-inj.Stopped():
-						successor()
-					default:
-					}
-				})
+				f.tell(inj.WithSuccessor(f.managed))
 			})
 		}
 	}

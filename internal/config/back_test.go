@@ -3,11 +3,16 @@ package config_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	state "github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
 const (
@@ -70,6 +75,9 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	if ran := k.ranWith("bad"); fmt.Sprint(ran) != "[app]" {
 		t.Errorf("%v ran the bad value", ran)
 	}
+	for _, name := range []string{"app", "late"} {
+		w.next(name, "kubectl edit secret/db -n "+w.namespace)
+	}
 
 	w.retry("db", time.Now().Add(time.Second)) // it fails again, and goes back again
 	w.eventually(func() error { return want(2, len(w.events(rolledBack))) })
@@ -82,8 +90,20 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.ready("app")
 }
 
-// The object can ask for it too; a workload can refuse. A StatefulSet whose Pod is stuck needs
-// a user to delete it, as for every undo.
+// next is an error unless spillway explain of a Deployment ends with a command.
+func (w *world) next(name, command string) {
+	w.t.Helper()
+	c, err := explain.Explain(w.t.Context(), chain.World{Client: w.client, Options: w.options}, state.Ref{Kind: "Deployment", Namespace: w.namespace, Name: name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if got := c.Root().Next; got != command {
+		w.t.Errorf("explain %s ends with %s: %q; its next command is %q, not %q", name, c.Root(), c.Root().Sentence, got, command)
+	}
+}
+
+// The object can ask for it too; a workload can refuse. The Pod of a StatefulSet that is stuck at
+// what has failed is replaced.
 func TestTheObjectAsksForTheReturn(t *testing.T) {
 	w := newWorld(t)
 	pinnable(w)
@@ -106,7 +126,6 @@ func TestTheObjectAsksForTheReturn(t *testing.T) {
 	w.readyWith("node", snapshotOf(t, first["node"]), 3)
 	w.isBack("DaemonSet", "node", first["node"])
 	w.eventually(func() error { return want(2, len(w.events(rolledBack))) })
-	w.remove(&corev1.Pod{}, "set-0")
 	w.readyWith("set", snapshotOf(t, first["set"]), 1)
 	w.isBack("StatefulSet", "set", first["set"])
 	w.eventually(func() error {
@@ -139,4 +158,34 @@ func TestNothingToGoBackTo(t *testing.T) {
 	w.saysEventually("lost", "the previous config cannot be restored: Secret "+good+" not found")
 	w.saysEventually("unpinned", "the previous config cannot be restored: it does not keep the config of its revisions (spillway.dev/pin-config)")
 	w.sentinelOnly(func() {})
+}
+
+// In a group of zones the first zone alone runs the bad value, and gets its previous pins back.
+// No Pod of the other zones is replaced for it.
+func TestAGroupReturnsInItsFirstZone(t *testing.T) {
+	s := newStory(newWorld(t), cast{deployments: 1, groups: 1, zones: 3}, "ring0", true)
+	s.managed(s.inj)
+	pods := func() (of []string) {
+		for _, zone := range []string{"ring0-b", "ring0-c"} {
+			for _, p := range s.live(zone) {
+				of = append(of, zone+" "+string(p.UID)+" "+p.Spec.Containers[0].EnvFrom[0].SecretRef.Name)
+			}
+		}
+		return of
+	}
+	before, pins := pods(), s.pinsOf("StatefulSet", "ring0-a")
+	s.goesBad()
+	if now := pods(); len(now) != 2 || !slices.Equal(now, before) {
+		t.Errorf("the Pods of the other zones are %v, and were %v", now, before)
+	}
+	if ran := s.kubelets.ranWith("bad"); !slices.Equal(ran, []string{"ring0-a"}) {
+		t.Errorf("%v ran the bad value", ran)
+	}
+	s.readyWith("ring0-a", snapshotOf(t, pins), 1)
+	for _, zone := range []string{"ring0-a", "ring0-b", "ring0-c"} {
+		if err := want(pins, s.pinsOf("StatefulSet", zone)); err != nil {
+			t.Errorf("%s: %v", zone, err)
+		}
+	}
+	s.goesWell("good2")
 }

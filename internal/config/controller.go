@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/jobs"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -29,6 +30,8 @@ import (
 // +kubebuilder:rbac:groups=secrets-store.csi.x-k8s.io,resources=secretproviderclasspodstatuses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;delete
 
 // batch is about how many objects a pass reads before it writes, so that the first
 // workloads roll while the config of others is not read yet.
@@ -70,14 +73,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
 	policies := cmp.Or(o.Policies, &policy.Kinds{})
 	r.observer.policies, r.status = policies.Reader(mgr.GetClient()), mgr.GetClient().Status()
-	if len(o.PinNamespaces) > 0 {
-		r.snapshots, r.observer.noPins, err = snapshots.Setup(ctx, mgr, snapshots.Options{Namespaces: o.PinNamespaces, Now: o.Now})
-		if err != nil {
-			return fmt.Errorf("set up the snapshots of config: %w", err)
-		}
-		if r.observer.noPins != "" {
-			mgr.GetLogger().WithName("config").Error(nil, "no workload keeps the config of its revisions: "+r.observer.noPins)
-		}
+	if err := r.setupPins(ctx, mgr, o); err != nil {
+		return err
 	}
 	wake := make(chan event.GenericEvent, 1)
 	if r.observer.pods, err = watchPods(ctx, mgr, wake); err != nil {
@@ -106,6 +103,27 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("watch policies: %w", err)
 	}
 	return permitted.watchConfig(ctx, mgr, c)
+}
+
+// setupPins lets workloads and Jobs of the namespaces with pins keep their config.
+func (r *reconciler) setupPins(ctx context.Context, mgr ctrl.Manager, o Options) (err error) {
+	if len(o.PinNamespaces) == 0 {
+		return nil
+	}
+	r.snapshots, r.observer.noPins, err = snapshots.Setup(ctx, mgr, snapshots.Options{Namespaces: o.PinNamespaces, By: o.PinBy, Now: o.Now})
+	if err != nil {
+		return fmt.Errorf("set up the snapshots of config: %w", err)
+	}
+	if r.observer.noPins != "" {
+		mgr.GetLogger().WithName("config").Error(nil, "no workload keeps the config of its revisions: "+r.observer.noPins)
+	}
+	if r.snapshots == nil {
+		return nil
+	}
+	if err := jobs.Setup(mgr, r.snapshots, o.PinNamespaces); err != nil {
+		return fmt.Errorf("set up the pins of Jobs: %w", err)
+	}
+	return nil
 }
 
 // reconciler runs the ring. There is one request for all workloads, because
@@ -139,6 +157,23 @@ func (r *reconciler) describePolicies(ctx context.Context, o *decision.Observed,
 	return r.observer.statusConflicts.Again(r.observer.options.Now(), conflict)
 }
 
+// writeGates creates and deletes RolloutGates. It returns whether another client was faster.
+func (r *reconciler) writeGates(ctx context.Context, o *decision.Observed, p *decision.Plan) (conflict bool) {
+	refusals := r.observer.retries.Refusals(o.Now)
+	for i := range p.Gates {
+		write := &p.Gates[i]
+		change := write.Change()
+		if refusals.PutOff(change.Object, o.Now) || r.observer.unread || r.observer.retries.IsMade(o.Now, change) {
+			continue
+		}
+		err := applyGate(ctx, r.writer, write, r.observer.options.Now())
+		r.observer.retries.Learn(o.Now, change, err)
+		r.reporter.Wrote(ctx, change, err)
+		conflict = conflict || ring.IsConflict(err)
+	}
+	return conflict
+}
+
 // Reconcile makes one pass over all workloads.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	loop := ring.Loop[decision.Observed, decision.Plan, results]{
@@ -151,7 +186,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		Report: r.reporter.report,
 		Learn: func(ctx context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
 			wake := ring.Earlier(p.Wake, r.describePolicies(ctx, o, p))
-			wake = ring.Earlier(wake, r.observer.learn(done))
+			wake = ring.Earlier(wake, r.observer.learn(o.Now, done, r.writeGates(ctx, o, p)))
 			if r.observer.budget.learn(o, p, done) || r.observer.unread {
 				wake = o.Now
 			}

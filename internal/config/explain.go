@@ -72,8 +72,14 @@ type Explanation struct {
 	// Policy is the policy that keeps the workload from being rolled, as "ConfigPolicy shop/careful";
 	// empty if none does.
 	Policy string `json:"policy,omitempty"`
+	// Held is the object whose release the policy holds, nil if none does.
+	Held *content.Object `json:"-"`
 	// FailedOn is the workload that keeps this one from being rolled, nil if none does.
 	FailedOn *workload.Name `json:"failedOn,omitempty"`
+	// FailedWith is the object whose content has failed there.
+	FailedWith *content.Object `json:"-"`
+	// Pause is who has paused the workload itself, nil if it is not paused.
+	Pause *content.Pause `json:"pause,omitempty"`
 	// PausedFor is the object that is paused, nil if none is, or if the workload itself is.
 	PausedFor *content.Object `json:"-"`
 }
@@ -131,8 +137,24 @@ func statusAround(ctx context.Context, reader client.Reader, options Options, na
 	return Status(ctx, reader, options, namespace)
 }
 
+// Overview is the state of every relevant workload, and of the policies by which they are
+// rolled.
+type Overview struct {
+	Workloads []Explanation
+	// Policies are those that the caller may read, in the order in which they count. Of
+	// each only the releases in what was observed are known.
+	Policies []policy.Explanation
+}
+
 // Status explains every relevant workload of a namespace, of all if it is empty.
 func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
+	all, err := Survey(ctx, reader, options, namespace)
+	return all.Workloads, err
+}
+
+// Survey explains every relevant workload of a namespace, of all if it is empty, and the
+// policies.
+func Survey(ctx context.Context, reader client.Reader, options Options, namespace string) (Overview, error) {
 	source := content.Source{Digests: content.Digesting(reader), Values: reader, Provided: true}
 	if reduced, ok := reader.(content.Reduced); ok {
 		source.Values, source.Hashes = reduced.Values(), reduced.Hashed()
@@ -142,21 +164,21 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	o.budget, o.policies = readBudget(source.Values, options), policy.NewReader(reader, options.Namespaces)
 	observed, err := o.observe(ctx)
 	if err != nil {
-		return nil, err
+		return Overview{}, err
 	}
 	return explainAll(observed, options), nil
 }
 
-// explainAll explains every workload that was observed.
-func explainAll(o decision.Observed, options Options) []Explanation {
+// explainAll explains everything that was observed.
+func explainAll(o decision.Observed, options Options) Overview {
 	plan := decision.Decide(o, options.Options)
 	answers := answersOf(plan)
-	explanations := make([]Explanation, 0, len(plan.Workloads))
+	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports)}
 	for i := range plan.Workloads {
 		w := &plan.Workloads[i]
-		explanations = append(explanations, explain(w, answers[w.Path(o.Now).String()], o.Now))
+		all.Workloads = append(all.Workloads, explain(w, answers[w.Path(o.Now).String()], o.Now))
 	}
-	return explanations
+	return all
 }
 
 // answersOf are the answers of a plan by path: each workload has one.
@@ -188,6 +210,9 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 		if e.Reason == rollout.ReasonPaused {
 			e.PausedFor = w.PausedFor()
 		}
+	}
+	if w.Settings.Paused {
+		e.Pause = &w.Settings.PausedBy
 	}
 	switch e.State {
 	case StateRolling, StateLate, StateFailed:
@@ -247,17 +272,23 @@ func (e *Explanation) apply(answer rollout.Answer) {
 // judge says what follows from failures.
 func (e *Explanation) judge(w *decision.Workload, answer rollout.Answer, now time.Time) {
 	if staged := w.Staged(); staged != nil && answer.Hold != nil && e.Reason == staged.Reason && w.Stop() == nil {
-		e.Policy = staged.Policy.String()
+		e.Policy, e.Held = staged.Policy.String(), &staged.Object
 	}
 	switch stop := w.Stop(); {
 	case w.Back() != "" && answer.Step != nil:
 		e.Sentence = e.Kind + " " + e.Name + " is next to get its previous config back: " + w.Back()
+	case w.Stuck() != nil && answer.Step != nil:
+		e.Sentence = fmt.Sprintf("%s %s is next to have Pod %s replaced: it was never ready at its earlier revision (%s)", e.Kind, e.Name, w.Stuck().Name, w.Stuck().Reason)
 	case w.Failure() != nil:
 		e.State = StateFailed
 	case w.IsLate(now):
 		e.State = StateLate
 	case stop != nil && e.Reason == stop.Reason:
-		e.FailedOn = &stop.On
+		e.FailedOn, e.FailedWith = &stop.On, &stop.Release.Object
+	case e.Reason == decision.ReasonConfigRolledBack && len(w.Records.Failed) > 0:
+		last := slices.MaxFunc(w.Records.Failed, func(a, b workload.Failed) int { return a.At.Compare(b.At) })
+		with := last.Object()
+		e.FailedOn, e.FailedWith = &w.Name, &with
 	}
 }
 

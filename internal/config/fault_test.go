@@ -145,15 +145,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
 				r, inj := newRun(t), fault.New()
 				inj.StopAt(n, when)
-				stop := r.managed(inj)
-				successor := sync.OnceFunc(func() { stop(); r.managed(fault.New()) })
-				r.tell(reference, func() { // whenever it stops, another starts
-					select {
-					case <-inj.Stopped():
-						successor()
-					default:
-					}
-				})
+				r.tell(reference, inj.WithSuccessor(r.managed)) // whenever it stops, another starts
 			})
 		}
 	}
@@ -231,8 +223,7 @@ func newReference(t *testing.T) *reference {
 	}
 	ref := &reference{}
 	t.Run("without a fault", func(t *testing.T) {
-		w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: &requests{}}
-		w.options = defaultOptions(w.namespace)
+		w := newWorldNow(t)
 		w.options.CoalesceWindow = 0
 		faultWorld(w)
 		r, inj := &run{world: w, witness: watchTemplates(w)}, fault.New()

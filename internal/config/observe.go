@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -64,6 +66,15 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	if err != nil {
 		return decision.Observed{}, fmt.Errorf("observe policies: %w", err)
 	}
+	gates, gatesKnown, err := o.policies.Gates(ctx, policies)
+	if err != nil {
+		return decision.Observed{}, fmt.Errorf("observe gates: %w", err)
+	}
+	for _, p := range policies {
+		for i := range gates[p.UID()] {
+			o.retries.Observed(decision.CreatedGate(p.Namespace, gates[p.UID()][i].Name))
+		}
+	}
 	now := o.options.Now()
 	spent, err := o.budget.observe(ctx, now)
 	if err != nil {
@@ -82,7 +93,7 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	p.hash(ctx, seen)
 	o.cache.keep(seen)
 	observed := p.snapshot(seen, spent)
-	observed.Policies = policies
+	observed.Policies, observed.Gates, observed.GatesKnown = policies, gates, gatesKnown
 	p.observePods(ctx, &observed)
 	p.observeSnapshots(ctx, observed.Workloads)
 	return observed, nil
@@ -142,7 +153,7 @@ func (p *pass) observeWorkload(ctx context.Context, e *entry) error {
 		return err
 	}
 	if changed {
-		configChanges.Inc()
+		metrics.ConfigChanges.Inc()
 		e.changes.saw(p.now, e.workload.Namespace, e.config.Facts())
 	}
 	return nil
@@ -267,6 +278,7 @@ func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed
 	o := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
 	for _, e := range seen {
 		w := e.snapshot(refusals)
+		w.Judge(p.now)
 		if !p.options.Zones {
 			w.Zone = workload.Zone{} // no other ring replaces its Pods
 		}
@@ -291,15 +303,28 @@ func (p *pass) observePods(ctx context.Context, o *decision.Observed) {
 		w := &o.Workloads[i]
 		onTrial := !p.options.KeepGoing && w.NeedsPods(p.now)
 		soaks := soaking[w.Namespace] && w.Settings.Tracked && w.IsCurrent()
-		if !onTrial && !soaks {
+		awaits := w.AwaitsPod()
+		if !onTrial && !soaks && !awaits {
 			continue
 		}
 		if !needed[w.Namespace] {
 			needed[w.Namespace], read[w.Namespace] = true, p.pods.In(ctx, w.Namespace)
 		}
 		w.Pods = read[w.Namespace].Of(w.Object, w.Template.Hash, p.now)
+		if set, ok := w.Object.(*appsv1.StatefulSet); ok && awaits {
+			w.Pods.Stuck = p.stuck(read[w.Namespace], set)
+		}
 	}
 	p.pods.Keep(needed)
+}
+
+// stuck is the Pod that a StatefulSet waits for in vain, unless it was deleted a moment ago.
+func (p *pass) stuck(of pods.Pods, set *appsv1.StatefulSet) *pods.Stuck {
+	s := of.StuckOf(set, p.now)
+	if s == nil || p.retries.IsMade(p.now, decision.Replacing(workload.NameOf(set), s.UID)) {
+		return nil
+	}
+	return s
 }
 
 // observeSnapshots finds the workloads of which new Pods cannot start, because a snapshot was
@@ -331,18 +356,19 @@ func (p *pass) lostOf(ctx context.Context, w *decision.Workload, pins pin.Pins) 
 	return lost
 }
 
-// learn records what became of the writes, and returns when to observe again; zero if
-// time alone changes nothing.
-func (o *observer) learn(done *results) time.Time {
-	now, conflict, wake := o.options.Now(), false, time.Time{}
+// learn records what became of the writes of what was observed at a time, and returns when to
+// observe again; zero if time alone changes nothing. What became due while the writes were made
+// was put off by the pass, and is due now. Conflict is true if another write of the pass met one.
+func (o *observer) learn(observed time.Time, done *results, conflict bool) time.Time {
+	now, wake := o.options.Now(), time.Time{}
 	for i := range *done {
 		w := &(*done)[i]
 		o.retries.Learn(now, w.Change, w.Err)
 		conflict = conflict || ring.IsConflict(w.Err)
-		if w.Err == nil && len(w.Write.Frees) > 0 { // no watch shows their deletion
+		if w.Err == nil && len(w.Write.Deletes) > 0 && !w.Write.Replaces { // no watch shows their deletion
 			wake = now
 		}
 	}
 	wake = ring.Earlier(wake, o.conflicts.Again(now, conflict))
-	return ring.Earlier(wake, o.retries.Refusals(now).Wake(now))
+	return ring.Earlier(wake, o.retries.Refusals(now).Wake(observed))
 }

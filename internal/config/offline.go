@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
@@ -19,9 +21,15 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 		reporter: newReporter(on.Events(), o.Now),
 		status:   on.Status(),
 	}
+	if len(o.PinNamespaces) > 0 {
+		r.snapshots = snapshots.NewOffline(on, o.Now)
+	}
 	r.observer.policies = policy.NewReader(on, o.Namespaces)
 	return &Offline{r}
 }
+
+// ReadPods lets the ring read Pods elsewhere than from the substitute.
+func (o *Offline) ReadPods(from pods.Reader) { o.observer.pods = from }
 
 // Status explains every relevant workload, and writes nothing.
 func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
@@ -29,5 +37,5 @@ func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return explainAll(observed, o.observer.options), nil
+	return explainAll(observed, o.observer.options).Workloads, nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 )
@@ -19,8 +20,10 @@ type Options struct {
 	AllowCrossNamespace bool
 	// SuspendBy is how admission suspends a new workload whose config is missing.
 	SuspendBy workload.SuspendBy
-	// PinNamespaces are those whose workloads may keep the config of each revision.
+	// PinNamespaces are those whose workloads may keep the config of each revision, and PinBy
+	// is what points their Pods at it.
 	PinNamespaces []string
+	PinBy         pin.By
 	// Policies are the kinds of policies that can be read. Nil makes some of its own; admission
 	// reads the same ones.
 	Policies *policy.Kinds
@@ -34,4 +37,12 @@ type Options struct {
 	LeaseNamespace, LeaseName string
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// PinnedByWebhook are the namespaces where webhooks point Pods at the snapshots of their config.
+func (o *Options) PinnedByWebhook() []string {
+	if o.PinBy != pin.ByWebhook {
+		return nil
+	}
+	return o.PinNamespaces
 }

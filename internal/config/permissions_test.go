@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/notify"
 )
 
 // TestEveryPermissionIsUsedAndNoOtherIsNeeded runs the story with nothing but the
@@ -36,18 +37,68 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.policy("staged", oneFirst)
 	faultWorld(w)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}}
+	run := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
 	w.eventually(func() error { return want(0, len(w.deploymentNow("old").Finalizers)) })
 	w.configMap("later", "a", "1")
 	w.hashed("missing", "")
-	testenv.Exactly(t, testenv.Permissions(rules), inj.Requests)
+	w.tellGated()
+	testenv.Exactly(t, grantedToRing(t, rules), inj.Requests)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// tellGated changes what two Deployments share, which a gate keeps from the second one, and
+// changes it once more, so that the first gate is no longer asked for. That comes after they
+// have a hash: what has none runs with what exists when it starts, and has no stages.
+func (w *world) tellGated() {
+	w.t.Helper()
+	w.policy("gated", "objects: [{name: gated}]\n  "+gatedStages)
+	w.configMap("gated", "a", "1")
+	hashes := map[string]string{}
+	for _, name := range []string{"gated1", "gated2"} {
+		w.apply(deployment(name, envFrom(configMapRef("gated"))))
+	}
+	for _, name := range []string{"gated1", "gated2"} {
+		hashes[name] = w.hashed(name, "")
+	}
+	w.ready("gated1", "gated2")
+	w.configMap("gated", "a", "2")
+	first := w.gate()
+	w.configMap("gated", "a", "3")
+	w.eventually(func() error {
+		gates := w.gates()
+		return want(true, len(gates) == 1 && gates[0].UID != first.UID)
+	})
+	if err := want(hashes["gated2"], w.hash("gated2")); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// grantedToRing are the permissions without those of the controllers of gates and Notifiers.
+func grantedToRing(t *testing.T, rules []rbacv1.PolicyRule) map[string]bool {
+	t.Helper()
+	ring, err := manifests.RulesOf(manager.RingConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted, own := testenv.Permissions(rules), testenv.Permissions(ring)
+	for _, part := range []string{manifests.Gates, manifests.Notify} {
+		others, err := manifests.RulesOf(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for permission := range testenv.Permissions(others) {
+			if !own[permission] {
+				delete(granted, permission)
+			}
+		}
+	}
+	return granted
 }
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {

@@ -136,9 +136,7 @@ func (f *pinFaults) tell(meanwhile func()) {
 func TestFaultPinsAtEveryWrite(t *testing.T) {
 	writes := 0
 	t.Run("without a fault", func(t *testing.T) {
-		w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: &requests{}}
-		w.options = defaultOptions(w.namespace)
-		f, inj := pinFaultsIn(w), fault.New()
+		f, inj := pinFaultsIn(newWorldNow(t)), fault.New()
 		f.managed(inj)
 		f.tell(func() {})
 		writes = len(inj.Writes())
@@ -149,15 +147,7 @@ func TestFaultPinsAtEveryWrite(t *testing.T) {
 			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
 				f, inj := newPinFaults(t), fault.New()
 				inj.StopAt(n, when)
-				stop := f.managed(inj)
-				successor := sync.OnceFunc(func() { stop(); f.managed(fault.New()) })
-				f.tell(func() {
-					select {
-					case <-inj.Stopped():
-						successor()
-					default:
-					}
-				})
+				f.tell(inj.WithSuccessor(f.managed))
 			})
 		}
 	}

@@ -15,8 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/pin"
@@ -36,7 +38,7 @@ func pinnable(w *world) {
 	w.options.PinNamespaces = []string{w.namespace}
 	for _, obj := range pin.Policy(w.options.PinNamespaces) {
 		if strings.HasSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "Binding") {
-			obj.SetName(w.namespace) // all worlds share the policy
+			obj.SetName(w.namespace + "." + obj.GetName()) // all worlds share the policies
 		}
 		testenv.Apply(w.t, w.client, obj)
 	}
@@ -48,6 +50,27 @@ func pinnable(w *world) {
 		}
 		return want("db-0123456789", p.Spec.Containers[0].EnvFrom[0].SecretRef.Name)
 	})
+	w.eventually(func() error { // each of the policies
+		j, c := w.parse(job("dry", "backoffLimit: 10")), w.parse("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: dry, annotations: {spillway.dev/pin-config: 'true'}}\n"+
+			"spec: {schedule: '0 3 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}}")
+		if err := errors.Join(w.client.Create(w.t.Context(), j, client.DryRunAll), w.client.Create(w.t.Context(), c, client.DryRunAll)); err != nil {
+			return err
+		}
+		held, _, _ := unstructured.NestedBool(j.Object, "spec", "suspend")
+		asks, _, _ := unstructured.NestedString(c.Object, "spec", "jobTemplate", "metadata", "annotations", native+"pin-config")
+		return errors.Join(want(true, held), want("true", asks))
+	})
+}
+
+// parse is an object of the namespace.
+func (w *world) parse(manifest string) *unstructured.Unstructured {
+	w.t.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
+		w.t.Fatal(err)
+	}
+	obj.SetNamespace(w.namespace)
+	return obj
 }
 
 // pinned is a workload that keeps the config of its revisions, and whose Pods only
@@ -157,10 +180,17 @@ func (w *world) explainKind(kind, name string) config.Explanation {
 func kept(t *testing.T, kind string, pods int) {
 	w := newWorld(t)
 	pinnable(w)
+	w.keeps(kind, pods)
+}
+
+// keeps is the story, where something points Pods at snapshots.
+func (w *world) keeps(kind string, pods int) {
+	t := w.t
+	t.Helper()
 	startKubelets(w)
 	w.secret("db", "p", "good")
 	w.apply(pinned(kind, "app", envFrom(secretRef("db"))))
-	w.manage()
+	w.serveOrManage()
 	first := w.pinnedAnew(kind, "app", "")
 	good := snapshotOf(t, first)
 	w.readyWith("app", good, pods)
@@ -191,9 +221,6 @@ func kept(t *testing.T, kind string, pods int) {
 	}
 
 	w.undo(kind, "app", before)
-	if kind == "StatefulSet" { // it is stuck on the broken revision until its Pod is deleted
-		w.remove(&corev1.Pod{}, "app-0")
-	}
 	w.readyWith("app", good, pods)
 	w.eventually(func() error { return want("ConfigUndone", string(w.explainKind(kind, "app").Reason)) })
 	w.sentinelOnly(func() {
@@ -378,6 +405,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	w.apply(
 		replaceOnce(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"), "replicas: 1", "replicas: 1\n  revisionHistoryLimit: 0"),
 		workload("StatefulSet", "set", envFrom(configMapRef("app")), native+"pin-config", "true"),
+		job("import", "ttlSecondsAfterFinished: 0"),
 	)
 	inj := fault.New()
 	o := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
@@ -403,6 +431,8 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	if err := w.get(&corev1.ConfigMap{}, snapshotOf(t, set)); err != nil {
 		t.Error("a revision of the StatefulSet refers to it:", err)
 	}
+	w.podOf("import")
+	w.removeJob("import")
 	w.remove(&corev1.Pod{}, orphan.Name)
 	w.eventually(func() error { return want(fmt.Sprint([]string{snapshotOf(t, second)}), fmt.Sprint(w.snapshots())) })
 	w.remove(&appsv1.StatefulSet{}, "set")

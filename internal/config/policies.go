@@ -23,7 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 )
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=configpolicies.spillway.dev;clusterconfigpolicies.spillway.dev,verbs=list;watch
@@ -67,8 +69,50 @@ func (p *policyKinds) begin(ctx context.Context, kind policy.KindOf) error {
 	if err != nil {
 		return fmt.Errorf("watch the kind %s: %w", kind.Name, err)
 	}
+	if kind.Name == policy.Kind {
+		if err := p.watchGates(ctx); err != nil {
+			return err
+		}
+	}
 	p.readable.Add(kind)
 	return nil
+}
+
+// watchGates watches RolloutGates of ConfigPolicies, if they are installed and may be read.
+// Otherwise all gates are pending.
+func (p *policyKinds) watchGates(ctx context.Context) error {
+	installed, err := ask.Installed(p.mgr.GetRESTMapper())
+	if err != nil || !installed {
+		return err
+	}
+	for _, namespace := range orAll(p.namespaces) {
+		err := p.mgr.GetAPIReader().List(ctx, &v1alpha1.RolloutGateList{}, client.InNamespace(namespace), client.Limit(1))
+		if apierrors.IsForbidden(err) {
+			p.log().Error(nil, "gates of policies do not pass: no permission to list RolloutGates; grant list, watch, create and delete, and restart the manager")
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list one RolloutGate: %w", err)
+		}
+	}
+	ofPolicies := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		g, ok := obj.(*v1alpha1.RolloutGate)
+		return ok && g.Spec.TargetRef.Kind == policy.Kind
+	})
+	err = p.controller.Watch(source.Kind[client.Object](p.mgr.GetCache(), &v1alpha1.RolloutGate{}, toRing(), ofPolicies))
+	if err != nil {
+		return fmt.Errorf("watch RolloutGates: %w", err)
+	}
+	p.readable.AddGates()
+	return nil
+}
+
+// orAll are namespaces, or the one that stands for all.
+func orAll(namespaces []string) []string {
+	if len(namespaces) == 0 {
+		return []string{""}
+	}
+	return namespaces
 }
 
 func (p *policyKinds) sayForbidden(kind policy.KindOf) {

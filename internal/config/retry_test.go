@@ -25,7 +25,7 @@ func TestRetries(t *testing.T) {
 			w := decision.Workload{Workload: o.cache["u"].workload}
 			for _, err := range errs {
 				write := decision.Write{Workload: &w, Rolls: true}
-				wake = o.learn(&results{{Change: write.Change(), Write: write, Err: err}})
+				wake = o.learn(noon, &results{{Change: write.Change(), Write: write, Err: err}}, false)
 			}
 			return wake
 		}
@@ -44,23 +44,28 @@ func TestRetries(t *testing.T) {
 		"a conflict after a write":          {do: wrote(ring.ErrConflict, nil, ring.ErrConflict), wake: 10 * time.Millisecond},
 		"a conflict of one that had failed": {do: wrote(refused, ring.ErrConflict), want: &decision.Retry{At: noon.Add(500 * time.Millisecond), Reason: "refused", Write: true}, wake: 10 * time.Millisecond},
 		"Pods that were freed": {do: func(o *observer) time.Time {
-			write := decision.Write{Workload: &decision.Workload{Workload: o.cache["u"].workload}, Frees: []workload.WaitingPod{{Name: "a"}}}
-			return o.learn(&results{{Change: write.Change(), Write: write}})
+			write := decision.Write{Workload: &decision.Workload{Workload: o.cache["u"].workload}, Deletes: []workload.WaitingPod{{Name: "a"}}}
+			return o.learn(noon, &results{{Change: write.Change(), Write: write}}, false)
 		}},
 		"a read that failed": {do: func(o *observer) time.Time {
 			o.retries.Refuse(noon, reading(&o.cache["u"].workload), "unread")
-			return o.learn(&results{})
+			return o.learn(noon, &results{}, false)
 		}, want: &decision.Retry{At: noon.Add(500 * time.Millisecond), Reason: "unread"}, wake: 500 * time.Millisecond},
+		"what became due during the pass": {do: func(o *observer) time.Time {
+			wrote(refused)(o)
+			o.options.Now = func() time.Time { return noon.Add(time.Second) }
+			return o.learn(noon, &results{}, false)
+		}, want: &decision.Retry{At: noon.Add(500 * time.Millisecond), Reason: "refused", Write: true}, wake: 500 * time.Millisecond},
 		"another spec": {do: func(o *observer) time.Time {
 			wrote(refused)(o)
 			o.retries.Refuse(noon, reading(&o.cache["u"].workload), "unread")
 			o.read(deployment("2", 2), nil, noon)
-			return o.learn(&results{})
+			return o.learn(noon, &results{}, false)
 		}, wake: -1},
 		"the same spec with another status": {do: func(o *observer) time.Time {
 			wrote(refused)(o)
 			o.read(deployment("2", 1), nil, noon)
-			return o.learn(&results{})
+			return o.learn(noon, &results{}, false)
 		}, want: &decision.Retry{At: noon.Add(500 * time.Millisecond), Reason: "refused", Write: true}, wake: 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -103,6 +102,30 @@ func TestAPolicyWithoutPins(t *testing.T) {
 	w.sentinelOnlyOf("app1", before)
 }
 
+// A release for one workload has failed also once that has its previous config back, and is
+// complete with the next one.
+func TestALoneWorkloadReturns(t *testing.T) {
+	w := newWorld(t)
+	pinnable(w)
+	w.options.CoalesceWindow = 0
+	w.policy("staged", pinsAndReturns)
+	plainly(w, "app1")
+	w.manage()
+	first := w.pinnedAnew("Deployment", "app1", "")
+	w.ready("app1")
+	w.secret("db", "p", "bad")
+	w.eventually(func() error {
+		return errors.Join(want(rolledBack, string(w.explain("app1").Reason)), want(first, w.pinsOf("Deployment", "app1")))
+	})
+	w.readyWith("app1", snapshotOf(t, first), 1)
+	w.phase("staged", "Failed")
+	w.sentinelOnlyOf("app1", w.hash("app1"))
+	w.phase("staged", "Failed")
+	w.secret("db", "p", "good2")
+	w.ready("app1")
+	w.phase("staged", "Complete")
+}
+
 // Who removes pinConfig from a policy rolls nothing. The pins stay until the next change.
 func TestAPolicyThatPinsNoMore(t *testing.T) {
 	w := newWorld(t)
@@ -170,15 +193,7 @@ func TestFaultAPolicyReturns(t *testing.T) {
 				w, k, first := aReturn(t)
 				inj := fault.New()
 				inj.StopAt(n, when)
-				stop := w.managedBy(inj)
-				successor := sync.OnceFunc(func() { stop(); w.managedBy(fault.New()) })
-				w.returned(k, first, func() {
-					select {
-					case <-inj.Stopped():
-						successor()
-					default:
-					}
-				})
+				w.returned(k, first, inj.WithSuccessor(w.managedBy))
 			})
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -16,14 +18,21 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
-const policyKinds = "../manifests/generated/config"
+const (
+	policyKinds = "../manifests/generated/config"
+	gateKinds   = "../manifests/generated/gates"
+)
 
-// installPolicies makes the kinds known to the API server, once.
+// installPolicies makes the kinds of policies and of their gates known to the API server, once.
+// Another test may install them at the same time: then it finds them, when it looks again.
 var installPolicies = sync.OnceValue(func() error {
-	_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
-		Paths: []string{policyKinds + "/spillway.dev_configpolicies.yaml", policyKinds + "/spillway.dev_clusterconfigpolicies.yaml"}, ErrorIfPathMissing: true,
+	meets := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
+	return retry.OnError(retry.DefaultBackoff, meets, func() error {
+		_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
+			Paths: []string{policyKinds + "/spillway.dev_configpolicies.yaml", policyKinds + "/spillway.dev_clusterconfigpolicies.yaml", gateKinds}, ErrorIfPathMissing: true,
+		})
+		return err
 	})
-	return err
 })
 
 const oneFirst = "stages: [{name: first, workloads: 1}, {name: rest}]"
@@ -268,20 +277,9 @@ func TestFaultAStage(t *testing.T) {
 					w, k := aStage(t)
 					inj := fault.New()
 					inj.StopAt(n, when)
-					stop := w.managedBy(inj)
-					successor := sync.OnceFunc(func() { stop(); w.managedBy(fault.New()) })
-					w.stopsAtOne(k, func() {
-						select {
-						case <-inj.Stopped():
-							successor()
-						default:
-						}
-					})
-					select {
-					case <-inj.Stopped():
-						successor()
-					default:
-					}
+					meanwhile := inj.WithSuccessor(w.managedBy)
+					w.stopsAtOne(k, meanwhile)
+					meanwhile()
 					w.phase("staged", "Complete")
 				})
 			}

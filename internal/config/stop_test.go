@@ -118,6 +118,7 @@ func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) {
 		ready, status.Ready = corev1.ConditionFalse, false
 	}
 	pod = pod.DeepCopy()
+	pod.Status.StartTime = &now
 	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodRunning, []corev1.ContainerStatus{status}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: now}}
 	_, _ = k.c.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
@@ -483,15 +484,7 @@ func TestFaultAStop(t *testing.T) {
 					w, k := aStop(t)
 					inj := fault.New()
 					inj.StopAt(n, when)
-					stop := w.managedBy(inj)
-					successor := sync.OnceFunc(func() { stop(); w.managedBy(fault.New()) })
-					w.stopsAtOne(k, func() {
-						select {
-						case <-inj.Stopped():
-							successor()
-						default:
-						}
-					})
+					w.stopsAtOne(k, inj.WithSuccessor(w.managedBy))
 				})
 			}
 		}

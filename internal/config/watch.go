@@ -42,7 +42,8 @@ func workloadMatters() predicate.Predicate {
 			return false
 		}
 		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || becomes(e.ObjectOld, e.ObjectNew) ||
-			keepsMore(e.ObjectOld, e.ObjectNew) || hasObservedRelease(e.ObjectOld, e.ObjectNew)
+			keepsMore(e.ObjectOld, e.ObjectNew) || hasObservedRelease(e.ObjectOld, e.ObjectNew) ||
+			workload.MayBeStuck(e.ObjectOld) != workload.MayBeStuck(e.ObjectNew)
 	}
 	return p
 }

@@ -28,7 +28,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 3}) }
+func TestMain(m *testing.M) {
+	testenv.Parallel(5)
+	testenv.Main(m, testenv.Options{Nodes: 3})
+}
 
 const (
 	waveTracked   = "wave.pusher.com/update-on-config-change"
@@ -49,15 +52,45 @@ type world struct {
 	// as is how the manager connects; by default it may do anything.
 	as   *rest.Config
 	stop func()
+	// meanwhile is done again and again while something is waited for.
+	meanwhile func()
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return newWorldNow(t)
+}
+
+// newWorldNow is newWorld for a test that others wait for.
+func newWorldNow(t *testing.T) *world {
+	t.Helper()
 	ns := testenv.Namespace(t)
 	w := &world{t: t, client: newClient(t), namespace: ns, requests: &requests{}, options: defaultOptions(ns)}
+	t.Cleanup(w.sayStates) // after all that the managers logged
 	testenv.KnownReasons(t, w.client, ns, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{})
 	return w
+}
+
+// sayStates logs what the Deployments and Pods say of a test that has failed.
+func (w *world) sayStates() {
+	if !w.t.Failed() {
+		return
+	}
+	deployments, pods := &appsv1.DeploymentList{}, &corev1.PodList{}
+	for _, list := range []client.ObjectList{deployments, pods} {
+		if err := w.client.List(context.Background(), list, client.InNamespace(w.namespace)); err != nil {
+			w.t.Log(err)
+		}
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		w.t.Logf("%s at generation %d: %+v, annotations %v", d.Name, d.Generation, d.Status, d.Annotations)
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		w.t.Logf("%s on %q, hash %v: %s %+v", p.Name, p.Spec.NodeName, p.Annotations, p.Status.Phase, p.Status.Conditions)
+	}
 }
 
 func newClient(t *testing.T) client.Client {
@@ -231,7 +264,12 @@ func (w *world) hashed(name, before string) string {
 
 func (w *world) eventually(check func() error) {
 	w.t.Helper()
-	testenv.Eventually(w.t, func(context.Context) error { return check() })
+	testenv.Eventually(w.t, func(context.Context) error {
+		if w.meanwhile != nil {
+			w.meanwhile()
+		}
+		return check()
+	})
 }
 
 // replicaSets is how many ReplicaSets a Deployment has had: one more than it was rolled.

@@ -9,39 +9,43 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// describeConfig is how the workloads stand whose config is tracked; those that are not up
-// to date are beneath the object that has changed or is missing.
+// describeConfig is the state of the workloads whose config is tracked, and of the policies.
+// Workloads that are not up to date are beneath the object that has changed or is missing.
 func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
-	explanations, err := explainConfig(ctx, o, s)
+	all, err := surveyConfig(ctx, o, s)
 	if err != nil {
 		return nil, err
 	}
-	var units []Unit
-	for i := range explanations {
-		e := &explanations[i]
+	if o.Object != nil && (o.Object.Kind == KindConfigMap || o.Object.Kind == KindSecret) {
+		return configObject(&all, o.Object), nil
+	}
+	units := tree{causes: map[Ref]int{}}
+	for i := range all.Workloads {
+		e := &all.Workloads[i]
 		if o.Namespace != "" && e.Namespace != o.Namespace || e.State == config.StateNotTracked {
 			continue
 		}
-		units = addBeneath(units, causeOf(e), Workload(e))
+		units.add(causeOf(e), Workload(e))
 	}
-	return units, nil
+	return append(units.summed(), policies(all.Policies, o)...), nil
 }
 
-// explainConfig explains all workloads where they share a budget, so that the place in
+// surveyConfig explains all workloads where they share a budget, so that the place in
 // its queue is known; unless the caller may not.
-func explainConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]config.Explanation, error) {
+func surveyConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) (config.Overview, error) {
 	if o.Namespace != "" && o.Config.SharesBudget() {
-		all := snapshot.New(s.Live, s.Scheme, "")
-		if explanations, err := config.Status(ctx, all, o.Config, ""); !apierrors.IsForbidden(err) {
-			return explanations, err
+		everywhere := snapshot.New(s.Live, s.Scheme, "")
+		if all, err := config.Survey(ctx, everywhere, o.Config, ""); !apierrors.IsForbidden(err) {
+			return all, err
 		}
 	}
-	return config.Status(ctx, s, o.Config, o.Namespace)
+	return config.Survey(ctx, s, o.Config, o.Namespace)
 }
 
 // Workload is a workload whose config is tracked.
@@ -60,6 +64,9 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 		f.add("queue", fmt.Sprintf("position %d", e.Position))
 	}
 	f.optional("progress", e.Progress)
+	if e.Pause != nil {
+		f.add("paused", pauseText(e.Pause))
+	}
 	f.optional("policy", e.Policy)
 	f.each("missing", e.Missing)
 	f.each("problem", e.Problems)
@@ -72,6 +79,21 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	}
 	f.optional("hash", e.Hash)
 	return f
+}
+
+// pauseText says who has paused a workload, when and why, as far as that is known.
+func pauseText(p *content.Pause) string {
+	text := "yes"
+	if p.By != "" {
+		text = "by " + p.By
+	}
+	if !p.At.IsZero() {
+		text += " since " + Moment(p.At)
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
 }
 
 func stateText(e *config.Explanation) string {
@@ -172,26 +194,39 @@ func isAbout(text, object string) bool {
 	return ok && (rest == "" || rest[0] == ':' || rest[0] == ' ')
 }
 
-// addBeneath adds a unit beneath the object that it is about, which takes its place
-// where the first of its units is.
-func addBeneath(units []Unit, cause *Ref, u Unit) []Unit {
-	if cause == nil {
-		return append(units, u)
-	}
-	for i := range units {
-		if units[i].Ref == *cause {
-			units[i].Units = append(units[i].Units, u)
-			units[i].sumUp()
-			return units
-		}
-	}
-	parent := Unit{Ref: *cause, Ring: Config, Counted: "workloads", Cause: true, Units: []Unit{u}}
-	parent.sumUp()
-	return append(units, parent)
+// tree is units, of which some stand beneath the object that they are about.
+type tree struct {
+	units []Unit
+	// causes are the places of those objects.
+	causes map[Ref]int
 }
 
-// sumUp makes the phase of a unit of those beneath it: it moves if one of them does, and
-// else does as the first that is not complete.
+// add adds a unit beneath the object that it is about, which takes its place where the first
+// of its units is.
+func (t *tree) add(cause *Ref, u Unit) {
+	if cause == nil {
+		t.units = append(t.units, u)
+		return
+	}
+	at, known := t.causes[*cause]
+	if !known {
+		at = len(t.units)
+		t.causes[*cause] = at
+		t.units = append(t.units, Unit{Ref: *cause, Ring: Config, Counted: "workloads", Cause: true})
+	}
+	t.units[at].Units = append(t.units[at].Units, u)
+}
+
+// summed are the units, once all of them were added.
+func (t *tree) summed() []Unit {
+	for _, at := range t.causes {
+		t.units[at].sumUp()
+	}
+	return t.units
+}
+
+// sumUp sets the phase of a unit from those beneath it: it progresses if one of them does,
+// has failed if one of them has, and else has the phase of the first that is not complete.
 func (u *Unit) sumUp() {
 	u.Done, u.Total, u.Phase = 0, len(u.Units), rollout.PhaseComplete
 	for i := range u.Units {
@@ -199,7 +234,7 @@ func (u *Unit) sumUp() {
 		switch {
 		case phase == rollout.PhaseComplete:
 			u.Done++
-		case u.Phase == rollout.PhaseComplete, phase == rollout.PhaseProgressing:
+		case u.Phase == rollout.PhaseComplete, phase == rollout.PhaseProgressing, phase == rollout.PhaseFailed && u.Phase != rollout.PhaseProgressing:
 			u.Phase = phase
 		}
 	}

@@ -34,6 +34,10 @@ type Options struct {
 	Namespace string
 	// Rings are the names of those to look at; all if there is none.
 	Rings []string
+	// Object is the one that is asked about, nil if all are. Of a ConfigMap or Secret all
+	// workloads are beneath it that are rolled for it, and a policy is described also where
+	// it does nothing.
+	Object *Ref
 }
 
 // Description is the state of all that the caller may read.

@@ -2,7 +2,6 @@ package describe
 
 import (
 	"fmt"
-	"time"
 )
 
 // shown is how many rollouts facts have at most, and shownClusters how many clusters;
@@ -48,9 +47,6 @@ func (f *facts) add(name string, values ...string) { *f = append(*f, FactOf(name
 
 // FactOf is a fact of one or more columns.
 func FactOf(name string, values ...string) Fact { return Fact{Name: name, Values: values} }
-
-// Moment is how a time is shown.
-func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // byWhom says who asked for something, and why.
 func byWhom(by, reason string) string {

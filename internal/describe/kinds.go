@@ -35,6 +35,7 @@ const (
 
 	// What is no object.
 	KindZone    = "Zone"
+	KindRelease = "Release"
 	KindStage   = "Stage"
 	KindStep    = "Step"
 	KindLock    = "Lock"
@@ -42,4 +43,4 @@ const (
 )
 
 // NoObjects are the words for what is no object.
-var NoObjects = []string{KindCluster, KindZone, KindStage, KindStep, KindLock, KindManager}
+var NoObjects = []string{KindCluster, KindZone, KindRelease, KindStage, KindStep, KindLock, KindManager}

@@ -46,5 +46,21 @@ type Ref struct {
 	Cluster string `json:"cluster,omitempty"`
 }
 
+// ConfigNamed is the object that the config ring names to users of a namespace: "Secret
+// vault/db: password", or "Secret db@9676b5e". It is nil if none is named.
+func ConfigNamed(text, namespace string) *Ref {
+	if i := strings.IndexAny(text, ":@"); i >= 0 {
+		text = text[:i]
+	}
+	kind, name, ok := strings.Cut(text, " ")
+	if !ok {
+		return nil
+	}
+	if elsewhere, there, ok := strings.Cut(name, "/"); ok {
+		namespace, name = elsewhere, there
+	}
+	return &Ref{Kind: kind, Namespace: namespace, Name: name}
+}
+
 // String is how kubectl names it: "rolloutgroup/ingester".
 func (r Ref) String() string { return strings.ToLower(r.Kind) + "/" + r.Name }

@@ -125,11 +125,12 @@ func TestWorkloadsBeneathConfig(t *testing.T) {
 	unit := func(name string, phase rollout.Phase) Unit {
 		return Unit{Ref: Ref{Kind: "Deployment", Name: name}, Phase: phase}
 	}
-	var units []Unit
-	units = addBeneath(units, db, unit("waits", rollout.PhaseWaiting))
-	units = addBeneath(units, nil, unit("ready", rollout.PhaseComplete))
-	units = addBeneath(units, db, unit("rolls", rollout.PhaseProgressing))
-	units = addBeneath(units, db, unit("rolled", rollout.PhaseComplete))
+	all := tree{causes: map[Ref]int{}}
+	all.add(db, unit("waits", rollout.PhaseWaiting))
+	all.add(nil, unit("ready", rollout.PhaseComplete))
+	all.add(db, unit("rolls", rollout.PhaseProgressing))
+	all.add(db, unit("rolled", rollout.PhaseComplete))
+	units := all.summed()
 	same(t, outline(&units[0], ""), "db Progressing", "  waits Waiting", "  rolls Progressing", "  rolled Complete")
 	if len(units) != 2 || units[0].Done != 1 || units[0].Total != 3 || len(Rolled(units)) != 4 {
 		t.Errorf("%+v", units)

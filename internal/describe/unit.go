@@ -68,6 +68,19 @@ type Range struct {
 // IsComplete is true of what is where it should be.
 func (u *Unit) IsComplete() bool { return u.Phase == rollout.PhaseComplete }
 
+// Find is the unit of an object, wherever it is, nil if there is none.
+func Find(units []Unit, ref Ref) *Unit {
+	for i := range units {
+		if units[i].Ref == ref {
+			return &units[i]
+		}
+		if u := Find(units[i].Units, ref); u != nil {
+			return u
+		}
+	}
+	return nil
+}
+
 // Waiting leaves of the units those that wait or have one beneath them that does.
 func Waiting(units []Unit) []Unit { return kept(units, (*Unit).IsWaiting) }
 
@@ -112,11 +125,19 @@ func OfRing(units []Unit, ring string) []Unit {
 	return of
 }
 
-// Counts says how many there are in each phase, in words: "3 Complete, 1 Waiting".
+// IsPolicy is true of what says how others are rolled.
+func (u *Unit) IsPolicy() bool { return u.Kind == KindPolicy || u.Kind == KindClusterPolicy }
+
+// Counts says how many there are in each phase, in words: "3 Complete, 1 Waiting". Policies
+// are counted after them.
 func Counts(units []Unit) string {
 	var phases []string
-	number := map[string]int{}
+	number, policies := map[string]int{}, 0
 	for i := range units {
+		if units[i].IsPolicy() {
+			policies++
+			continue
+		}
 		phase := string(units[i].Phase)
 		if number[phase] == 0 {
 			phases = append(phases, phase)
@@ -126,6 +147,12 @@ func Counts(units []Unit) string {
 	slices.Sort(phases)
 	for i, phase := range phases {
 		phases[i] = fmt.Sprintf("%d %s", number[phase], phase)
+	}
+	switch {
+	case policies == 1:
+		phases = append(phases, "1 policy")
+	case policies > 1:
+		phases = append(phases, fmt.Sprintf("%d policies", policies))
 	}
 	return strings.Join(phases, ", ")
 }

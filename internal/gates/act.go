@@ -2,15 +2,15 @@ package gates
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/gates/measure"
 	"github.com/spillway-dev/spillway/internal/gates/source"
+	"github.com/spillway-dev/spillway/internal/metrics"
+	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -29,10 +29,10 @@ func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) result {
 	state := p.persist
 	if p.measure {
 		key := client.ObjectKeyFromObject(s.gate)
-		if !r.turns.take(key) {
+		if !r.turns.Take(key) {
 			return result{waits: true}
 		}
-		defer r.turns.done(key)
+		defer r.turns.Done(key)
 		after := measure.Add(p.state, p.rules, r.ask(ctx, s))
 		state = &after
 	}
@@ -54,26 +54,17 @@ func (r *reconciler) ask(ctx context.Context, s *snapshot) measure.Sample {
 		q.Secret = secret
 		sample = source.Ask(ctx, r.options.Hosts, q, s.now)
 	}
-	measurements.WithLabelValues(sourceName(spec), string(sample.Result)).Inc()
+	metrics.GatesMeasurements.WithLabelValues(sourceName(spec), string(sample.Result)).Inc()
 	return sample
 }
 
-// secret reads the Secret that a template refers to, from the API server itself: no cache
-// holds its values.
+// secret reads the Secret that a template refers to.
 func (r *reconciler) secret(ctx context.Context, s *snapshot) (*corev1.Secret, error) {
 	ref := s.template.Spec.SecretRef
 	if ref == nil {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	secret := &corev1.Secret{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.gate.Namespace, Name: ref.Name}, secret)
-	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("the manager may not read Secret %s; bind a Role that allows to get it to the ServiceAccount of the manager", ref.Name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read Secret %s: %w", ref.Name, err)
-	}
-	return secret, nil
+	return outbound.Secret(ctx, r.live, s.gate.Namespace, ref.Name)
 }
 
 func sourceName(s *v1alpha1.GateTemplateSpec) string {

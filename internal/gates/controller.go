@@ -8,17 +8,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	crsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/gates/source"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -36,7 +34,7 @@ type Options struct {
 	// Off leaves all gates to users and other programs.
 	Off bool
 	// Hosts are those that gates may reach besides public ones and those of their namespace.
-	Hosts source.Hosts
+	Hosts outbound.Hosts
 }
 
 // Setup adds the controller to a manager. While its kinds are not installed, it says so and
@@ -62,16 +60,13 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		options: o, cached: mgr.GetClient(), live: mgr.GetAPIReader(), status: mgr.GetClient().Status(),
-		reporter: newReporter(mgr.GetEventRecorder("spillway")), turns: newTurns(),
+		reporter: newReporter(mgr.GetEventRecorder("spillway")), turns: outbound.NewTurns(),
 	}
 	_, err = ctrl.NewControllerManagedBy(mgr).Named("gates").
 		Watches(&v1alpha1.RolloutGate{}, &handler.EnqueueRequestForObject{}).
 		Watches(&v1alpha1.GateTemplate{}, r.toGates()).
-		WatchesRawSource(crsource.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.turns.wake = func(key types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: key}) }
-			return nil
-		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: parallel, RateLimiter: ring.Passes().RateLimiter()}).
+		WatchesRawSource(r.turns.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: outbound.Parallel, RateLimiter: ring.Passes().RateLimiter()}).
 		Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
@@ -102,7 +97,7 @@ type reconciler struct {
 	live     client.Reader
 	status   client.SubResourceWriter
 	reporter reporter
-	turns    *turns
+	turns    *outbound.Turns
 }
 
 // maxPasses bounds how many passes follow one another: one that begins, one that
@@ -111,7 +106,7 @@ const maxPasses = 3
 
 // Reconcile makes passes over a gate.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	defer r.turns.next(req.Namespace)
+	defer r.turns.Next(req.Namespace)
 	loop := ring.Loop[snapshot, plan, result]{
 		Most: maxPasses, Now: r.options.Now,
 		Observe: func(ctx context.Context, _ bool) (snapshot, error) { return r.observe(ctx, req.NamespacedName) },

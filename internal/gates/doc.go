@@ -7,8 +7,8 @@
 //   - Everything is decided from the status ([measure]), which is written with the
 //     resourceVersion that was read: a measurement counts once, also with two managers.
 //   - A verdict of a user is never changed, and ends the measuring.
-//   - A namespace has at most [perNamespace] requests under way: it cannot delay the gates of
-//     others by more than its share.
+//   - A namespace has at most a few requests under way ([outbound.Turns]): it cannot delay the
+//     gates of others by more than its share.
 //   - A Secret is read at the moment of a request, from the namespace of the gate, and is kept
 //     nowhere.
 package gates

@@ -20,12 +20,12 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/gates/source"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 // manage runs a manager of the namespace of the world, and of others.
 func (w *world) manage(inj *fault.Injector, others ...string) (stop func()) {
 	w.t.Helper()
-	hosts, err := source.ParseHosts([]string{"127.0.0.1"})
+	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/gates/measure"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -48,7 +49,7 @@ func dryRunSentence(s *measure.State) string {
 type reporter struct{ ring.Reporter }
 
 func newReporter(recorder events.EventRecorder) reporter {
-	return reporter{ring.Reporter{Events: recorder, Action: "Measure", Writes: writes}}
+	return reporter{ring.Reporter{Events: recorder, Action: "Measure", Writes: metrics.GatesWrites}}
 }
 
 // decided emits an Event for a verdict that the status did not have before.
@@ -57,7 +58,7 @@ func (r *reporter) decided(before, after *v1alpha1.RolloutGate) {
 	if is == nil || is.Verdict == "" || was != nil && was.Verdict != "" {
 		return
 	}
-	verdicts.WithLabelValues(string(is.Verdict)).Inc()
+	metrics.GatesVerdicts.WithLabelValues(string(is.Verdict)).Inc()
 	c := apimeta.FindStatusCondition(after.Status.Conditions, v1alpha1.GatePassed)
 	if is.Verdict == v1alpha1.VerdictRefused {
 		r.Warning(after, rollout.ReasonGateRefused, "%s", sentence(after, "was refused", c))

@@ -8,6 +8,9 @@ import (
 	"fmt"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +26,7 @@ type Report struct {
 
 // Of judges an object of the given kind. An object that cannot be judged is Unknown.
 func Of(obj runtime.Object, gvk schema.GroupVersionKind) Report {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(judged(obj))
 	if err != nil {
 		return Report{Health: rollout.Unknown, Reason: fmt.Sprintf("cannot be read (%v)", err)}
 	}
@@ -34,6 +37,31 @@ func Of(obj runtime.Object, gvk schema.GroupVersionKind) Report {
 		return Report{Health: rollout.Unknown, Reason: fmt.Sprintf("cannot be judged (%v)", err)}
 	}
 	return Report{Health: translate(result.Status), Reason: result.Message}
+}
+
+// judged is what kstatus reads of a workload: not its template, which is most of what would
+// be converted.
+func judged(obj runtime.Object) runtime.Object {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		slim := *o
+		slim.ObjectMeta, slim.Spec.Template = judgedMeta(o), corev1.PodTemplateSpec{}
+		return &slim
+	case *appsv1.StatefulSet:
+		slim := *o
+		slim.ObjectMeta, slim.Spec.Template, slim.Spec.VolumeClaimTemplates = judgedMeta(o), corev1.PodTemplateSpec{}, nil
+		return &slim
+	case *appsv1.DaemonSet:
+		slim := *o
+		slim.ObjectMeta, slim.Spec.Template = judgedMeta(o), corev1.PodTemplateSpec{}
+		return &slim
+	default:
+		return obj
+	}
+}
+
+func judgedMeta(obj metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Generation: obj.GetGeneration(), DeletionTimestamp: obj.GetDeletionTimestamp()}
 }
 
 func translate(s status.Status) rollout.Health {

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -45,5 +46,27 @@ func TestOfAKindWithoutStatus(t *testing.T) {
 	got := Of(&corev1.ConfigMap{}, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	if got.Health != rollout.Healthy {
 		t.Errorf("health = %v (%s)", got.Health, got.Reason)
+	}
+}
+
+// However long the template of a workload is, it is judged at the same cost.
+func TestATemplateCostsNothing(t *testing.T) {
+	short, long := corev1.PodTemplateSpec{}, corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 100)}}
+	for kind, with := range map[string]func(corev1.PodTemplateSpec) runtime.Object{
+		"Deployment": func(p corev1.PodTemplateSpec) runtime.Object {
+			return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: p}}
+		},
+		"StatefulSet": func(p corev1.PodTemplateSpec) runtime.Object {
+			return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: p}}
+		},
+		"DaemonSet": func(p corev1.PodTemplateSpec) runtime.Object {
+			return &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: p}}
+		},
+	} {
+		gvk := appsv1.SchemeGroupVersion.WithKind(kind)
+		costs := func(obj runtime.Object) float64 { return testing.AllocsPerRun(20, func() { Of(obj, gvk) }) }
+		if little, much := costs(with(short)), costs(with(long)); much > 1.1*little {
+			t.Errorf("%s: %.0f allocations with a short template, %.0f with a long one", kind, little, much)
+		}
 	}
 }

@@ -24,8 +24,10 @@ type Needed struct {
 	Kinds []schema.GroupVersionKind
 	// Called is how sentences call them: "the kinds of kudo.dev are".
 	Called string
-	// Without is what does not happen without them, Fix what to do.
+	// Without is what does not happen without them, Action what to do.
 	Without, Action string
+	// IsOptional is true if it is no error that they are not installed.
+	IsOptional bool
 }
 
 // Start starts a ring. While its kinds are not installed, it says so and waits for
@@ -61,7 +63,11 @@ func (n Needed) missing(mapper apimeta.RESTMapper) (string, error) {
 
 func (n Needed) startOnceInstalled(ctx context.Context, mgr ctrl.Manager, missing string, start func(context.Context) error) error {
 	logger := mgr.GetLogger().WithName(n.Ring)
-	logger.Error(nil, n.Without+": "+n.Called+" not installed; "+n.Action, "missing", missing)
+	if text := n.Without + ": " + n.Called + " not installed; " + n.Action; n.IsOptional {
+		logger.Info(text, "missing", missing)
+	} else {
+		logger.Error(nil, text, "missing", missing)
+	}
 	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
 		missing, err := n.missing(mgr.GetRESTMapper())
 		if err != nil {

@@ -66,6 +66,47 @@ func TestOrdinaryClusterHasNoFindings(t *testing.T) {
 	}
 }
 
+// TestOverlaysAreGroupsOfTheirOwn: directories that have StatefulSets of the same names are for
+// different clusters, so that their settings are not compared.
+func TestOverlaysAreGroupsOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	for overlay, strategy := range map[string]string{"prod": "RollingUpdate", "stage": "OnDelete"} {
+		var docs []string
+		for i, zone := range []string{"a", "b"} {
+			docs = append(docs, fmt.Sprintf(`apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: store-%[1]s
+  labels: {rollout-group: store}
+  annotations: {spillway.dev/zone-order: "%[2]d"}
+spec:
+  serviceName: store
+  updateStrategy: {type: %[3]s}
+  selector: {matchLabels: {app: store, zone: %[1]s}}
+  template:
+    metadata: {labels: {app: store, zone: %[1]s}}
+    spec:
+      nodeSelector: {topology.kubernetes.io/zone: %[1]s}
+      containers: [{name: store, image: "store:1"}]
+`, zone, i+1, strategy))
+		}
+		path := filepath.Join(dir, overlay, "store.yaml")
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(docs, "---\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	findings, objects := lintFile(t, dir)
+	for _, f := range findings {
+		t.Errorf("%s: %s: %s %s", f.Place(), f.Object, f.Message, f.Code)
+	}
+	if objects != 4 {
+		t.Errorf("%d objects", objects)
+	}
+}
+
 // TestTheGuideIsUpToDate: every rule is on the page.
 func TestTheGuideIsUpToDate(t *testing.T) {
 	page, err := os.ReadFile("../../docs/lint.md")

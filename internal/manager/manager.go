@@ -31,6 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
@@ -73,6 +74,9 @@ type Options struct {
 	// Gates are the options of the controller that measures gates. Its clock is set to that
 	// of a ring, unless it has one.
 	Gates gates.Options
+	// Notify are the options of the controller that sends messages. Its rings, namespaces and
+	// hosts are set to the manager's and those of gates, and its clock as that of gates.
+	Notify notify.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
@@ -96,6 +100,15 @@ type Options struct {
 
 // Run runs the manager until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	err := run(ctx, cfg, o)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // a stop while it starts is no failure
+		o.Log.Info("stopped before it had started", "cause", err.Error())
+		return nil
+	}
+	return err
+}
+
+func run(ctx context.Context, cfg *rest.Config, o Options) error {
 	rings, err := o.rings()
 	if err != nil {
 		return err
@@ -113,6 +126,19 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := errors.Join(addProbes(mgr), releaseMemory(mgr)); err != nil {
 		return err
 	}
+	if err := o.setUp(ctx, mgr, rings); err != nil {
+		return err
+	}
+	o.Log.Info("starting", "version", o.Version, "rings", strings.Join(o.Rings, ","), "namespaces", namespacesText(o.Namespaces))
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	o.Log.Info("stopped")
+	return nil
+}
+
+// setUp adds to a manager what runs in it.
+func (o Options) setUp(ctx context.Context, mgr ctrl.Manager, rings []ring) error {
 	for _, r := range rings {
 		if err := r.setup(ctx, mgr); err != nil {
 			return fmt.Errorf("set up the %s ring: %w", r.name, err)
@@ -123,14 +149,14 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 			return fmt.Errorf("set up the gates: %w", err)
 		}
 	}
+	if !o.Notify.Off && slices.ContainsFunc(o.Rings, HasGates) {
+		if err := notify.Setup(ctx, mgr, o.notify()); err != nil {
+			return fmt.Errorf("set up the Notifiers: %w", err)
+		}
+	}
 	if err := o.addAdmission(mgr, rings); err != nil {
 		return fmt.Errorf("set up the webhooks: %w", err)
 	}
-	o.Log.Info("starting", "version", o.Version, "rings", strings.Join(o.Rings, ","), "namespaces", namespacesText(o.Namespaces))
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", err)
-	}
-	o.Log.Info("stopped")
 	return nil
 }
 

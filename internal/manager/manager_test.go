@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
@@ -50,6 +51,24 @@ func newClient(t *testing.T, cp *controlplane.ControlPlane) client.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// stopping is a transport whose first request comes when the manager is to stop.
+type stopping struct{ stop func() }
+
+func (s stopping) RoundTrip(*http.Request) (*http.Response, error) {
+	s.stop()
+	return nil, context.Canceled
+}
+
+// A manager that is stopped while it starts has not failed.
+func TestAStopDuringTheStartIsNoError(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	cfg := &rest.Config{Host: "https://127.0.0.1:1", Transport: stopping{stop}}
+	if err := manager.Run(ctx, cfg, options("default")); err != nil {
+		t.Error(err)
+	}
 }
 
 // holder waits until the Lease is held by another than before, and returns by whom.

@@ -6,22 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/spillway-dev/spillway/internal/metrics"
 )
-
-// requestSeconds has rollout-operator's name, for its dashboards. The requests of all rings
-// are among them.
-var requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-	Name:    "rollout_operator_kubernetes_api_client_request_duration_seconds",
-	Help:    "Seconds that a request to the API server took.",
-	Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100},
-}, []string{"path", "method", "status_code"})
-
-func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
-	metrics.Registry.MustRegister(requestSeconds)
-}
 
 // measured measures the requests of a client.
 func measured(cfg *rest.Config) {
@@ -41,8 +29,8 @@ func (t measuredTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if response != nil {
 		code = strconv.Itoa(response.StatusCode)
 	}
-	requestSeconds.WithLabelValues(resourceOf(r.URL.Path), r.Method, code).Observe(time.Since(begin).Seconds()) //nolint:forbidigo // for metrics
-	return response, err                                                                                        //nolint:wrapcheck // it is the transport's
+	metrics.RequestSeconds.WithLabelValues(resourceOf(r.URL.Path), r.Method, code).Observe(time.Since(begin).Seconds()) //nolint:forbidigo // for metrics
+	return response, err                                                                                                //nolint:wrapcheck // it is the transport's
 }
 
 // resourceOf says for what a request is, without names: "apps/v1/statefulsets object", or

@@ -24,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/plans"
 	plansadmit "github.com/spillway-dev/spillway/internal/plans/admit"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -65,16 +66,35 @@ type ring struct {
 }
 
 // HasGates is true of a ring whose rollouts may have gates.
-func HasGates(ring string) bool { return ring == RingZones || ring == RingFleet }
+func HasGates(ring string) bool {
+	return slices.Contains([]string{RingConfig, RingZones, RingPlans, RingFleet}, ring)
+}
 
 // gates are the options of the controller of gates, with a clock.
 func (o Options) gates() gates.Options {
-	for _, now := range []func() time.Time{o.Fleet.Now, o.Zones.Now, o.Plans.Now, o.Config.Now} {
-		if o.Gates.Now == nil {
-			o.Gates.Now = now
-		}
+	if o.Gates.Now == nil {
+		o.Gates.Now = o.clock()
 	}
 	return o.Gates
+}
+
+// notify are the options of the controller of Notifiers, with what the manager knows.
+func (o Options) notify() notify.Options {
+	if o.Notify.Now == nil {
+		o.Notify.Now = o.clock()
+	}
+	o.Notify.Rings, o.Notify.Namespaces, o.Notify.Hosts = o.Rings, o.Namespaces, o.Gates.Hosts
+	return o.Notify
+}
+
+// clock is that of a ring.
+func (o Options) clock() func() time.Time {
+	for _, now := range []func() time.Time{o.Fleet.Now, o.Zones.Now, o.Plans.Now, o.Config.Now} {
+		if now != nil {
+			return now
+		}
+	}
+	return nil
 }
 
 // Declarations is what a ring wants the cluster to have besides the manager. It is
@@ -82,7 +102,7 @@ func (o Options) gates() gates.Options {
 func (o Options) Declarations(ring string) admission.Declared {
 	switch ring {
 	case RingConfig:
-		return admit.Declared()
+		return admit.Declared(o.Config.PinnedByWebhook()...)
 	case RingZones:
 		return guard.Declare(o.Guard)
 	case RingPlans:
@@ -212,6 +232,6 @@ func cached(rings []ring) map[client.Object]cache.ByObject {
 func (o Options) admitOptions() admit.Options {
 	return admit.Options{
 		Namespaces: o.Config.Namespaces, AllowCrossNamespace: o.Config.AllowCrossNamespace,
-		PinNamespaces: o.Config.PinNamespaces, Policies: o.Config.Policies, SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
+		PinNamespaces: o.Config.PinNamespaces, PinBy: o.Config.PinBy, Policies: o.Config.Policies, SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
@@ -165,7 +166,7 @@ func (o Options) webhookPermissions() []client.Object {
 func (o Options) injectionRules() []rbacv1.PolicyRule {
 	rules := InjectionRules(o.webhookNames())
 	if o.Admission.Source == admission.CertManager && len(o.Admission.Configurations) == 0 {
-		rules[0].Verbs = []string{"list", "watch"}
+		rules[0].Verbs = []string{verbList, verbWatch}
 	}
 	return append(rules, o.guardRules()...)
 }
@@ -201,7 +202,7 @@ func GuardRules(names []string) []rbacv1.PolicyRule {
 func InjectionRules(names []string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{admissionregistrationv1.GroupName}, Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-		ResourceNames: names, Verbs: []string{"list", "patch", "watch"},
+		ResourceNames: names, Verbs: []string{verbList, "patch", verbWatch},
 	}}
 }
 
@@ -210,7 +211,7 @@ func CertificateRules() []rbacv1.PolicyRule {
 	groups, secrets := []string{""}, []string{"secrets"}
 	return []rbacv1.PolicyRule{
 		{APIGroups: groups, Resources: secrets, Verbs: []string{verbCreate}},
-		{APIGroups: groups, Resources: secrets, ResourceNames: []string{admission.SecretName}, Verbs: []string{"list", "update", "watch"}},
+		{APIGroups: groups, Resources: secrets, ResourceNames: []string{admission.SecretName}, Verbs: []string{verbList, "update", verbWatch}},
 	}
 }
 
@@ -306,7 +307,9 @@ func (o Options) declared(ring string) admission.Declared {
 	if o.Declarations != nil {
 		return o.Declarations(ring)
 	}
-	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed}}.Declarations(ring)
+	return manager.Options{
+		Guard: guard.Options{FailClosed: o.Admission.FailClosed}, Config: config.Options{PinNamespaces: o.PinNamespaces, PinBy: o.PinBy},
+	}.Declarations(ring)
 }
 
 func (o Options) mountsCertificate() bool {

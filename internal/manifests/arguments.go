@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -42,6 +43,9 @@ func (a Arguments) Namespaces() []string { return a.list("namespaces", nil) }
 
 // PinNamespaces are those where workloads may keep the config of each revision.
 func (a Arguments) PinNamespaces() []string { return a.list("pin-namespaces", nil) }
+
+// PinBy is what points Pods at the config of their revision.
+func (a Arguments) PinBy() pin.By { return pin.By(a.Value("pin-by", string(pin.ByPolicy))) }
 
 // Watches is true if the manager watches a namespace.
 func (a Arguments) Watches(namespace string) bool {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -40,6 +41,12 @@ const (
 
 // verbCreate is what names cannot restrict: an object that is created has none yet.
 const verbCreate = "create"
+
+// verbList and verbWatch are what a cache needs.
+const (
+	verbList  = "list"
+	verbWatch = "watch"
+)
 
 // Options say how to install.
 type Options struct {
@@ -65,8 +72,10 @@ type Options struct {
 	Version string
 	// Declarations is what a ring declares; the default is [manager.Options.Declarations].
 	Declarations func(ring string) admission.Declared
-	// PinNamespaces are those where workloads may keep the config of each revision.
+	// PinNamespaces are those where workloads may keep the config of each revision, and PinBy
+	// is what points their Pods at it.
 	PinNamespaces []string
+	PinBy         pin.By
 	// NoDefaultPolicy lets the manager not create the default ClusterConfigPolicy.
 	NoDefaultPolicy bool
 	// Unrestricted leaves out the policies that restrict what the manager's identity may
@@ -118,8 +127,11 @@ func Objects(o Options) ([]client.Object, error) {
 // Gates is the part that measures, which all rings with rollouts of their own share.
 const Gates = "gates"
 
+// Notify is the part that sends messages about the rollouts of these rings.
+const Notify = "notify"
+
 // Parts are the rings, and parts of rings that have kinds or permissions of their own: the
-// controllers of assemblages on the hub, and the one of gates.
+// controllers of assemblages on the hub, the one of gates, and the one of Notifiers.
 func Parts(rings []string) []string {
 	var all []string
 	for _, ring := range rings {
@@ -128,7 +140,7 @@ func Parts(rings []string) []string {
 			all = append(all, "hub")
 		}
 		if manager.HasGates(ring) && !slices.Contains(all, Gates) {
-			all = append(all, Gates)
+			all = append(all, Gates, Notify)
 		}
 	}
 	return all
@@ -353,6 +365,9 @@ func container(o Options) corev1.Container {
 	args = append(args, "--rings="+strings.Join(o.Rings, ","))
 	if len(o.Watch) > 0 {
 		args = append(args, "--namespaces="+strings.Join(o.Watch, ","))
+	}
+	if o.PinBy == pin.ByWebhook {
+		args = append(args, "--pin-by="+string(o.PinBy))
 	}
 	if len(o.PinNamespaces) > 0 {
 		args = append(args, "--pin-namespaces="+strings.Join(o.PinNamespaces, ","))

@@ -54,7 +54,7 @@ func packagePermissions(o Options) []client.Object {
 // of namespaces: who may write those may do anything. Pods can be run in, to read the
 // files of Pipes.
 func PackageRules() []rbacv1.PolicyRule {
-	verbs := []string{"get", "list", "watch", verbCreate, "patch", "delete"}
+	verbs := []string{"get", verbList, verbWatch, verbCreate, "patch", "delete"}
 	rule := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}

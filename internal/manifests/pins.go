@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ const pinRole = name + "-pins"
 func PinRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{verbCreate, "delete"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"replicasets", "controllerrevisions"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"replicasets", "controllerrevisions"}, Verbs: []string{verbList, verbWatch}},
+		{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{verbList, verbWatch, "patch"}},
 	}
 }
 
@@ -33,6 +35,9 @@ func (o Options) pinObjects() []client.Object {
 	var objects []client.Object
 	for _, namespace := range o.PinNamespaces {
 		objects = append(objects, namespacedRole(o, namespace, pinRole, PinRules()), roleBinding(o, namespace, pinRole))
+	}
+	if o.PinBy == pin.ByWebhook { // see Declarations
+		return objects
 	}
 	return append(objects, o.policies(manager.RingConfig, pin.Policy(o.PinNamespaces))...)
 }
@@ -47,6 +52,12 @@ func (o Options) Validate() error {
 
 // validatePins says what is wrong with the namespaces with pins, by the name of the flag.
 func (o Options) validatePins() error {
+	switch {
+	case !slices.Contains([]pin.By{"", pin.ByPolicy, pin.ByWebhook}, o.PinBy):
+		return fmt.Errorf("--pin-by: %q is not known; use %s or %s", o.PinBy, pin.ByPolicy, pin.ByWebhook)
+	case o.PinBy == pin.ByWebhook && len(o.PinNamespaces) > 0 && o.Admission.Off:
+		return errors.New("--pin-by: webhook needs the webhooks of the rings; leave --webhooks=false out, or use policy")
+	}
 	if len(o.PinNamespaces) > 0 && !slices.Contains(o.Rings, manager.RingConfig) {
 		return fmt.Errorf("--pin-namespaces: pins are of the ring %s; add it to --rings", manager.RingConfig)
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -19,7 +20,8 @@ type Values struct {
 	ImagePullSecrets  []corev1.LocalObjectReference     `json:"imagePullSecrets"            desc:"Secrets to pull the image with."`
 	Rings             []string                          `json:"rings"                       desc:"Rings to run: config, zones, plans, fleet (on a hub) and assemblage (on the clusters of a fleet)."`
 	WatchNamespaces   []string                          `json:"watchNamespaces"             desc:"Namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks. Empty: all."`
-	PinNamespaces     []string                          `json:"pinNamespaces" desc:"Namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there. Needs Kubernetes 1.36."`
+	PinNamespaces     []string                          `json:"pinNamespaces" desc:"Namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there."`
+	PinBy             pin.By                            `json:"pinBy" desc:"What points their Pods at it: policy, which needs Kubernetes 1.36, or webhook."`
 	DefaultPolicy     bool                              `json:"defaultConfigPolicy"         desc:"Create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it. Not with watchNamespaces."`
 	Args              []string                          `json:"args"                        desc:"Further flags of the manager, such as --max-rolling=5. The last one of a name wins."`
 	CRDs              bool                              `json:"crds"                        desc:"Install and upgrade the CustomResourceDefinitions of the rings. They are never deleted."`
@@ -67,8 +69,8 @@ type MetricsValues struct {
 func DefaultValues() Values {
 	return Values{
 		Image: Image{Repository: Repository}, Rings: manager.Rings(), CRDs: true, Replicas: DefaultReplicas, Resources: DefaultResources(),
-		DefaultPolicy: true,
-		Webhooks:      WebhookValues{Enabled: true, CertificateSource: admission.Generated}, RestrictManager: true,
+		DefaultPolicy: true, PinBy: pin.ByPolicy,
+		Webhooks: WebhookValues{Enabled: true, CertificateSource: admission.Generated}, RestrictManager: true,
 		Metrics: MetricsValues{Secure: true}, NetworkPolicy: true, DisruptionBudget: true,
 	}
 }
@@ -104,7 +106,7 @@ func (v Values) Options(namespace, version, image string) Options {
 		image = v.Image.Repository + tagOf(image)
 	}
 	return Options{
-		Namespace: namespace, Version: version, Image: image, Rings: v.Rings, Watch: v.WatchNamespaces, PinNamespaces: v.PinNamespaces, Args: v.Args, NoKinds: !v.CRDs,
+		Namespace: namespace, Version: version, Image: image, Rings: v.Rings, Watch: v.WatchNamespaces, PinNamespaces: v.PinNamespaces, PinBy: v.PinBy, Args: v.Args, NoKinds: !v.CRDs,
 		Pods: Pods{
 			Replicas: &v.Replicas, Resources: &v.Resources, NodeSelector: v.NodeSelector, Tolerations: v.Tolerations, Affinity: v.Affinity,
 			TopologySpreadConstraints: v.TopologySpread, PriorityClassName: v.PriorityClassName, ImagePullPolicy: v.Image.PullPolicy,

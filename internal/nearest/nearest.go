@@ -1,6 +1,8 @@
 // Package nearest finds the known name that a person may have meant by another.
 package nearest
 
+import "strings"
+
 // Of returns the known name that is most like another, and how many letters differ. It
 // returns the first of several, and "" where none is known.
 func Of(name string, known []string) (near string, distance int) {
@@ -14,13 +16,30 @@ func Of(name string, known []string) (near string, distance int) {
 }
 
 // Meant returns the known name that a person has probably mistyped, "" if there is none:
-// at most a third of the letters differ.
+// at most a third of the letters differ, or it begins only one of them.
 func Meant(name string, known []string) string {
-	near, distance := Of(name, known)
-	if distance > max(1, len(name)/3) {
-		return ""
+	if near, distance := Of(name, known); distance <= max(1, len(name)/3) {
+		return near
 	}
-	return near
+	return begun(name, known)
+}
+
+// shortest is how many letters begin a name at least.
+const shortest = 3
+
+// begun is the only known name that begins so, "" if there are none or several.
+func begun(name string, known []string) string {
+	found := ""
+	for _, k := range known {
+		switch {
+		case len(name) < shortest || !strings.HasPrefix(k, name):
+		case found != "":
+			return ""
+		default:
+			found = k
+		}
+	}
+	return found
 }
 
 // difference is how many letters must be inserted, removed, replaced or swapped with the

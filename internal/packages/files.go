@@ -37,7 +37,12 @@ func Load(from string) (*Package, error) {
 		return nil, fmt.Errorf("%s cannot be read: %w; give the folder or the archive (.tgz) of a package", from, cause(err))
 	}
 	if info.IsDir() {
-		f, err := fromFolder(os.DirFS(from))
+		root, err := os.OpenRoot(from)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", from, cause(err))
+		}
+		defer func() { _ = root.Close() }()
+		f, err := fromFolder(root.FS())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", from, err)
 		}
@@ -68,33 +73,47 @@ func cause(err error) error {
 	return err
 }
 
-// fromFolder reads what belongs to a package, and nothing else that is in the folder.
+// fromFolder reads what belongs to a package, and nothing else that is in the folder, nor
+// what a link in it leads to outside.
 func fromFolder(folder fs.FS) (files, error) {
 	found := files{}
 	var size int64
+	entries := 0
 	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return err
-		case entry.IsDir():
-			if isPart(name+"/") || name == "." {
-				return nil
-			}
+			return fmt.Errorf("%s cannot be read: %w", name, cause(err))
+		case entry.IsDir() && name != "." && !isPart(name+"/"):
 			return fs.SkipDir
-		case !isPart(name):
+		case !entry.IsDir() && !isPart(name):
 			return nil
 		}
-		file, err := folder.Open(name)
-		if err != nil {
-			return fmt.Errorf("open %s: %w", name, cause(err))
+		if entries++; entries > mostEntries {
+			return fmt.Errorf("has more than %d entries; remove what is no template", mostEntries)
 		}
-		defer func() { _ = file.Close() }()
-		return found.add(name, file, &size)
+		if entry.IsDir() {
+			return nil
+		}
+		return found.read(folder, name, &size)
 	})
+	return found, err //nolint:wrapcheck // of the function above
+}
+
+// read takes a file of a folder, and refuses what is none: a pipe or a device would never end.
+func (f files) read(folder fs.FS, name string, size *int64) error {
+	info, err := fs.Stat(folder, name)
 	if err != nil {
-		return nil, fmt.Errorf("read the package: %w", err)
+		return fmt.Errorf("%s cannot be read: %w; a link must lead to a file of the package", name, cause(err))
 	}
-	return found, nil
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file; a package has files only", name)
+	}
+	file, err := folder.Open(name)
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", name, cause(err))
+	}
+	defer func() { _ = file.Close() }()
+	return f.add(name, file, size)
 }
 
 // isPart is true of what belongs to a package; a folder ends in a slash.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 )
@@ -83,15 +85,57 @@ func (p *Parameter) Object() (v1beta1.Parameter, error) {
 	return o, nil
 }
 
-// textOf is a value as text: that of a string without quotes, all else as JSON, which is
-// also YAML.
+// textOf is a value as text, as KUDO writes it: that of a string without quotes, a list or a
+// map as YAML, all else as JSON, which is also YAML.
 func textOf(raw json.RawMessage) (string, error) {
 	var text string
-	if bytes.HasPrefix(raw, []byte(`"`)) {
+	switch {
+	case bytes.HasPrefix(raw, []byte(`"`)):
 		if err := json.Unmarshal(raw, &text); err != nil {
 			return "", fmt.Errorf("read the value: %w", err)
 		}
 		return text, nil
+	case bytes.HasPrefix(raw, []byte("[")), bytes.HasPrefix(raw, []byte("{")):
+		structured, err := yaml.JSONToYAML(raw)
+		if err != nil {
+			return "", fmt.Errorf("read the value: %w", err)
+		}
+		return string(structured), nil
+	default:
+		return string(raw), nil
 	}
-	return string(raw), nil
+}
+
+// SameContent is true of two OperatorVersions that mean the same, however the values of their
+// parameters are written in YAML: what KUDO has installed is not another version.
+func SameContent(a, b *v1beta1.OperatorVersionSpec) bool {
+	return equality.Semantic.DeepEqual(canonical(a), canonical(b))
+}
+
+// canonical is an OperatorVersion with one spelling for each value.
+func canonical(spec *v1beta1.OperatorVersionSpec) *v1beta1.OperatorVersionSpec {
+	spec = spec.DeepCopy()
+	for i := range spec.Parameters {
+		p := &spec.Parameters[i]
+		if p.Type == "" || p.Type == v1beta1.StringType {
+			continue
+		}
+		if p.Default != nil {
+			*p.Default = spelling(*p.Default)
+		}
+		if p.Enum != nil {
+			for k := range *p.Enum {
+				(*p.Enum)[k] = spelling((*p.Enum)[k])
+			}
+		}
+	}
+	return spec
+}
+
+// spelling is a value as JSON, and what is no YAML as it is.
+func spelling(value string) string {
+	if text, err := yaml.YAMLToJSON([]byte(value)); err == nil {
+		return string(text)
+	}
+	return value
 }

@@ -46,7 +46,7 @@ type Group struct {
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName"`
 	Description string `json:"description"`
-	Priority    int    `json:"priority"`
+	Priority    int    `json:"prio"`
 }
 
 // Parameter is one of params.yaml, whose values are as YAML has them, and not text as in

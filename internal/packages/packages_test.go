@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/packages"
 )
 
@@ -162,8 +163,8 @@ func TestParameters(t *testing.T) {
 	want := `TEXT "3" true false 
 NUMBER "12345678901234567890" false false 
 FLAG "false" true true 
-LIST "[\"a\",1]" true false 
-MAP "{\"a\":{\"b\":\"c\"}}" true false 
+LIST "- a\n- 1\n" true false 
+MAP "a:\n  b: c\n" true false 
 NONE none true false deploy
 EMPTY "" true false 
 ENUM none true false `
@@ -175,6 +176,36 @@ ENUM none true false `
 	}
 	if v.Name != "app-3.4.5-0.1.0" || v.Spec.Operator.Name != "app" {
 		t.Errorf("it is %s of %s", v.Name, v.Spec.Operator.Name)
+	}
+}
+
+// Values may be written in other YAML, as KUDO writes them; texts and all else are compared as
+// they are.
+func TestSameContent(t *testing.T) {
+	text := func(s string) *string { return &s }
+	with := func(kind v1beta1.ParameterType, value string) *v1beta1.OperatorVersionSpec {
+		return &v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{{Name: "A", Type: kind, Default: text(value), Enum: &[]string{value}}}}
+	}
+	for _, test := range []struct {
+		kind v1beta1.ParameterType
+		a, b string
+		same bool
+	}{
+		{v1beta1.ArrayType, `["a", {"b": 1}]`, "- a\n- b: 1\n", true},
+		{v1beta1.ArrayType, "[a, b]", "[b, a]", false},
+		{v1beta1.MapType, "b: 1\na: 2", `{"a":2,"b":1}`, true},
+		{v1beta1.NumberType, "1e+07", "10000000", true},
+		{v1beta1.StringType, "1e+07", "10000000", false},
+		{"", "[a]", "- a\n", false},
+		{v1beta1.MapType, "{", "{", true},
+	} {
+		a, b := with(test.kind, test.a), with(test.kind, test.b)
+		if got := packages.SameContent(a, b); got != test.same {
+			t.Errorf("%s %q and %q are the same: %t", test.kind, test.a, test.b, got)
+		}
+		if *a.Parameters[0].Default != test.a || (*a.Parameters[0].Enum)[0] != test.a {
+			t.Errorf("%q was changed", test.a)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
@@ -39,6 +41,9 @@ type actor struct {
 	now    func() time.Time
 }
 
+// atOnce is how many objects of an Instance are read, or applied, at the same time.
+const atOnce = 8
+
 // results are what became of a pass. The last write may have ended it.
 type results = ring.Results[*v1beta1.Instance, made]
 
@@ -48,6 +53,8 @@ type made struct {
 	task.Write
 
 	refusal *task.Refusal
+	// answer is the object as it was applied, nil if it was not or something has failed.
+	answer *unstructured.Unstructured
 	// dropped are fields that the kind of the object does not have.
 	dropped []string
 }
@@ -75,22 +82,55 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r re
 		return r
 	}
 	var refused []string
-	for _, w := range d.Writes {
-		path := w.Path.String()
-		if len(w.Path) > 0 && slices.Contains(refused, path) {
+	for batch := range task.Batches(d.Writes) {
+		path := batch[0].Path.String()
+		if len(batch[0].Path) > 0 && slices.Contains(refused, path) {
 			continue // what a task writes later may need what it writes first
 		}
-		dropped, err := a.write(ctx, s.Instance, w)
-		refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
-		if refusal != nil && !ends {
-			refused, err = append(refused, path), errors.New(refusal.Reason)
+		done := a.writeAll(ctx, s, batch)
+		r.Writes = append(r.Writes, done...)
+		last := &done[len(done)-1]
+		if last.Err == nil {
+			continue
 		}
-		r.Add(ring.Change{Act: string(w.Act), Object: w.Ref.String()}, made{w, refusal, dropped}, err)
-		if ends {
+		if endedBy(&r) != nil {
 			return r
 		}
+		refused = append(refused, path)
 	}
 	return r
+}
+
+// writeAll makes the writes of a batch at the same time. Those that failed come last, and
+// of them those that end the pass.
+func (a actor) writeAll(ctx context.Context, s *snapshot, batch []task.Write) []ring.Result[made] {
+	done := make([]ring.Result[made], len(batch))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, w := range batch {
+		group.Go(func() error {
+			m, err := a.write(ctx, s.Instance, w)
+			refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
+			if m.refusal = refusal; refusal != nil && !ends {
+				err = errors.New(refusal.Reason)
+			}
+			done[i] = ring.Result[made]{Change: ring.Change{Act: string(w.Act), Object: w.Ref.String()}, Write: m, Err: err}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in the results
+	weight := func(r ring.Result[made]) int {
+		switch {
+		case r.Err == nil:
+			return 0
+		case r.Write.refusal != nil:
+			return 1
+		default:
+			return 2
+		}
+	}
+	slices.SortStableFunc(done, func(x, y ring.Result[made]) int { return weight(x) - weight(y) })
+	return done
 }
 
 // permit writes the status, once, with the resourceVersion that was observed. Reads of
@@ -168,27 +208,33 @@ func (a actor) do(ctx context.Context, write func(context.Context) error) error 
 	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write)
 }
 
-// write makes one write, and returns the fields that it had to leave out.
-func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) (dropped []string, err error) {
+// write makes one write.
+func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) (made, error) {
+	m := made{Write: w}
 	if w.Act == task.Extract {
-		return nil, a.extract(ctx, i, w)
+		return m, a.extract(ctx, i, w)
 	}
-	err = a.do(ctx, func(ctx context.Context) error {
+	err := a.do(ctx, func(ctx context.Context) error {
 		switch w.Act {
 		case task.Apply:
 			if err := a.takeOver(ctx, w); err != nil {
 				return err
 			}
+			u := w.Object.DeepCopy()
 			var err error
-			dropped, err = a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
+			if m.dropped, err = a.apply(ctx, i, u, w.Generate); err == nil {
+				m.answer = u
+			}
 			return err
 		case task.Delete:
 			return a.remove(ctx, w)
+		case task.CreateGate, task.DeleteGate:
+			return a.gate(ctx, i.Namespace, w)
 		default:
 			return a.change(ctx, i, w)
 		}
 	})
-	return dropped, err
+	return m, err
 }
 
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
@@ -216,6 +262,22 @@ func (a actor) remove(ctx context.Context, w task.Write) error {
 		return nil // it was deleted, or replaced; the next pass reads which
 	}
 	return wrapped(err, "delete "+w.Ref.String())
+}
+
+// gate creates a RolloutGate, or deletes the one that was read. Reads of RolloutGates wait
+// until the cache shows it.
+func (a actor) gate(ctx context.Context, namespace string, w task.Write) error {
+	var err error
+	if w.Act == task.CreateGate {
+		err = a.client.Create(ctx, w.Question.Object(namespace, w.Reached), client.FieldOwner(kube.FieldOwner))
+	} else {
+		gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Ref.Name}}
+		err = a.client.Delete(ctx, gate, ring.Preconditions(w.UID, w.ResourceVersion))
+	}
+	if err != nil && ring.IsConflict(err) {
+		return ring.ErrConflict // another client was faster; the watch says so
+	}
+	return wrapped(err, string(w.Act)+" "+w.Ref.String())
 }
 
 // change changes the Instance itself, if it is still as it was observed.
@@ -265,8 +327,9 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) e
 	return nil
 }
 
-// apply applies an object by force, and then generates what it has no value for. Fields
-// that the kind does not have are dropped, as they are in other requests.
+// apply applies an object by force, and then generates what it has no value for. The object
+// becomes what the API server answers. Fields that the kind does not have are dropped, as
+// they are in other requests.
 func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) (dropped []string, err error) {
 	for range maxDrops {
 		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,

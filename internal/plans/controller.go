@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -36,6 +38,7 @@ import (
 // +kubebuilder:rbac:groups=kudo.dev,resources=instances/finalizers,verbs=update
 // +kubebuilder:rbac:groups=kudo.dev,resources=operatorversions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;create;delete
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
@@ -71,13 +74,21 @@ func start(mgr ctrl.Manager, o Options) error {
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader(), files: o.Files, now: o.Now},
 		reporter: newReporter(mgr.GetEventRecorder("spillway")),
 	}
+	hasGates, err := ask.Installed(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	r.observer.noGates = !hasGates
 	err = w.Wake(func() (controller.Controller, error) {
-		return ctrl.NewControllerManagedBy(mgr).Named("plans").
-			Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(exceptStatus())).
-			WithOptions(controller.Options{
-				MaxConcurrentReconciles: maxConcurrent,
-				RateLimiter:             ring.Passes().RateLimiter(),
-			}).Build(r)
+		b := ctrl.NewControllerManagedBy(mgr).Named("plans").
+			Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(exceptStatus()))
+		if hasGates {
+			b = b.Watches(&v1alpha1.RolloutGate{}, ask.ToTarget(v1beta1.GroupVersion.String(), "Instance"))
+		}
+		return b.WithOptions(controller.Options{
+			MaxConcurrentReconciles: maxConcurrent,
+			RateLimiter:             ring.Passes().RateLimiter(),
+		}).Build(r)
 	})
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
@@ -106,6 +117,7 @@ type reconciler struct {
 // Reconcile makes passes over an Instance.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: map[object.Ref]task.Refusal{}} })
+	m.answers = answers{} // those of an earlier reconcile may be outdated
 	loop := ring.Loop[snapshot, decision.Decision, results]{
 		Most: maxPasses, Pause: pause, Now: r.observer.options.Now,
 		Observe: func(ctx context.Context, _ bool) (snapshot, error) {
@@ -133,6 +145,7 @@ func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision.De
 		return ring.Next{}, nil
 	}
 	err := endedBy(done)
+	m.answers = answersOf(s.Instance, done)
 	next := ring.Next{
 		Again: err == nil && (len(done.Writes) > 0 || d.Again),
 		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), done)),

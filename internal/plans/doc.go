@@ -59,7 +59,8 @@
 //     manager that observes an old step in progress does nothing.
 //   - It deletes only the object whose UID it has read.
 //   - What it reads of objects is at least as new as the Instance and its own last
-//     write: they are read from the API server. No manager writes a status after an act
+//     write: they are read from the API server, or are its answers to the applies that the
+//     Instance, as it still is, has permitted in the pass before. No manager writes a status after an act
 //     without having read what the act did; so what reads that status reads the act.
 //
 // What remains is a process that stops between that and its request, for longer than the

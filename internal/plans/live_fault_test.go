@@ -346,7 +346,7 @@ type without struct {
 }
 
 // faultless caches the end of each plot without a fault, by the name of the plot.
-var faultless = map[string]*without{deployed.name: {}, updated.name: {}, deleted.name: {}, changedOver.name: {}}
+var faultless = map[string]*without{deployed.name: {}, updated.name: {}, deleted.name: {}, changedOver.name: {}, gated.name: {}}
 
 // undisturbed runs a plot without a fault, once for all tests.
 func undisturbed(t *testing.T, p plot) (end map[string]string, writes int) {
@@ -377,7 +377,7 @@ func (s *story) matches(end map[string]string) {
 // once for each write of it, stopping the manager before and after that write and
 // starting another.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
-	for _, p := range []plot{deployed, updated, deleted, changedOver} {
+	for _, p := range []plot{deployed, updated, deleted, changedOver, gated} {
 		t.Run(p.name, func(t *testing.T) {
 			end, writes := undisturbed(t, p)
 			t.Logf("it takes %d writes", writes)
@@ -386,13 +386,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 					t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
 						s, inj := newStory(t, p), fault.New()
 						inj.StopAt(n, when)
-						stop := s.manageWith(inj)
-						successor := sync.OnceFunc(func() { stop(); s.manage() })
-						s.tell(func() {
-							if inj.HasStopped() {
-								successor()
-							}
-						})
+						s.tell(inj.WithSuccessor(func(i *fault.Injector) func() { return s.manageWith(i) }))
 						s.matches(end)
 					})
 				}
@@ -403,7 +397,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 
 // TestFaultTwoManagersParallel has two managers that know nothing of each other.
 func TestFaultTwoManagersParallel(t *testing.T) {
-	for _, p := range []plot{deployed, updated, deleted} {
+	for _, p := range []plot{deployed, updated, deleted, gated} {
 		end, _ := undisturbed(t, p)
 		t.Run(p.name, func(t *testing.T) {
 			s := newStory(t, p)

@@ -26,6 +26,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/plans/admit"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
@@ -99,7 +100,7 @@ func (c *cluster) manageWith(inj *fault.Injector, change ...func(*manager.Option
 	o := manager.Options{
 		Rings: c.rings, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: time.Now, Files: c.files},
 		Config: config.Options{Now: time.Now}, Zones: zones.Options{Now: time.Now},
-		MetricsAddress: "0", ProbeAddress: "0", Version: "test", Gates: gates.Options{Off: true},
+		MetricsAddress: "0", ProbeAddress: "0", Version: "test", Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true},
 	}
 	if c.webhooks != nil {
 		o.Admission = c.webhooks.Options

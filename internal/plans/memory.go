@@ -1,8 +1,12 @@
 package plans
 
 import (
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -12,13 +16,47 @@ import (
 // without it decides the same, and makes a write that was refused once more.
 type memory struct {
 	ring.Said
+	ring.Waits
 
 	conflicts ring.Streak
 	// refusals are the answers to writes, until a write to the same object succeeds. The
 	// next decision counts each of them in the status, with the time of the next try.
 	refusals map[object.Ref]task.Refusal
 	// state is the one that the Instance has in the metrics, empty if it has none.
-	state string
+	state   string
+	answers answers
+}
+
+// answers are objects as the API server has answered their applies, for the pass that
+// follows: they are what a read would find, or a watch tells of what has changed since. They
+// say nothing once the Instance is another than the one that permitted the applies.
+type answers struct {
+	permitted string
+	objects   map[object.Ref]*unstructured.Unstructured
+}
+
+// answersOf are those of a pass over an Instance.
+func answersOf(i *v1beta1.Instance, done *results) answers {
+	if done.Written() {
+		i = done.Object
+	}
+	all := answers{i.ResourceVersion, map[object.Ref]*unstructured.Unstructured{}}
+	for w := range slices.Values(done.Writes) {
+		if w.Write.answer != nil {
+			all.objects[w.Write.Ref] = w.Write.answer
+		}
+	}
+	return all
+}
+
+// to are the answers that a pass over an Instance may use, once.
+func (a *answers) to(i *v1beta1.Instance) map[object.Ref]*unstructured.Unstructured {
+	last := *a
+	*a = answers{}
+	if last.permitted != i.ResourceVersion {
+		return nil
+	}
+	return last.objects
 }
 
 // learn remembers what became of a pass, and returns when to observe again; zero if time

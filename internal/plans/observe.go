@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -35,6 +37,8 @@ type snapshot struct {
 	decision.Snapshot
 
 	decision decision.Decision
+	// answers are objects that need no read.
+	answers map[object.Ref]*unstructured.Unstructured
 }
 
 // follower starts to watch each object before it is read, so that the Instance is
@@ -49,7 +53,7 @@ type follower interface {
 	Forget(instance types.NamespacedName)
 }
 
-// observer makes all the reads. Instances come from the cache, which has seen the
+// observer makes all the reads. Instances and their RolloutGates come from the cache, which has seen the
 // ring's own writes; everything else from the API server, so that nothing is older
 // than the Instance. Watches only say when to read.
 type observer struct {
@@ -59,6 +63,8 @@ type observer struct {
 	mapper    apimeta.RESTMapper
 	follower  follower
 	versions  *lru.Cache
+	// noGates is true if RolloutGates are not installed.
+	noGates bool
 }
 
 func newObserver(mgr ctrl.Manager, o Options, f follower) *observer {
@@ -80,7 +86,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 			b.follower.End(key)
 			return s, nil
 		}
-		if err := b.read(ctx, key, &s.Snapshot.Snapshot, s.decision.Needs); err != nil {
+		if err := b.read(ctx, key, &s, s.decision.Needs); err != nil {
 			return s, err
 		}
 	}
@@ -92,13 +98,20 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	if err := b.instances.Get(ctx, key, instance); err != nil {
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
-	s := snapshot{Snapshot: decision.Snapshot{
+	s := snapshot{answers: m.answers.to(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
 		},
 		Now: b.options.Now(), NewUID: uuid.NewUUID(),
 	}}
+	if !b.noGates {
+		gates, err := ask.List(ctx, b.instances, key.Namespace, instance.UID)
+		if err != nil {
+			return snapshot{}, err
+		}
+		s.Gates = gates
+	}
 	b.follower.Begin(key)
 	if err := b.observeVersions(ctx, &s.Snapshot); err != nil {
 		return snapshot{}, err
@@ -206,7 +219,7 @@ func (b *observer) namespaceGoes(ctx context.Context, name string) (bool, error)
 	}
 }
 
-func (b *observer) read(ctx context.Context, key types.NamespacedName, s *task.Snapshot, needs task.Needs) error {
+func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapshot, needs task.Needs) error {
 	for _, gvk := range needs.Kinds {
 		scope, err := b.scope(gvk)
 		if err != nil {
@@ -216,16 +229,25 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *task.S
 			s.Served[gvk.GroupKind()] = b.served(gvk.GroupKind())
 		}
 	}
-	for _, ref := range needs.Objects {
-		u, err := b.object(ctx, key, ref)
-		switch {
+	objects, errs := make([]*unstructured.Unstructured, len(needs.Objects)), make([]error, len(needs.Objects))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, ref := range needs.Objects {
+		group.Go(func() error {
+			objects[i], errs[i] = b.object(ctx, key, ref, s.answers[ref])
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are beside the objects
+	for i, ref := range needs.Objects {
+		switch err := errs[i]; {
 		case apierrors.IsForbidden(err):
 			s.Forbidden[ref] = fmt.Sprintf("no permission to read %s (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
 				ref, err, vocabulary.PackagePermissions)
 		case err != nil:
 			return err
 		default:
-			s.Objects[ref] = u
+			s.Objects[ref] = objects[i]
 		}
 	}
 	return nil
@@ -259,14 +281,23 @@ func (b *observer) served(kind schema.GroupKind) []string {
 	return slices.Compact(versions)
 }
 
-// object reads an object after it has started to watch it. An object without the label
-// of what plans apply needs another watch, and is then read again.
-func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref) (*unstructured.Unstructured, error) {
+// object reads an object after it has started to watch it, unless the API server has just
+// answered with it. An object without the label of what plans apply needs another watch, and
+// is then read again.
+func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref, answer *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if answer != nil && isMarked(ref, answer) {
+		return answer, b.follow(ctx, key, ref, true)
+	}
 	u, err := b.followed(ctx, key, ref, isMarkedKind(ref))
-	if err != nil || u == nil || !isMarkedKind(ref) || u.GetLabels()[vocabulary.Heritage] == vocabulary.HeritageOf {
+	if err != nil || u == nil || !isMarkedKind(ref) || isMarked(ref, u) {
 		return u, err
 	}
 	return b.followed(ctx, key, ref, false)
+}
+
+// isMarked is true of an object that is watched as one that plans have applied.
+func isMarked(ref object.Ref, u *unstructured.Unstructured) bool {
+	return isMarkedKind(ref) && u.GetLabels()[vocabulary.Heritage] == vocabulary.HeritageOf
 }
 
 // isMarkedKind is true of kinds whose objects carry the label if plans apply them. Of

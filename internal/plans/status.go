@@ -6,29 +6,34 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // reporter reports what happened: Events, metrics, log.
 type reporter struct{ ring.Reporter }
 
 func newReporter(recorder events.EventRecorder) reporter {
-	return reporter{ring.Reporter{Events: recorder, Action: "RunPlan", Writes: writes}}
+	return reporter{ring.Reporter{Events: recorder, Action: "RunPlan", Writes: metrics.PlansWrites}}
 }
 
 // report reports one pass. Events are sent only for what was written.
 func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision, done *results, m *memory) {
 	m.measure(s, d)
 	if s.Instance == nil {
+		m.Wait(metrics.RingPlans, s.Now, nil)
 		return
 	}
+	m.Wait(metrics.RingPlans, s.Now, d.Holds)
 	if done.Written() || done.Err != nil {
 		r.Wrote(ctx, ring.Change{Act: "Instance", Object: s.Instance.Name}, done.Err)
 	}
@@ -62,6 +67,7 @@ func (r *reporter) unreadable(i *v1beta1.Instance, err error) error {
 // emitTransitions compares the status as it was with the one that was written.
 func (r *reporter) emitTransitions(i *v1beta1.Instance, now *v1beta1.InstanceStatus) {
 	was := &i.Status
+	metrics.Ended(metrics.RingPlans, nil, pastOf(newlyEnded(was, now)))
 	for _, past := range newlyEnded(was, now) {
 		r.emitEnd(i, past)
 	}
@@ -71,11 +77,26 @@ func (r *reporter) emitTransitions(i *v1beta1.Instance, now *v1beta1.InstanceSta
 	if e := now.Execution; e != nil {
 		r.emitFailures(i, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
 	}
-	stalled := apimeta.FindStatusCondition(now.Conditions, ring.ConditionStalled)
-	if before := apimeta.FindStatusCondition(was.Conditions, ring.ConditionStalled); stalled != nil && stalled.Status == "True" &&
-		stalled.Reason == string(decision.ReasonInvalid) && (before == nil || before.Message != stalled.Message) {
-		r.Warning(i, decision.EventStalled, "%s", stalled.Message)
+	for _, reason := range []rollout.Reason{decision.EventStalled, rollout.ReasonGateRefused} {
+		if said := newly(was, now, ring.ConditionStalled, reason); said != "" {
+			r.Warning(i, reason, "%s", said)
+		}
 	}
+	if said := newly(was, now, ring.ConditionReconciling, rollout.ReasonGate); said != "" {
+		r.Normal(i, rollout.ReasonGate, "%s", said)
+	}
+}
+
+// newly is the message of a condition that is true for a reason, empty if it was before.
+func newly(was, now *v1beta1.InstanceStatus, condition string, reason rollout.Reason) string {
+	is := apimeta.FindStatusCondition(now.Conditions, condition)
+	if is == nil || is.Status != metav1.ConditionTrue || is.Reason != string(reason) {
+		return ""
+	}
+	if before := apimeta.FindStatusCondition(was.Conditions, condition); before != nil && before.Message == is.Message {
+		return ""
+	}
+	return is.Message
 }
 
 // newlyEnded are the executions that were added to the history.
@@ -93,12 +114,21 @@ func newlyEnded(was, now *v1beta1.InstanceStatus) []v1beta1.PastExecution {
 	return fresh
 }
 
+func pastOf(history []v1beta1.PastExecution) []metrics.Past {
+	rollouts := make([]metrics.Past, len(history))
+	for i := range history {
+		e := &history[i]
+		rollouts[i] = metrics.Past{ID: string(e.UID), Outcome: string(e.Result), Took: e.FinishedAt.Sub(e.StartedAt.Time)}
+	}
+	return rollouts
+}
+
 // emitEnd emits an Event for an execution that ended. Those of plans that start and
 // succeed are KUDO's, to the letter, because tools wait for them.
 func (r *reporter) emitEnd(i *v1beta1.Instance, past v1beta1.PastExecution) {
-	executions.WithLabelValues(past.Plan, string(past.Result)).Inc()
+	metrics.PlansExecutions.WithLabelValues(past.Plan, string(past.Result)).Inc()
 	if past.Result == v1beta1.ResultComplete {
-		executionSeconds.WithLabelValues(past.Plan).Observe(past.FinishedAt.Sub(past.StartedAt.Time).Seconds())
+		metrics.PlansExecutionSeconds.WithLabelValues(past.Plan).Observe(past.FinishedAt.Sub(past.StartedAt.Time).Seconds())
 		r.Normal(i, decision.EventComplete, "Execution of plan %s finished with status %s", past.Plan, v1beta1.Complete)
 		return
 	}
@@ -144,10 +174,10 @@ func (m *memory) measure(s *snapshot, d *decision.Decision) {
 		return
 	}
 	if m.state != "" {
-		instances.WithLabelValues(m.state).Dec()
+		metrics.PlansInstances.WithLabelValues(m.state).Dec()
 	}
 	if state != "" {
-		instances.WithLabelValues(state).Inc()
+		metrics.PlansInstances.WithLabelValues(state).Inc()
 	}
 	m.state = state
 }

@@ -47,6 +47,13 @@ const (
 	// RolloutResumed: a rollout that was stuck or paused continues.
 	// Action: nothing, for information only.
 	RolloutResumed rollout.Reason = "RolloutResumed"
+	// Approved: a user has approved a gate.
+	// Action: nothing, for information only; spillway refuse reverts it while the rollout is
+	// at the gate.
+	Approved rollout.Reason = "Approved"
+	// Refused: a user has refused a gate, and the rollout stops there.
+	// Action: to approve it after all: spillway approve.
+	Refused rollout.Reason = "Refused"
 	// Retried: a user has retried a rollout that had failed.
 	// Action: nothing, for information only.
 	Retried rollout.Reason = "Retried"

@@ -116,6 +116,13 @@ func Unmade[W any](e *Expectations, now time.Time, writes []W, change func(*W) C
 	return left, again
 }
 
+// IsMade is true of a write that was made a moment ago, and that a cache may not show yet.
+func (e *Expectations) IsMade(now time.Time, c Change) bool {
+	e.expire(now)
+	_, made := e.made[c]
+	return made
+}
+
 // expire forgets writes that every cache shows by now.
 func (e *Expectations) expire(now time.Time) {
 	maps.DeleteFunc(e.made, func(_ Change, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })

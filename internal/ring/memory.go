@@ -44,6 +44,7 @@ type Memory[O Object] struct {
 	Expectations
 	Said
 	Gauges
+	Waits
 
 	// written is what the API server answered to the last write of the object, until the
 	// cache is as new. created is when the object was made, until the cache shows it.

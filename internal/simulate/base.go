@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -39,9 +40,11 @@ func unhindered(objects []*unstructured.Unstructured) []*unstructured.Unstructur
 		case workload.Deployment:
 			unstructured.RemoveNestedField(u.Object, "spec", "paused")
 		case "RolloutGroup":
-			for _, field := range []string{"pause", "maintenanceWindows", "soak"} {
+			for _, field := range []string{"pause", "maintenanceWindows", "soak", "gates"} {
 				unstructured.RemoveNestedField(u.Object, "spec", field)
 			}
+		case policy.Kind, policy.ClusterKind:
+			unhinderPolicy(u)
 		case model.KindModule, model.KindBootstrap:
 			unhinderModule(u)
 		}
@@ -50,10 +53,10 @@ func unhindered(objects []*unstructured.Unstructured) []*unstructured.Unstructur
 	return free
 }
 
-// resume takes away the annotations that pause an object.
+// resume takes away the annotations that pause an object, or have it wait for gates.
 func resume(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
-	for _, key := range []vocabulary.Key{vocabulary.Paused, vocabulary.RolloutPaused} {
+	for _, key := range []vocabulary.Key{vocabulary.Paused, vocabulary.RolloutPaused, vocabulary.PlanGates} {
 		for _, name := range slices.Concat([]string{key.Native}, key.Aliases) {
 			delete(annotations, name)
 		}
@@ -63,21 +66,35 @@ func resume(u *unstructured.Unstructured) {
 	}
 }
 
+// unhinderPolicy keeps the stages, which say in which order workloads are rolled.
+func unhinderPolicy(u *unstructured.Unstructured) {
+	for _, field := range []string{"pause", "maintenanceWindows", "soak"} {
+		unstructured.RemoveNestedField(u.Object, "spec", field)
+	}
+	withoutInStages(u, []string{"spec", "stages"}, "soak", "gates")
+}
+
 // unhinderModule keeps the stages, which say where anything is to run at all.
 func unhinderModule(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "spec", "suspend")
 	for _, field := range []string{"windows", "minReadySeconds"} {
 		unstructured.RemoveNestedField(u.Object, "spec", "rollout", field)
 	}
-	stages, ok, err := unstructured.NestedSlice(u.Object, "spec", "rollout", "stages")
+	withoutInStages(u, []string{"spec", "rollout", "stages"}, "gates", "soakSeconds")
+}
+
+// withoutInStages removes fields of stages.
+func withoutInStages(u *unstructured.Unstructured, at []string, names ...string) {
+	stages, ok, err := unstructured.NestedSlice(u.Object, at...)
 	if !ok || err != nil {
 		return
 	}
 	for _, stage := range stages {
 		if fields, is := stage.(map[string]any); is {
-			delete(fields, "gates")
-			delete(fields, "soakSeconds")
+			for _, name := range names {
+				delete(fields, name)
+			}
 		}
 	}
-	_ = unstructured.SetNestedSlice(u.Object, stages, "spec", "rollout", "stages") // it was one before
+	_ = unstructured.SetNestedSlice(u.Object, stages, at...) // it was one before
 }

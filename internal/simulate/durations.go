@@ -14,12 +14,13 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // durations are how long Pods took until they were ready, Jobs until they were complete, and
-// clusters until a sync had succeeded; each sorted, by "statefulset/x", "job/x" and
+// clusters until a sync had succeeded, by "statefulset/x", "job/x" and
 // "cluster/x".
 type durations map[string][]time.Duration
 
@@ -48,9 +49,6 @@ func durationsIn(present []client.Object) durations {
 		case *fleetv1.RemoteAssemblage:
 			seen.syncs(o.Name, &o.Status)
 		}
-	}
-	for _, times := range seen {
-		slices.Sort(times)
 	}
 	return seen
 }
@@ -94,29 +92,14 @@ func (d durations) syncs(name string, status *fleetv1.AssemblageStatus) {
 func (d durations) readiness(given world.Readiness, p pick) world.Readiness {
 	r := world.Readiness{Default: given.Default, Of: map[string]time.Duration{}}
 	for of, times := range d {
-		r.Of[of] = estimate(times, p)
+		r.Of[of] = estimateOf(times, p)
 	}
 	maps.Copy(r.Of, given.Of)
 	return r
 }
 
-// estimate is the median of some times, or how short or long the next one may be: the fewer
-// there are, the further that lies beyond those that were seen. Of a single one it is half
-// and double.
-func estimate(times []time.Duration, p pick) time.Duration {
-	n := len(times)
-	least, most := times[0], times[n-1]
-	beyond := (most - least) / time.Duration(n)
-	switch {
-	case p == expected:
-		return times[n/2]
-	case p == shortest && n == 1:
-		return least / 2
-	case p == shortest:
-		return max(0, least-beyond)
-	case n == 1:
-		return 2 * most
-	default:
-		return most + beyond
-	}
+// estimateOf is one of the times that something may take.
+func estimateOf(times []time.Duration, p pick) time.Duration {
+	e := estimate.Of(times)
+	return [...]time.Duration{shortest: e.Shortest, expected: e.Expected, longest: e.Longest}[p]
 }

@@ -72,6 +72,48 @@ func Forecast(ctx context.Context, o Options, suppositions ...Supposition) (Outl
 	return outlook(runs[0], runs[1], runs[2]), nil
 }
 
+// Answer is a forecast, and beside it another one for what may happen.
+type Answer struct {
+	Outlook
+
+	// If is what would happen with what is supposed; nil if nothing is.
+	If *Alternative `json:"if,omitempty"`
+}
+
+// Alternative is how rollouts would go on.
+type Alternative struct {
+	Suppositions []string `json:"suppositions"`
+	Rollouts     []Course `json:"rollouts"`
+}
+
+// Compare foresees one object, or all if it is empty, as [Forecast] does: as things are, and if
+// something happened that is supposed.
+func Compare(ctx context.Context, o Options, object string, suppositions []Supposition) (Answer, error) {
+	plain, err := Forecast(ctx, o)
+	if err != nil {
+		return Answer{}, err
+	}
+	answer := Answer{Outlook: plain}
+	answer.Rollouts = of(object, plain.Rollouts)
+	if len(suppositions) == 0 {
+		return answer, nil
+	}
+	other, err := Forecast(ctx, o, suppositions...)
+	if err != nil {
+		return answer, err
+	}
+	answer.If = &Alternative{Rollouts: of(object, other.Rollouts)}
+	for _, s := range suppositions {
+		answer.If.Suppositions = append(answer.If.Suppositions, s.String())
+	}
+	return answer, nil
+}
+
+// of are the rollouts of an object, all if it is empty.
+func of(object string, all []Course) []Course {
+	return slices.DeleteFunc(all, func(c Course) bool { return object != "" && c.Object != object })
+}
+
 // played is a simulation that has come to its end.
 type played struct {
 	*simulation

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,12 +42,32 @@ func Present(ctx context.Context, reader client.Reader, namespace string, change
 			}
 		}
 	}
+	if err := p.policies(ctx); err != nil {
+		return nil, err
+	}
 	for _, obj := range slices.Concat(p.objects, typed(change, namespace)) {
 		if err := p.follow(ctx, obj); err != nil {
 			return nil, err
 		}
 	}
 	return p.objects, nil
+}
+
+// policies reads the policies of releases of config in the namespaces that were listed, as far
+// as the caller may: as for status and explain, those that must not be read do not count.
+func (p *presence) policies(ctx context.Context) error {
+	lists := map[string][]client.ObjectList{"": {&v1alpha1.ClusterConfigPolicyList{}}}
+	for namespace := range p.listed {
+		lists[namespace] = append(lists[namespace], &v1alpha1.ConfigPolicyList{}, &v1alpha1.GateTemplateList{})
+	}
+	for namespace, all := range lists {
+		for _, list := range all {
+			if err := p.list(ctx, list, namespace); err != nil && !apierrors.IsForbidden(err) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // lists are the kinds with which a simulation has to do.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
@@ -60,14 +61,15 @@ func (r *ring) Act(ctx context.Context, key types.NamespacedName) (time.Duration
 }
 
 // newConfig is the config ring. It has one request for everything.
-func newConfig(w *world.World, o config.Options) *ring {
+func newConfig(w *world.World, o config.Options, running pods.Reader) *ring {
 	run := config.NewOffline(kube.Offline{Client: w.Store, Indexer: w.Store}, o)
+	run.ReadPods(running)
 	return &ring{
 		Reconciler: run,
 		name:       record.RingConfig,
 		requests: func(obj client.Object) []types.NamespacedName {
 			switch obj.(type) {
-			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret, *v1alpha1.ConfigPolicy, *v1alpha1.ClusterConfigPolicy:
+			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret, *v1alpha1.ConfigPolicy, *v1alpha1.ClusterConfigPolicy, *v1alpha1.RolloutGate:
 				return []types.NamespacedName{{}}
 			default:
 				return nil
@@ -94,6 +96,9 @@ func newZones(ctx context.Context, w *world.World, o zones.Options) (*ring, erro
 		requests: func(obj client.Object) []types.NamespacedName {
 			if _, ok := obj.(*v1alpha1.RolloutGroup); ok {
 				return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
+			}
+			if g, ok := obj.(*v1alpha1.RolloutGate); ok && g.Spec.TargetRef.Kind == "RolloutGroup" {
+				return []types.NamespacedName{{Namespace: g.Namespace, Name: g.Spec.TargetRef.Name}}
 			}
 			if group := w.GroupOf(obj); group != "" {
 				return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: group}}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -57,8 +58,9 @@ type Options struct {
 	// simulation.
 	Config config.Options
 
-	// approved are the names of gates that are approved once they wait.
-	approved []string
+	// Gates is what becomes of the gates of a name, once a rollout has reached them. The
+	// others wait.
+	Gates map[string]v1alpha1.GateResult
 }
 
 // Result is what a change does.
@@ -87,6 +89,8 @@ type Result struct {
 	Unmet []string `json:"-"`
 	// UnmetUnprepared are those that fail to prepare and are nothing in it either.
 	UnmetUnprepared []string `json:"-"`
+	// UnmetGates are the names in [Options.Gates] that no rollout has reached.
+	UnmetGates []string `json:"-"`
 	// Looks is how often a ring or a controller has looked at something, all in all.
 	Looks int `json:"-"`
 }
@@ -123,7 +127,7 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	if err != nil {
 		return Result{}, err
 	}
-	result.Looks = s.Looks + again.Looks
+	result.Looks, result.UnmetGates = s.Looks+again.Looks, s.unmetGates()
 	result.Unmet, result.UnmetUnprepared, err = s.unmet(ctx)
 	return result, err
 }
@@ -150,9 +154,9 @@ type simulation struct {
 	waiting []record.Wait
 	// conflicts are the fields of the change that Spillway has set.
 	conflicts []Risk
-	// ends are when rollouts that waited did so no more, approved the gates that were.
-	ends     map[course]time.Time
-	approved map[string]bool
+	// ends are when rollouts that waited did so no more, decided the gates that were.
+	ends    map[course]time.Time
+	decided map[string]bool
 	// passing is true while time alone ends some wait for replicas.
 	passing bool
 	// repetition ends what would be tried for ever.
@@ -174,14 +178,14 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	for _, of := range o.Unprepared {
 		unprepared[of] = true
 	}
-	s := &simulation{World: w, options: o, ends: map[course]time.Time{}, approved: map[string]bool{}, models: models.New(w, models.Options{Readiness: o.Readiness, Stop: o.Stop, Nodes: o.Nodes, Unprepared: unprepared})}
+	s := &simulation{World: w, options: o, ends: map[course]time.Time{}, decided: map[string]bool{}, models: models.New(w, models.Options{Readiness: o.Readiness, Stop: o.Stop, Nodes: o.Nodes, Unprepared: unprepared})}
 	return s, s.addActors(ctx)
 }
 
 // fork is the same world once more. What is done to one does nothing to the other.
 func (s *simulation) fork(ctx context.Context) (*simulation, error) {
 	w := s.Fork()
-	f := &simulation{World: w, options: s.options, ends: map[course]time.Time{}, approved: map[string]bool{}, models: s.models.Fork(w), waiting: s.waiting}
+	f := &simulation{World: w, options: s.options, ends: map[course]time.Time{}, decided: map[string]bool{}, models: s.models.Fork(w), waiting: s.waiting}
 	if err := f.addActors(ctx); err != nil {
 		return nil, err
 	}
@@ -208,12 +212,12 @@ func (s *simulation) addActors(ctx context.Context) error {
 		return err
 	}
 	s.guard(ctx)
-	s.rings = append([]*ring{newConfig(w, c), z, s.newScaling(), newPlans(w, plans.Options{Now: s.Clock})}, f...)
+	s.rings = append([]*ring{newConfig(w, c, s.models.Pods()), z, s.newScaling(), newPlans(w, plans.Options{Now: s.Clock})}, f...)
 	for _, r := range s.rings {
 		s.Add(r)
 	}
-	if len(s.options.approved) > 0 {
-		s.Add(&approver{s, s.options.approved})
+	if len(s.options.Gates) > 0 {
+		s.Add(&decider{s})
 	}
 	return nil
 }

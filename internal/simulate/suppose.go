@@ -7,19 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
-	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -66,11 +61,11 @@ var ErrNotSupposed = errors.New("there is nothing that this could happen to")
 
 // suppose brings into the options what is supposed, and leaves alone what they share.
 func suppose(o *Options, all []Supposition) error {
-	o.Present, o.Readiness.Of = slices.Clone(o.Present), maps.Clone(o.Readiness.Of)
+	o.Present, o.Readiness.Of, o.Gates = slices.Clone(o.Present), maps.Clone(o.Readiness.Of), map[string]v1alpha1.GateResult{}
 	for _, s := range all {
 		switch s.Event {
 		case Approve:
-			o.approved = append(slices.Clone(o.approved), s.Of)
+			o.Gates[s.Of] = approved
 		case Pause:
 			if err := pause(o.Present, s); err != nil {
 				return err
@@ -102,7 +97,7 @@ func (s *simulation) checkSupposed(ctx context.Context, all []Supposition) error
 	}
 	for _, each := range all {
 		isUnmet := (each.Event == NeverReady || each.Event == Lost) && slices.Contains(unmet, each.key())
-		if isUnmet || each.Event == Approve && !s.approved[each.Of] {
+		if isUnmet || each.Event == Approve && !s.decided[each.Of] {
 			return fmt.Errorf("%s: %w", each, ErrNotSupposed)
 		}
 	}
@@ -172,33 +167,4 @@ func annotate(obj client.Object, key vocabulary.Key) {
 	}
 	annotations[key.Native] = "true"
 	obj.SetAnnotations(annotations)
-}
-
-// approver approves gates as soon as they exist.
-type approver struct {
-	*simulation
-
-	names []string
-}
-
-// Wakes implements [world.Actor].
-func (a *approver) Wakes(_, after client.Object) []types.NamespacedName {
-	if g, ok := after.(*v1alpha1.RolloutGate); ok && slices.Contains(a.names, g.Spec.Gate) {
-		return []types.NamespacedName{client.ObjectKeyFromObject(g)}
-	}
-	return nil
-}
-
-// Act implements [world.Actor].
-func (a *approver) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	gate, ok := a.Store.Object(&v1alpha1.RolloutGate{}, key).(*v1alpha1.RolloutGate)
-	if !ok || apimeta.IsStatusConditionTrue(gate.Status.Conditions, v1alpha1.GatePassed) || !a.Begun {
-		return 0, nil
-	}
-	a.approved[gate.Spec.Gate] = true
-	approved := gate.DeepCopy()
-	apimeta.SetStatusCondition(&approved.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.GatePassed, Status: metav1.ConditionTrue, Reason: string(decision.ReasonApproved), LastTransitionTime: metav1.NewTime(a.Now),
-	})
-	return 0, a.WriteStatus(ctx, approved)
 }

@@ -116,6 +116,10 @@ func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
 func (p *parser) noYAML(c chunk, err error) {
 	p.broken = true
 	line, problem := c.located(err)
+	if strings.HasPrefix(problem, `key "apiVersion" already set`) || strings.HasPrefix(problem, `key "kind" already set`) {
+		p.fail(line, "another object begins without a separator", "put three dashes, ---, alone on a line before it")
+		return
+	}
 	p.fail(line, "invalid YAML: "+problem, "fix the text there")
 }
 

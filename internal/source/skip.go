@@ -51,5 +51,6 @@ func isNoObject(u *unstructured.Unstructured) bool {
 		return true
 	}
 	group := schema.FromAPIVersionAndKind(u.GetAPIVersion(), u.GetKind()).Group
-	return u.Object["metadata"] == nil && strings.Contains(group, ".")
+	isKubeconfig := group == "" && kind == "Config"
+	return u.Object["metadata"] == nil && (strings.Contains(group, ".") || isKubeconfig)
 }

@@ -113,6 +113,7 @@ func TestSaysWhatIsWrongAndWhere(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no YAML":               {head + "metadata:\n  name: a\n bad: b\n", `-:5: invalid YAML: did not find expected key; fix the text there`},
 		"in a second document":  {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: [b}\n", `-:7: invalid YAML: did not find expected ',' or ']'; fix the text there`},
+		"objects run together":  {head + "metadata: {name: a}\n" + head + "metadata: {name: b}\n", `-:4: another object begins without a separator; put three dashes, ---, alone on a line before it`},
 		"a key twice":           {head + "metadata: {name: a}\ndata:\n  x: \"1\"\n  x: \"2\"\n", `-:6: invalid YAML: key "x" already set in map; fix the text there`},
 		"no separator":          {head + "metadata: {name: a}\n--- {}\n", `-:4: another document begins without a line of its own; put three dashes, ---, alone on a line before it`},
 		"text alone":            {"hello\n", `-:1: is not a Kubernetes object; give it apiVersion, kind and metadata.name, or leave the file out`},

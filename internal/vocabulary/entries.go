@@ -39,6 +39,7 @@ type Entry struct {
 var (
 	truth       = []string{"true", "false"}
 	workloads   = []string{"Deployment", "StatefulSet", "DaemonSet"}
+	jobs        = []string{"Job", "CronJob"}
 	configs     = []string{"ConfigMap", "Secret"}
 	zone        = []string{"StatefulSet"}
 	webhooks    = []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
@@ -63,11 +64,12 @@ func configKeys() []Entry {
 		{Key: PausedBy, Place: Annotation, Kinds: slices.Concat(workloads, configs), Written: true},
 		{Key: CoalesceWindow, Place: Annotation, Kinds: workloads},
 		{Key: Priority, Place: Annotation, Kinds: workloads},
-		{Key: PinConfig, Place: Annotation, Kinds: workloads, Values: truth},
+		{Key: PinConfig, Place: Annotation, Kinds: slices.Concat(workloads, jobs), Values: truth},
 		{Key: Ignored, Place: Annotation, Kinds: configs, Values: truth},
 		{Key: SharedWith, Place: Annotation, Kinds: append(slices.Clone(configs), "OperatorVersion")},
 		{Key: StopOnFailure, Place: Annotation, Kinds: slices.Concat(workloads, configs), Values: truth},
 		{Key: OnConfigFailure, Place: Annotation, Kinds: slices.Concat(workloads, configs), Values: []string{"Rollback", "Stop"}},
+		{Key: StuckPods, Place: Annotation, Kinds: []string{"StatefulSet"}, Values: []string{"Replace", "Keep"}},
 		{Key: StoppedBy, Place: Annotation, Kinds: configs},
 		{Key: RetryConfig, Place: Annotation, Kinds: configs, Order: true},
 		{Key: SchedulingDisabled, Place: Annotation, Kinds: workloads, Written: true},
@@ -80,7 +82,8 @@ func configKeys() []Entry {
 		{Key: ConfigBudget, Place: Annotation, Kinds: []string{"Lease"}, Written: true},
 		{Key: DefaultPolicy, Place: Annotation, Kinds: []string{"Lease"}, Written: true},
 		{Key: ConfigHash, Place: Template, Kinds: workloads, Written: true},
-		{Key: Pins, Place: Template, Kinds: workloads, Written: true},
+		{Key: Pins, Place: Template, Kinds: append(slices.Clone(workloads), "Job"), Written: true},
+		{Key: JobPins, Place: Annotation, Kinds: []string{"Job"}, Written: true},
 		{Key: Snapshot, Place: Label, Kinds: configs, Values: truth, Written: true},
 		{Key: SnapshotOf, Place: Annotation, Kinds: configs, Written: true},
 	}
@@ -126,6 +129,7 @@ func planKeys() []Entry {
 		{Key: AbandonPlan, Place: Annotation, Kinds: instance, Order: true},
 		{Key: RetryPlan, Place: Annotation, Kinds: instance, Order: true},
 		{Key: SupersedePlan, Place: Annotation, Kinds: instance, Order: true},
+		{Key: PlanGates, Place: Annotation, Kinds: instance},
 		{Key: LastAppliedInstanceState, Place: Annotation, Kinds: instance, Written: true},
 		{Key: Instance, Place: Annotation, Written: true},
 		{Key: Adopt, Place: Annotation, Values: truth},

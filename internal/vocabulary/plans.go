@@ -9,6 +9,9 @@ var (
 	RetryPlan = Key{Native: "spillway.dev/retry-plan"}
 	// SupersedePlan lets a new spec replace the one that the running plan applies.
 	SupersedePlan = Key{Native: "spillway.dev/supersede-plan"}
+	// PlanGates lists the gates of an Instance's plans, as YAML: plan, phase, step, when, name
+	// and onRefusal of each.
+	PlanGates = Key{Native: "spillway.dev/gates"}
 	// LastAppliedInstanceState is where old versions of KUDO kept the
 	// spec that was last applied. It is read and never written.
 	LastAppliedInstanceState = Key{Native: "kudo.dev/last-applied-instance-state"}

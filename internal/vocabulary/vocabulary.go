@@ -47,7 +47,8 @@ var (
 	// are one roll.
 	CoalesceWindow = Key{Native: "spillway.dev/coalesce-window"}
 	// PinConfig set to "true" makes each revision of the workload keep the config that it
-	// was rolled with.
+	// was rolled with. A Job keeps the config that it started with; a CronJob hands the
+	// annotation to its Jobs.
 	PinConfig = Key{Native: "spillway.dev/pin-config"}
 	// Priority is an integer: workloads with a higher one roll first.
 	Priority = Key{Native: "spillway.dev/priority"}
@@ -119,6 +120,10 @@ var ConfigHash = Key{"spillway.dev/config-hash", []string{"wave.pusher.com/confi
 // of its config they run: "cm/NAME=DIGEST,secret/NAME=DIGEST".
 var Pins = Key{Native: "spillway.dev/pins"}
 
+// JobPins is the annotation of a Job that keeps its config: "wanted" while it is suspended until
+// it has pins, "waiting: CAUSE", and "set" once it has them, or "set without pins: CAUSE".
+var JobPins = Key{Native: "spillway.dev/job-pins"}
+
 // Snapshots of ConfigMaps and Secrets, which pins refer to.
 var (
 	// Snapshot set to "true", as a label, marks a snapshot.
@@ -144,6 +149,10 @@ var (
 	// gives a workload that fails with a change its previous config back; "Stop" does not, and
 	// on a workload counts more than on what it uses.
 	OnConfigFailure = Key{Native: "spillway.dev/on-config-failure"}
+	// StuckPods set to "Replace" on a StatefulSet lets a Pod be deleted that was never ready at
+	// an earlier revision, and for which the StatefulSet waits before it updates; "Keep" does
+	// not. Without it, that is so where the ring itself rolled the earlier revision.
+	StuckPods = Key{Native: "spillway.dev/stuck-pods"}
 	// StoppedBy lists the namespaces whose workloads may stop a change of the ConfigMap or
 	// Secret everywhere: "canary", or "*" for all.
 	StoppedBy = Key{Native: "spillway.dev/stopped-by"}

@@ -23,6 +23,7 @@ import (
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
@@ -100,14 +101,14 @@ func countBudgets() predicate.TypedFuncs[*zonesv1.ZoneAwarePodDisruptionBudget] 
 		if _, err := budget.Of(object); err != nil {
 			result = "invalid"
 		}
-		budgetsObserved.counts.WithLabelValues(result).Inc()
+		metrics.BudgetsObserved.WithLabelValues(result).Inc()
 		return true
 	}
 	return predicate.TypedFuncs[*zonesv1.ZoneAwarePodDisruptionBudget]{
 		CreateFunc: func(e event.TypedCreateEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool { return count(e.Object) },
 		UpdateFunc: func(e event.TypedUpdateEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool { return count(e.ObjectNew) },
 		DeleteFunc: func(event.TypedDeleteEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool {
-			budgetsObserved.counts.WithLabelValues("deleted").Inc()
+			metrics.BudgetsObserved.WithLabelValues("deleted").Inc()
 			return true
 		},
 	}
@@ -116,17 +117,26 @@ func countBudgets() predicate.TypedFuncs[*zonesv1.ZoneAwarePodDisruptionBudget] 
 // scrapeTimeout is how long a scrape waits for a cache that was not read yet.
 const scrapeTimeout = 2 * time.Second
 
+// budgetsObserved is read when metrics are.
+var budgetsObserved budgetCounts
+
+func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
+	metrics.Register(&budgetsObserved)
+	for _, result := range []string{"updated", "deleted", "invalid"} {
+		metrics.BudgetsObserved.WithLabelValues(result) // so that a rate knows where it begins
+	}
+}
+
 // budgetCounts counts budgets as they are observed. One that is invalid is observed again
 // with each scrape: rollout-operator's alert asks for a rate over five minutes, and must fire
 // for as long as the budget is invalid, not only when it was written.
 type budgetCounts struct {
-	counts *prometheus.CounterVec
 	// from has the budgets, nil while they are not watched.
 	from atomic.Pointer[budgets]
 }
 
 // Describe implements [prometheus.Collector].
-func (b *budgetCounts) Describe(descs chan<- *prometheus.Desc) { b.counts.Describe(descs) }
+func (*budgetCounts) Describe(descs chan<- *prometheus.Desc) { metrics.BudgetsObserved.Describe(descs) }
 
 // Collect implements [prometheus.Collector].
 func (b *budgetCounts) Collect(found chan<- prometheus.Metric) {
@@ -136,11 +146,11 @@ func (b *budgetCounts) Collect(found chan<- prometheus.Metric) {
 		all, err := from.in(ctx, metav1.NamespaceAll)
 		for i := range all {
 			if _, invalid := budget.Of(&all[i]); err == nil && invalid != nil {
-				b.counts.WithLabelValues("invalid").Inc()
+				metrics.BudgetsObserved.WithLabelValues("invalid").Inc()
 			}
 		}
 	}
-	b.counts.Collect(found)
+	metrics.BudgetsObserved.Collect(found)
 }
 
 // toGroupsIn maps a budget to all groups of its namespace: which of them it is for

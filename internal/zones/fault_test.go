@@ -98,13 +98,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s write %d", strategy, when, n), func(t *testing.T) {
 					w, inj := newWorld(t), fault.New()
 					inj.StopAt(n, when)
-					stop := w.managed(inj)
-					successor := sync.OnceFunc(func() { stop(); w.managed(fault.New()) })
-					w.tell(strategy, func() {
-						if inj.HasStopped() {
-							successor()
-						}
-					})
+					w.tell(strategy, inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i) }))
 				})
 			}
 		}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/gates/source"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
 // prometheus answers queries as the HTTP API of Prometheus does: with the error rate of the
@@ -72,7 +72,7 @@ func (p *prometheus) count(zone string) int {
 // gatesOnLoopback lets gates reach the servers of a test.
 func gatesOnLoopback(t *testing.T) func(*manager.Options) {
 	t.Helper()
-	hosts, err := source.ParseHosts([]string{"127.0.0.1"})
+	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,15 +243,12 @@ func (w *world) measuredStory(inj *fault.Injector) {
 	w.t.Helper()
 	p := newPrometheus(w.t)
 	w.create(errorRate(p.url))
-	stop := w.managed(inj, gatesOnLoopback(w.t))
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, gatesOnLoopback(w.t)) })
 	w.settles(onDelete, replicas(1))
 	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate"}]}}`)
 	w.roll("v2")
-	successor := sync.OnceFunc(func() { stop(); w.managed(fault.New(), gatesOnLoopback(w.t)) })
 	w.eventually(func() error {
-		if inj.HasStopped() {
-			successor()
-		}
+		meanwhile()
 		if got := w.images("zone-c"); got != "v2" {
 			return fmt.Errorf("zone-c runs %s: %s", got, w.says())
 		}

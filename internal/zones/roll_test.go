@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/metrics"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // bothWays runs a test for groups that hold themselves, and for groups that are
@@ -59,6 +62,8 @@ func TestWritesAreCounted(t *testing.T) {
 			w.manage()
 			w.settles(strategy)
 			w.requests.Reset()
+			ended := metrics.Rollouts.WithLabelValues(metrics.RingZones, string(rollout.OutcomeComplete))
+			before := testutil.ToFloat64(ended)
 			w.roll("v2")
 			w.complete("v2")
 			if got := w.requests.Writes(); len(got) != writes {
@@ -69,6 +74,9 @@ func TestWritesAreCounted(t *testing.T) {
 			}
 			w.requests.Reset()
 			w.rests()
+			if testutil.ToFloat64(ended) <= before { // other tests roll, too
+				t.Error("the metrics do not count the rollout")
+			}
 		})
 	}
 }

@@ -3,6 +3,7 @@ package zones
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
@@ -24,7 +26,7 @@ type reporter struct {
 }
 
 func newReporter(recorder events.EventRecorder, now func() time.Time) reporter {
-	return reporter{Reporter: ring.Reporter{Events: recorder, Action: "Roll", Writes: writes}, now: now}
+	return reporter{Reporter: ring.Reporter{Events: recorder, Action: "Roll", Writes: metrics.ZonesWrites}, now: now}
 }
 
 // report reports one pass.
@@ -39,6 +41,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *pass, done *resul
 		r.emit(s.object, done.Object)
 	}
 	m.Show(gauges(s, p))
+	m.Wait(metrics.RingZones, s.Now, holdsOf(s, p))
 	logWait(ctx, p, m)
 	r.warn(s, p, m)
 }
@@ -52,6 +55,7 @@ func (r *reporter) emit(before, after *v1alpha1.RolloutGroup) {
 	for i := range after.Status.Zones {
 		r.emitZone(after, rowOf(before, after.Status.Zones[i].Name), &after.Status.Zones[i])
 	}
+	metrics.Ended(metrics.RingZones, past(before.Status.History), past(after.Status.History))
 	r.Turned(after, courseOf(&before.Status), courseOf(&after.Status))
 }
 
@@ -104,21 +108,46 @@ func logWait(ctx context.Context, p *pass, m *memory) {
 	}
 }
 
+// isGone is true of a group that is not rolled out any more.
+func isGone(s *snapshot, p *pass) bool { return s.object == nil || p.remove }
+
+func holdsOf(s *snapshot, p *pass) []rollout.Hold {
+	if isGone(s, p) {
+		return nil
+	}
+	return p.Holds
+}
+
+func past(history []v1alpha1.Rollout) []metrics.Past {
+	rollouts := make([]metrics.Past, len(history))
+	for i := range history {
+		r := &history[i]
+		rollouts[i] = metrics.Past{ID: strconv.FormatInt(r.Number, 10), Outcome: r.Outcome}
+		if r.FinishedAt != nil {
+			rollouts[i].Took = r.FinishedAt.Sub(r.StartedAt.Time)
+		}
+	}
+	return rollouts
+}
+
 // gauges are what a group shows.
 func gauges(s *snapshot, p *pass) map[ring.Series]float64 {
 	shown := map[ring.Series]float64{}
-	if s.object == nil || p.remove {
+	if isGone(s, p) {
 		return shown
 	}
-	shown[s.series(groups, p.Status.Phase)] = 1
+	shown[s.series(metrics.ZonesPhase, p.Status.Phase)] = 1
 	for _, h := range p.Holds {
-		shown[s.series(waiting, string(h.Reason))]++
+		shown[s.series(metrics.ZonesWaiting, string(h.Reason))]++
+	}
+	if l := p.Status.Lock; l != nil {
+		shown[s.series(metrics.ZonesLock, string(l.Purpose))] = float64(l.Since.UnixMilli()) / 1000
 	}
 	for i := range p.Status.Zones {
 		z := &p.Status.Zones[i]
-		shown[s.series(pods, z.Name, "updated")] = float64(z.Updated)
-		shown[s.series(pods, z.Name, "ready")] = float64(z.Ready)
-		shown[s.series(pods, z.Name, "total")] = float64(z.Total)
+		shown[s.series(metrics.ZonesPods, z.Name, "updated")] = float64(z.Updated)
+		shown[s.series(metrics.ZonesPods, z.Name, "ready")] = float64(z.Ready)
+		shown[s.series(metrics.ZonesPods, z.Name, "total")] = float64(z.Total)
 	}
 	return shown
 }
@@ -131,20 +160,20 @@ func (s *snapshot) series(gauge *prometheus.GaugeVec, labels ...string) ring.Ser
 // clock measures one reconcile of a group by rollout-operator's metrics.
 func (r *reporter) clock(group string, began time.Time, failed bool) {
 	now := r.now()
-	reconciles.WithLabelValues(group).Inc()
-	reconcileDuration.WithLabelValues(group).Observe(now.Sub(began).Seconds())
-	failures := reconcilesFailed.WithLabelValues(group) // so that it exists, at 0
+	metrics.Reconciles.WithLabelValues(group).Inc()
+	metrics.ReconcileSeconds.WithLabelValues(group).Observe(now.Sub(began).Seconds())
+	failures := metrics.ReconcilesFailed.WithLabelValues(group) // so that it exists, at 0
 	if failed {
 		failures.Inc()
 		return
 	}
-	reconcileLast.WithLabelValues(group).Set(float64(now.UnixMilli()) / 1000)
+	metrics.ReconcileLast.WithLabelValues(group).Set(float64(now.UnixMilli()) / 1000)
 }
 
 // forget removes the metrics of a group that is gone.
 func (r *reporter) forget(group string) {
-	reconciles.DeleteLabelValues(group)
-	reconcilesFailed.DeleteLabelValues(group)
-	reconcileDuration.DeleteLabelValues(group)
-	reconcileLast.DeleteLabelValues(group)
+	metrics.Reconciles.DeleteLabelValues(group)
+	metrics.ReconcilesFailed.DeleteLabelValues(group)
+	metrics.ReconcileSeconds.DeleteLabelValues(group)
+	metrics.ReconcileLast.DeleteLabelValues(group)
 }

@@ -40,9 +40,9 @@ export default defineConfig({
       { text: 'Start', items: pages(['Quick start', '/quickstart'], ['Concepts', '/concepts']) },
       {
         text: 'Rings',
-        items: pages(['Config changes', '/config'], ['Config of each revision', '/pins'], ['Zones: rolling', '/zones'], ['Zones: scaling', '/scaling'], ['Plans', '/plans'], ['Packages', '/packages'], ['Your first package', '/first-package'], ['Fleet', '/fleet']),
+        items: pages(['Config changes', '/config'], ['Config of each revision', '/pins'], ['Zones: rolling', '/zones'], ['Zones: scaling', '/scaling'], ['Plans', '/plans'], ['Packages', '/packages'], ['Your first package', '/first-package'], ['Gates', '/gates'], ['Notify', '/notify'], ['Fleet', '/fleet']),
       },
-      { text: 'Tasks', items: pages(['Command line', '/cli'], ['Explain a wait', '/explain'], ['Simulate a change', '/simulate'], ['Forecast', '/forecast'], ['Lint manifests', '/lint']) },
+      { text: 'Tasks', items: pages(['Command line', '/cli'], ['Explain a wait', '/explain'], ['Simulate a change', '/simulate'], ['Forecast', '/forecast'], ['Dashboard', '/dashboard'], ['Lint manifests', '/lint']) },
       {
         text: 'Change over',
         items: pages(['From wave', '/from-wave'], ['From Reloader', '/from-reloader'], ['From rollout-operator', '/from-rollout-operator'], ['From KUDO', '/from-kudo'], ['From fleeet', '/from-fleeet']),

@@ -80,10 +80,20 @@ func before(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-func compile(t *testing.T, folder, program, what string) {
+// certified is this version with the module of Go that is certified by FIPS 140-3, compiled
+// as a release compiles it.
+func certified(t *testing.T) version {
+	t.Helper()
+	v := version{name: "the FIPS variant of this version", program: filepath.Join(t.TempDir(), "spillway")}
+	compile(t, root, v.program, "./cmd/spillway", "GOFIPS140=certified")
+	return v
+}
+
+// compile builds a program in an environment that has some variables more.
+func compile(t *testing.T, folder, program, what string, variables ...string) {
 	t.Helper()
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, what)
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = folder, append(append(os.Environ(), "CGO_ENABLED=0"), variables...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("compile %s: %v: %s", what, err, out)
 	}

@@ -81,6 +81,8 @@ type ClusterConfigPolicyList struct {
 }
 
 // ClusterConfigPolicySpec is a policy, and the namespaces that it is for.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, !has(s.gates))",message="gates are for ConfigPolicies: users of a namespace could decide those of a ClusterConfigPolicy"
 type ClusterConfigPolicySpec struct {
 	// Namespaces are those of the workloads that it is for. Default: all.
 	// +optional
@@ -216,7 +218,35 @@ type ConfigStage struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 	Soak *metav1.Duration `json:"soak,omitempty"`
+	// Gates are decisions, each in a RolloutGate. If a GateTemplate has the name of one,
+	// Spillway measures it; otherwise a user or another client decides. After the last stage
+	// there is nothing left to keep, and no gate is asked.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Gates []StageGate `json:"gates,omitempty"`
 }
+
+// StageGate is a gate of a stage.
+type StageGate struct {
+	GateReference `json:",inline"`
+
+	// When is Before the stage begins, or After its workloads are ready and have soaked.
+	// Default After.
+	// +optional
+	When GateTime `json:"when,omitempty"`
+}
+
+// GateTime is when a gate must pass.
+// +kubebuilder:validation:Enum=Before;After
+type GateTime string
+
+// The times of a gate.
+const (
+	GateBefore GateTime = "Before"
+	GateAfter  GateTime = "After"
+)
 
 // ConfigOnFailure is what happens once more workloads have failed than are tolerated.
 // +kubebuilder:validation:Enum=Stop;Rollback;Continue
@@ -271,6 +301,9 @@ type ConfigRelease struct {
 	Phase string `json:"phase"`
 	// Updated is how many workloads have it and are ready, of how many: "1/5".
 	Updated string `json:"updated"`
+	// RolledBack is how many workloads failed with it and have their previous config back.
+	// +optional
+	RolledBack int32 `json:"rolledBack,omitempty"`
 	// WaitingFor is the main reason why it is not complete, as a sentence.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`

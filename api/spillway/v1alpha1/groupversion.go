@@ -21,6 +21,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ModuleRevision{}, &ModuleRevisionList{},
 		&RolloutGate{}, &RolloutGateList{},
 		&GateTemplate{}, &GateTemplateList{},
+		&Notifier{}, &NotifierList{},
 		&ConfigPolicy{}, &ConfigPolicyList{},
 		&ClusterConfigPolicy{}, &ClusterConfigPolicyList{},
 	)

@@ -240,6 +240,22 @@ type RolloutGroupStatus struct {
 	// +optional
 	// +listType=atomic
 	History []Rollout `json:"history,omitempty"`
+	// Forecast is when the rollout that is under way ends. It is written with each step, and
+	// absent where no earlier rollout of the zones is recorded.
+	// +optional
+	Forecast *Forecast `json:"forecast,omitempty"`
+}
+
+// Forecast is when a rollout ends, by how long each zone took in the last rollouts.
+type Forecast struct {
+	// At is when the step was taken at which this was expected.
+	At metav1.Time `json:"at"`
+	// Earliest, Expected and Latest are when it ends.
+	Earliest metav1.Time `json:"earliest"`
+	Expected metav1.Time `json:"expected"`
+	Latest   metav1.Time `json:"latest"`
+	// Decides is the zone that is the last to be complete.
+	Decides string `json:"decides"`
 }
 
 // Purpose is what the lock is held for.

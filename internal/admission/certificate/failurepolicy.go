@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/metrics"
 )
 
 // scrapeTimeout is how long a scrape may wait for the API server.
@@ -24,17 +25,16 @@ const scrapeTimeout = 2 * time.Second
 //
 // It is read when metrics are, so that it costs nothing where they are not.
 type failurePolicies struct {
-	desc *prometheus.Desc
 	// from is what the manager reads with, nil while there is none.
 	from atomic.Pointer[guardReader]
 }
 
-var unanswered = &failurePolicies{desc: prometheus.NewDesc("kube_validating_webhook_failure_policy",
-	"1 for what becomes of a request that a webhook does not answer: Fail if it is refused, by the webhook or by a policy; otherwise Ignore.",
-	[]string{"type", "webhook", "policy"}, nil)}
+var unanswered failurePolicies
+
+func init() { metrics.Register(&unanswered) } //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
 
 // Describe implements [prometheus.Collector].
-func (f *failurePolicies) Describe(descs chan<- *prometheus.Desc) { descs <- f.desc }
+func (*failurePolicies) Describe(descs chan<- *prometheus.Desc) { descs <- metrics.UnansweredDesc }
 
 // Collect implements [prometheus.Collector].
 func (f *failurePolicies) Collect(found chan<- prometheus.Metric) {
@@ -50,7 +50,7 @@ func (f *failurePolicies) Collect(found chan<- prometheus.Metric) {
 			if w.policy == policy {
 				is = 1
 			}
-			found <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, is, w.kind, w.name, string(policy))
+			found <- prometheus.MustNewConstMetric(metrics.UnansweredDesc, prometheus.GaugeValue, is, w.kind, w.name, string(policy))
 		}
 	}
 }

@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/spillway-dev/spillway/internal/metrics"
 )
 
 // report counts and logs the writes. It returns what to retry; and after a
 // conflict, which is no error, how long to wait for the write of the other replica.
 func report(log logr.Logger, p plan, errs []error) (wait time.Duration, failed error) {
 	for n, err := range errs {
-		writes := injections
+		writes := metrics.AdmissionInjections
 		if n == len(p.injections) {
-			writes = certificateWrites
+			writes = metrics.AdmissionCertificateWrites
 		}
 		writes.WithLabelValues(resultOf(err)).Inc()
 		switch {

@@ -18,6 +18,7 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/metrics"
 )
 
 const (
@@ -74,12 +75,12 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		e.log.V(1).Info("request was not answered", "reason", err.Error(), "from", r.RemoteAddr)
 	}
-	requests.WithLabelValues(e.webhook.Path, string(how)).Inc()
+	metrics.AdmissionRequests.WithLabelValues(e.webhook.Path, string(how)).Inc()
 }
 
 // measure counts a request in, and returns what counts it out.
 func (e *endpoint) measure(method string) func(code int) {
-	flying, begin := inFlight.WithLabelValues(e.webhook.Path), time.Now() //nolint:forbidigo // for metrics
+	flying, begin := metrics.AdmissionInFlight.WithLabelValues(e.webhook.Path), time.Now() //nolint:forbidigo // for metrics
 	flying.Inc()
 	return func(code int) {
 		flying.Dec()

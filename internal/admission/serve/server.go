@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/metrics"
 )
 
 const (
@@ -146,7 +147,7 @@ func (s *Server) tlsConfig() *tls.Config {
 // Present makes the server present a certificate from the next handshake on.
 func (s *Server) Present(c *tls.Certificate) {
 	s.certificate.Store(c)
-	expiry.Set(float64(c.Leaf.NotAfter.Unix()))
+	metrics.AdmissionExpiry.Set(float64(c.Leaf.NotAfter.Unix()))
 }
 
 // Certificate is what the server presents, nil if there is none yet.

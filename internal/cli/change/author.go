@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,14 +23,14 @@ type Author struct {
 }
 
 // RecordEvent records in an Event about an object who did something to it, in a word,
-// and why.
+// and why. Of an object that is in no namespace it is in the default one, as Kubernetes asks for.
 func RecordEvent(ctx context.Context, c client.Client, about corev1.ObjectReference, word rollout.Reason, who Author, now time.Time) error {
 	note := string(word) + ByName(who.By)
 	if who.Reason != "" {
 		note += ": " + who.Reason
 	}
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: about.Name + "-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault), GenerateName: about.Name + "-"},
 		EventTime:  metav1.NewMicroTime(now), Type: corev1.EventTypeNormal, Reason: string(word), Action: "Steer", Note: note,
 		ReportingController: FieldOwner, ReportingInstance: FieldOwner, Regarding: about,
 	}

@@ -73,7 +73,7 @@ func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructu
 func (i *installation) checkAdmission(ctx context.Context, c client.Client, now time.Time) []finding {
 	namespace := i.deployment.Namespace
 	wanted, err := manifests.Objects(manifests.Options{
-		Namespace: namespace, Rings: i.args.Rings(), Watch: i.args.Namespaces(), Image: "any", PinNamespaces: i.args.PinNamespaces(),
+		Namespace: namespace, Rings: i.args.Rings(), Watch: i.args.Namespaces(), Image: "any", PinNamespaces: i.args.PinNamespaces(), PinBy: i.args.PinBy(),
 		Admission: manifests.Admission{Off: i.args.Value("enable-webhooks", "false") != "true"},
 	})
 	if err != nil {

@@ -163,7 +163,7 @@ func (i *installation) states(ctx context.Context, c client.Client, now time.Tim
 // stateOf counts the units of a ring by phase.
 func stateOf(name string, units []describe.Unit) finding {
 	units = describe.OfRing(units, name)
-	if len(units) == 0 {
+	if !slices.ContainsFunc(units, func(u describe.Unit) bool { return !u.IsPolicy() || !u.IsComplete() }) {
 		return finding{Group: ring(name), OK: true, What: "no rollouts"}
 	}
 	f := finding{Group: ring(name), OK: true, What: "rollouts: " + describe.Counts(units)}

@@ -8,24 +8,27 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
-// checkServesPins says whether the API server can apply pins. A cluster that cannot works all
-// the same: no workload keeps the config of its revisions.
-func checkServesPins(c client.Client) finding {
+// checkServesPins says what points Pods at the config of their revision. A cluster where nothing
+// does works all the same: no workload keeps the config of its revisions.
+func checkServesPins(c client.Client, by pin.By) finding {
 	f := finding{Group: groupCluster, What: "pins (revisions that keep their config)"}
-	served, err := snapshots.Served(c.RESTMapper())
+	refused, err := snapshots.Refusal(c.RESTMapper(), by)
 	switch {
 	case err != nil:
 		return unread(f.What, err)
-	case served:
-		f.OK, f.What = true, f.What+": MutatingAdmissionPolicies are served"
-	default:
-		f.Advice, f.Action = true, snapshots.Unserved
+	case refused != "":
+		f.Advice, f.Action = true, refused
 		f.What += " are not possible"
+	case by == pin.ByWebhook:
+		f.OK, f.What = true, f.What+": the manager's webhook applies them"
+	default:
+		f.OK, f.What = true, f.What+": MutatingAdmissionPolicies are served"
 	}
 	return f
 }
@@ -36,7 +39,7 @@ func (i *installation) checkPins(ctx context.Context, c client.Client, permitted
 	if len(namespaces) == 0 {
 		return nil
 	}
-	f := checkServesPins(c)
+	f := checkServesPins(c, i.args.PinBy())
 	f.Advice = false // it was asked for
 	findings := []finding{f}
 	rules, denied := manifests.PinRules(), 0

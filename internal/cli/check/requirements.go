@@ -11,6 +11,7 @@ import (
 	semver "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -40,7 +41,7 @@ func (c *checking) checkRequirements(ctx context.Context, reader client.Client) 
 		findings = append(findings, finding{Group: groupCluster, Advice: true, What: "no manager is installed", Action: "spillway install installs it; what follows are its requirements"})
 	}
 	if slices.Contains(c.rings, manager.RingConfig) {
-		findings = append(findings, checkServesPins(reader))
+		findings = append(findings, checkServesPins(reader, pin.ByPolicy))
 	}
 	findings = append(findings, checkFlux(reader, c.rings)...)
 	if slices.Contains(c.rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
@@ -110,7 +111,7 @@ func checkRule(ctx context.Context, c client.Client, namespace string, rule *rba
 	for _, resource := range rule.Resources {
 		var denied []string
 		for _, verb := range rule.Verbs {
-			allowed, err := permitted(ctx, c, &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rule.APIGroups[0], Resource: resource})
+			allowed, err := permits(ctx, c, &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rule.APIGroups[0], Resource: resource}, rule.ResourceNames, permitted)
 			if err != nil {
 				return nil, err
 			}
@@ -119,13 +120,28 @@ func checkRule(ctx context.Context, c client.Client, namespace string, rule *rba
 			}
 		}
 		if len(denied) > 0 {
+			of := strings.Join(append([]string{resource}, rule.ResourceNames...), " ")
 			findings = append(findings, finding{
-				What:   fmt.Sprintf("%s %s %s is not permitted", strings.Join(denied, ", "), resource, where),
+				What:   fmt.Sprintf("%s %s %s is not permitted", strings.Join(denied, ", "), of, where),
 				Action: "grant it, for example by spillway install",
 			})
 		}
 	}
 	return findings, nil
+}
+
+// permits is true if something is permitted: of each name, where a rule is about some alone.
+func permits(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes, names []string, permitted ask) (bool, error) {
+	for _, name := range names {
+		attributes.Name = name
+		if allowed, err := permitted(ctx, c, attributes); err != nil || !allowed {
+			return false, err
+		}
+	}
+	if len(names) > 0 {
+		return true, nil
+	}
+	return permitted(ctx, c, attributes)
 }
 
 // checkFlux looks for the kinds of Flux, which applies what clusters are assigned. On a hub

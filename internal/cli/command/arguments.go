@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,6 +29,14 @@ var (
 		v1beta1.GroupVersion.WithKind("Instance"), fleetv1.GroupVersion.WithKind(model.KindModule), fleetv1.GroupVersion.WithKind(model.KindBootstrap),
 	}
 	RolledKinds = kindNames(Rolled)
+
+	// Releasing are the kinds that say how config is released: what is released, and the
+	// policies. ReleasingKinds are their names.
+	Releasing = []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap), corev1.SchemeGroupVersion.WithKind(describe.KindSecret),
+		spillwayv1.GroupVersion.WithKind(describe.KindPolicy), spillwayv1.GroupVersion.WithKind(describe.KindClusterPolicy),
+	}
+	ReleasingKinds = kindNames(Releasing)
 )
 
 func kindNames(kinds []schema.GroupVersionKind) []string {
@@ -44,6 +53,19 @@ func ObjectNamed(namespace, arg string) (describe.Ref, error) {
 	ref, err := describe.Named(NoOtherKinds, namespace, arg)
 	if err != nil || !slices.Contains(RolledKinds, ref.Kind) {
 		return describe.Ref{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
+	}
+	return ref, nil
+}
+
+// ReleaseNamed is also a ConfigMap, a Secret or a policy, by which the releases of config are
+// named.
+func ReleaseNamed(namespace, arg string) (describe.Ref, error) {
+	ref, ok := NamedAs(arg, ReleasingKinds...)
+	if !ok {
+		return ObjectNamed(namespace, arg)
+	}
+	if ref.Kind != describe.KindClusterPolicy {
+		ref.Namespace = namespace
 	}
 	return ref, nil
 }

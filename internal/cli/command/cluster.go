@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
@@ -261,17 +263,48 @@ func (c *Cluster) unusable(err error) error {
 	if who := &c.overrides.AuthInfo; who.Impersonate == "" && (len(who.ImpersonateGroups) > 0 || who.ImpersonateUID != "") {
 		return errors.New("--as: name the user too, to act as a group or UID")
 	}
-	switch raw, failed := c.Loader().RawConfig(); {
-	case clientcmd.IsEmptyConfig(err):
-		return errors.New("no cluster: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+	raw, failed := c.Loader().RawConfig()
+	switch {
 	case errors.Is(failed, fs.ErrNotExist):
 		return fmt.Errorf("kubeconfig %s not found: name another with --kubeconfig or $KUBECONFIG", c.Kubeconfig)
 	case failed != nil:
 		return fmt.Errorf("kubeconfig: %s; name another with --kubeconfig or $KUBECONFIG", invalid(failed))
 	case c.Context != "" && raw.Contexts[c.Context] == nil:
-		return unknownContext(c.Context, slices.Sorted(maps.Keys(raw.Contexts)))
+		return unknownContext("--context: ", c.Context, slices.Sorted(maps.Keys(raw.Contexts)))
+	}
+	return c.incomplete(&raw, err)
+}
+
+// incomplete says what a kubeconfig lacks that can be read.
+func (c *Cluster) incomplete(raw *clientcmdapi.Config, err error) error {
+	contexts := slices.Sorted(maps.Keys(raw.Contexts))
+	name := cmp.Or(c.Context, raw.CurrentContext)
+	used := raw.Contexts[name]
+	switch {
+	case len(raw.Contexts) == 0 && len(raw.Clusters) == 0:
+		return c.noCluster()
+	case name == "" && len(contexts) > 0:
+		return fmt.Errorf("the kubeconfig has no current context: name one with --context; choose from %s", strings.Join(contexts, ", "))
+	case name != "" && used == nil:
+		return unknownContext("current-context: ", name, contexts)
+	case used != nil && raw.Clusters[used.Cluster] == nil:
+		return fmt.Errorf("kubeconfig: context %s names cluster %q, which is not in the file; correct it, or choose another with --context", name, used.Cluster)
+	case clientcmd.IsEmptyConfig(err):
+		return c.noCluster()
+	}
+	return fmt.Errorf("kubeconfig: %w", err)
+}
+
+// noCluster says where a kubeconfig was looked for.
+func (c *Cluster) noCluster() error {
+	const action = "name a kubeconfig with --kubeconfig or $KUBECONFIG"
+	switch variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); {
+	case c.Kubeconfig != "":
+		return fmt.Errorf("no cluster: kubeconfig %s names none; name another with --kubeconfig or $KUBECONFIG", c.Kubeconfig)
+	case variable != "":
+		return fmt.Errorf("no cluster: $KUBECONFIG is %s, which does not exist or names none; %s", variable, action)
 	default:
-		return fmt.Errorf("kubeconfig: %w", err)
+		return errors.New("no cluster: ~/.kube/config does not exist or names none; " + action)
 	}
 }
 
@@ -299,19 +332,28 @@ func invalid(err error) string {
 	if m == nil {
 		return err.Error()
 	}
-	if strings.Contains(m[2], "permission denied") {
+	switch why := m[2]; {
+	case strings.Contains(why, "permission denied"):
 		return m[1] + " may not be read: permission denied"
+	case strings.Contains(why, "is a directory"):
+		return m[1] + " is a directory"
+	}
+	if at := yamlLine.FindStringSubmatch(m[2]); at != nil {
+		return fmt.Sprintf("%s:%s is not valid YAML: %s", m[1], at[1], at[2])
 	}
 	return m[1] + " is not a kubeconfig"
 }
 
-// unknownContext says which contexts there are.
-func unknownContext(name string, known []string) error {
+// yamlLine is how the library says where a file is no YAML.
+var yamlLine = regexp.MustCompile(`yaml: line (\d+): (.*)$`)
+
+// unknownContext says which contexts there are, and after a lead where the name is from.
+func unknownContext(lead, name string, known []string) error {
 	if near := nearest.Meant(name, known); near != "" {
-		return fmt.Errorf("--context: %q not found in the kubeconfig; did you mean %s?", name, near)
+		return fmt.Errorf("%s%q not found in the kubeconfig; did you mean %s?", lead, name, near)
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("--context: %q not found in the kubeconfig, which has no contexts", name)
+		return fmt.Errorf("%s%q not found in the kubeconfig, which has no contexts", lead, name)
 	}
-	return fmt.Errorf("--context: %q not found in the kubeconfig; choose from %s", name, strings.Join(known, ", "))
+	return fmt.Errorf("%s%q not found in the kubeconfig; choose from %s", lead, name, strings.Join(known, ", "))
 }

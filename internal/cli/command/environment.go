@@ -45,13 +45,18 @@ func Variable(flag string) string {
 }
 
 // SpendMemory lets a command that is over in a second, and needs some tens of megabytes, spend
-// less of it on collecting garbage.
-func SpendMemory() { debug.SetGCPercent(400) }
+// less of it on collecting garbage. One that goes on ends that with what it returns.
+func SpendMemory() (save func()) {
+	before := debug.SetGCPercent(400)
+	return func() { debug.SetGCPercent(before) }
+}
 
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Err  error
 	Code int
+	// Said is true if the output has said it already, so that it is not printed again.
+	Said bool
 }
 
 // Error implements error.

@@ -3,6 +3,8 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s: %s %s", invalid.GetFlag().Name, valueError(invalid.GetFlag(), invalid.GetValue(), err), help)
+	case errors.As(err, &missing) && cmd.Name() == "status" && slices.Contains([]string{"watch", "w"}, missing.GetSpecifiedName()):
+		return fmt.Errorf("unknown flag: status does not continue; use spillway watch %s", help)
 	case errors.As(err, &empty) && empty.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("-%s: it needs a value %s", empty.GetSpecifiedName(), help)
 	case errors.As(err, &empty):
@@ -58,6 +62,9 @@ func valueError(f *pflag.Flag, value string, err error) string {
 }
 
 func notDuration(value string) string {
+	if days, err := strconv.Atoi(strings.TrimSuffix(value, "d")); err == nil && strings.HasSuffix(value, "d") {
+		return fmt.Sprintf(`%q is not a duration: there is no unit for days; write %dh`, value, days*24)
+	}
 	return fmt.Sprintf(`%q is not a duration; use a number with a unit, such as 10s, 5m or 1h`, value)
 }
 

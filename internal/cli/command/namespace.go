@@ -22,7 +22,8 @@ func NamespaceMissing(ctx context.Context, reader client.Reader, name string) er
 	namespaces := corev1.SchemeGroupVersion.WithKind("Namespace")
 	var found metav1.PartialObjectMetadata
 	found.SetGroupVersionKind(namespaces)
-	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &found); !apierrors.IsNotFound(err) {
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, &found)
+	if isAnswer := !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse); !apierrors.IsNotFound(err) || !isAnswer {
 		return nil
 	}
 	var all metav1.PartialObjectMetadataList

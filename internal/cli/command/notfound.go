@@ -3,26 +3,62 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
 // NotFound is the error for an object that does not exist: that its namespace does not
 // exist, or which other object of its kind may have been meant.
 func NotFound(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace, name string) error {
-	if err := NamespaceMissing(ctx, reader, namespace); err != nil {
-		return err
+	lower, in := strings.ToLower(kind.Kind)+"/", ""
+	if namespace != "" {
+		if err := NamespaceMissing(ctx, reader, namespace); err != nil {
+			return err
+		}
+		in = " in namespace " + namespace
 	}
-	lower := strings.ToLower(kind.Kind) + "/"
 	if near := Near(ctx, reader, kind, namespace, name); near != "" {
-		return fmt.Errorf("%s not found in namespace %s; did you mean %s?", lower+name, namespace, lower+near)
+		return fmt.Errorf("%s not found%s; did you mean %s?", lower+name, in, lower+near)
 	}
-	return fmt.Errorf("%s not found in namespace %s", lower+name, namespace)
+	switch others := elsewhere(ctx, reader, kind, namespace, name); len(others) {
+	case 0:
+	case 1:
+		return fmt.Errorf("%s not found%s; it is in namespace %s: name that with -n", lower+name, in, others[0])
+	default:
+		return fmt.Errorf("%s not found%s; namespaces %s have one: name one with -n", lower+name, in, strings.Join(others, ", "))
+	}
+	return fmt.Errorf("%s not found%s", lower+name, in)
+}
+
+// mostNamespaces is how many namespaces are named in which an object is instead.
+const mostNamespaces = 3
+
+// elsewhere are the first namespaces with an object of that name, as far as they may be seen.
+func elsewhere(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace, name string) []string {
+	if namespace == "" {
+		return nil
+	}
+	var all metav1.PartialObjectMetadataList
+	all.SetGroupVersionKind(kind)
+	_ = reader.List(ctx, &all, client.MatchingFields{"metadata.name": name}) // without them there is nothing to suggest
+	var in []string
+	for i := range all.Items {
+		if o := &all.Items[i]; o.Name == name && o.Namespace != namespace {
+			in = append(in, o.Namespace)
+		}
+	}
+	slices.Sort(in)
+	return in[:min(len(in), mostNamespaces)]
 }
 
 // Near is the name of the object of a kind that a person may have mistyped, "" if there is
@@ -38,9 +74,16 @@ func Near(ctx context.Context, reader client.Reader, kind schema.GroupVersionKin
 	return nearest.Meant(name, known)
 }
 
-// KindOf is the kind of objects that a ring rolls, by its name.
+// beneath are kinds of what the rings' objects consist of, or use.
+var beneath = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind(describe.KindPod), corev1.SchemeGroupVersion.WithKind(describe.KindService),
+	corev1.SchemeGroupVersion.WithKind(describe.KindClaim), batchv1.SchemeGroupVersion.WithKind(describe.KindJob),
+	appsv1.SchemeGroupVersion.WithKind(describe.KindReplicaSet),
+}
+
+// KindOf is a kind that commands take, by its name.
 func KindOf(kind string) (schema.GroupVersionKind, bool) {
-	for _, known := range Rolled {
+	for _, known := range slices.Concat(Rolled, Releasing, beneath) {
 		if known.Kind == kind {
 			return known, true
 		}

@@ -8,9 +8,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -28,11 +30,17 @@ type Query struct {
 
 // NewQuery adds the flags of a query to a command, whose output has some more forms.
 func NewQuery(env Environment, cmd *cobra.Command, forms ...string) *Query {
+	a := NewUnprinted(env, cmd)
+	OutputFlag(cmd, &a.Output, forms...)
+	return a
+}
+
+// NewUnprinted is [NewQuery] of a command that prints no answer.
+func NewUnprinted(env Environment, cmd *cobra.Command) *Query {
 	a := &Query{Env: env, flags: cmd.Flags()}
 	a.Cluster.AddFlags(cmd.Flags())
 	a.Cluster.AddNamespaceFlag(cmd.Flags())
 	a.Rings.Add(cmd.Flags())
-	OutputFlag(cmd, &a.Output, forms...)
 	return a
 }
 
@@ -49,6 +57,20 @@ func (a *Query) Connect(ctx context.Context, namespace string) (client.Client, c
 	options, err := a.Rings.Options(a.Env.Now)
 	options.LeaseNamespace, options.LeaseName = a.lease.Namespace, a.lease.Name
 	return reader, options, err
+}
+
+// Mirror keeps up with a namespace, with all if it is empty, until the context ends. What the
+// config ring reads is begun immediately, if it will be.
+func (a *Query) Mirror(ctx context.Context, live client.Client, namespace string, readsConfig bool) (*snapshot.Watched, error) {
+	config, err := a.Cluster.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	mirror, err := snapshot.Watch(ctx, config, live, namespace)
+	if err == nil && readsConfig {
+		mirror.Begin(ctx, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &corev1.ConfigMap{})
+	}
+	return mirror, err
 }
 
 // AdoptInstalled takes over the flags of the manager's Deployment, of the one

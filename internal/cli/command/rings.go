@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -32,6 +33,7 @@ type RingFlags struct {
 	allowCrossNamespace    bool
 	suspendBy              string
 	pinNamespaces          []string
+	pinBy                  string
 }
 
 // Add adds the flags.
@@ -45,7 +47,13 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.stopOnFailure, "stop-on-config-failure", true, "roll no workload for config with which another one has failed")
 	flags.StringVar(&f.suspendBy, "suspend-by", string(workload.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
 	flags.StringSliceVar(&f.pinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision, with spillway.dev/pin-config")
+	PinByFlag(flags, &f.pinBy)
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
+}
+
+// PinByFlag adds the flag that says what points Pods at the config of their revision.
+func PinByFlag(flags *pflag.FlagSet, by *string) {
+	flags.StringVar(by, "pin-by", string(pin.ByPolicy), "what points Pods at the config of their revision where --pin-namespaces names theirs: policy, which needs Kubernetes 1.36, or webhook")
 }
 
 // Options checks the flags and turns them into options of the config ring.
@@ -79,6 +87,9 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	if !slices.Contains(ways, workload.SuspendBy(f.suspendBy)) {
 		return config.Options{}, fmt.Errorf("--suspend-by: %q is not known; use scheduling-gate, scheduler or none", f.suspendBy)
 	}
+	if !slices.Contains([]pin.By{pin.ByPolicy, pin.ByWebhook}, pin.By(f.pinBy)) {
+		return config.Options{}, fmt.Errorf("--pin-by: %q is not known; use %s or %s", f.pinBy, pin.ByPolicy, pin.ByWebhook)
+	}
 	slices.Sort(f.namespaces)
 	return config.Options{
 		Options: decision.Options{
@@ -86,7 +97,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 			KeepGoing:  !f.stopOnFailure,
 			MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
 		},
-		Namespaces: slices.Compact(f.namespaces), PinNamespaces: f.pinNamespaces, AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
+		Namespaces: slices.Compact(f.namespaces), PinNamespaces: f.pinNamespaces, PinBy: pin.By(f.pinBy), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
 	}, nil
 }
 

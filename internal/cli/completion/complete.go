@@ -24,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
 const (
@@ -46,8 +47,8 @@ type kindToType struct {
 	gvk  schema.GroupVersionKind
 }
 
-var kindsToType = kindsOf(append(slices.Clone(command.Rolled), corev1.SchemeGroupVersion.WithKind("Pod"),
-	corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap), corev1.SchemeGroupVersion.WithKind(describe.KindSecret)))
+var kindsToType = kindsOf(append(slices.Concat(command.Rolled, command.Releasing), corev1.SchemeGroupVersion.WithKind("Pod"),
+	spillwayv1.GroupVersion.WithKind(describe.KindGate)))
 
 func kindsOf(kinds []schema.GroupVersionKind) []kindToType {
 	typed := make([]kindToType, 0, len(kinds))
@@ -68,10 +69,17 @@ func (c Completer) Complete(cmd *cobra.Command) {
 	for flag, names := range map[string]func(*asking) []string{
 		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
 		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
-		"from": (*asking).revisions, "context": (*asking).contexts,
+		"from": (*asking).revisions, "context": (*asking).contexts, "instance": (*asking).instances,
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
+		}
+	}
+	for _, flag := range []string{"repo", "url-repo", "merge-repo"} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return c.repositories(cmd), cobra.ShellCompDirectiveNoFileComp
+			})
 		}
 	}
 	c.words(cmd)
@@ -101,9 +109,11 @@ func (c Completer) argument(cmd *cobra.Command, word string, args []string, type
 			return append(a.namesOf("module", "module/"), a.namesOf("bootstrapmodule", "bootstrapmodule/")...)
 		})
 	case word == "INSTANCE":
-		return c.ask(cmd, args, func(a *asking) []string { return a.namesOf("instance", "") })
+		return c.ask(cmd, args, (*asking).instances)
 	case word == "PLAN":
 		return c.ask(cmd, args, (*asking).plans)
+	case word == "REPOSITORY":
+		return c.repositories(cmd), cobra.ShellCompDirectiveNoFileComp
 	case word == "PATH", word == "DIR", word == "PACKAGE":
 		return nil, cobra.ShellCompDirectiveDefault
 	case strings.Contains(word, "|"):
@@ -125,6 +135,10 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 		kinds = steer.RetriedKinds
 	case "pause", "resume":
 		kinds = steer.PausedKinds
+	case "approve", "refuse":
+		kinds = steer.GatedKinds
+	case "explain", "watch":
+		kinds = slices.Concat(kinds, command.ReleasingKinds)
 	case "rollback", "diff":
 		kinds = revision.Kinds
 	case "history":
@@ -177,6 +191,23 @@ func (c Completer) flag(names func(*asking) []string) cobra.CompletionFunc {
 	}
 }
 
+// repositories are those of the list of KUDO; no cluster is asked.
+func (c Completer) repositories(cmd *cobra.Command) []string {
+	var home command.KUDOHome
+	if f := cmd.Flags().Lookup("home"); f != nil {
+		home = command.KUDOHome(f.Value.String())
+	}
+	list, err := repository.Open(home.Dir(c.Lookup))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Repositories))
+	for i, r := range list.Repositories {
+		names[i] = r.Name
+	}
+	return names
+}
+
 // asking is one question to a cluster.
 type asking struct {
 	ctx       context.Context
@@ -227,6 +258,8 @@ func (a *asking) namespaces() []string {
 	}
 	return a.list(corev1.SchemeGroupVersion.WithKind("Namespace"), "")
 }
+
+func (a *asking) instances() []string { return a.namesOf("instance", "") }
 
 // contexts are those of the kubeconfig; no cluster is asked.
 func (a *asking) contexts() []string {

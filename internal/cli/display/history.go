@@ -103,14 +103,18 @@ func addStretch(f *Facts, width int, what string, u *history.Part, now time.Time
 // hashes are SHA-256 as Kubernetes' and our own messages have it.
 var hashes = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
-// WithoutHashes leaves ten characters of the hashes in a text, enough to tell them apart.
-func WithoutHashes(text string) string {
+// EventText is what an Event says, fit for a terminal: what had changed where that is known, and
+// no long hashes.
+func EventText(n *history.Event) string { return Plain(withoutHashes(n.Said())) }
+
+// withoutHashes leaves ten characters of the hashes in a text, enough to tell them apart.
+func withoutHashes(text string) string {
 	return hashes.ReplaceAllStringFunc(text, func(h string) string { return h[:10] })
 }
 
 // writeNote writes an Event, with its object where that is another one.
 func writeNote(w io.Writer, s Style, n *history.Event, of *history.Entry) {
-	text := WithoutHashes(n.Text)
+	text := EventText(n)
 	if n.About != of.Ref {
 		text = n.About.String() + ": " + text
 	}
@@ -120,5 +124,5 @@ func writeNote(w io.Writer, s Style, n *history.Event, of *history.Entry) {
 	}
 	at := n.At.UTC().Format(time.TimeOnly)
 	indent := factColumn + len(n.Reason) + 2
-	_, _ = fmt.Fprintf(w, "  %s %s  %s\n", s.Paint(Faint, at), reason, s.Fold(Plain(text), indent))
+	_, _ = fmt.Fprintf(w, "  %s %s  %s\n", s.Paint(Faint, at), reason, s.Fold(text, indent))
 }

@@ -6,13 +6,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
-	"github.com/spillway-dev/spillway/rollout"
 )
-
-// IsGate reports whether a stage in this state waits for a gate.
-func IsGate(state string) bool {
-	return state == string(rollout.ReasonGate) || state == string(rollout.ReasonGateRefused)
-}
 
 // Modules writes a line for each module.
 func Modules(w io.Writer, s Style, found []decision.Explanation) {

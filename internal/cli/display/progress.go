@@ -1,6 +1,7 @@
 package display
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -44,5 +45,32 @@ func (p *Progress) Clear() {
 	if p.shown {
 		p.shown = false
 		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// Working does work while it says how far that is, as long as its context lasts. It does not
+// wait for work that goes on nevertheless: the command ends.
+func Working[T any](ctx context.Context, p *Progress, far func() string, work func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		value, err := work()
+		done <- answer{value, err}
+	}()
+	tick := time.NewTicker(progressEvery) //nolint:forbidigo // a view for people, refreshed as they read
+	defer tick.Stop()
+	defer p.Clear()
+	for {
+		select {
+		case a := <-done:
+			return a.value, a.err
+		case <-ctx.Done():
+			return *new(T), ctx.Err() //nolint:wrapcheck // the caller's own
+		case <-tick.C:
+			p.Show(far())
+		}
 	}
 }

@@ -122,15 +122,21 @@ func (t *Tree) row(u *describe.Unit, said string) Row {
 		r.Name = u.Namespace + "/" + r.Name
 	}
 	if !u.IsComplete() {
-		r.Since = Age(t.Now, u.Since)
+		r.Since = describe.Age(t.Now, u.Since)
 	}
 	if r.sentence == said || u.IsComplete() && !t.Whole {
 		r.sentence = ""
 	}
-	if u.Ends != nil {
-		r.sentence = strings.TrimPrefix(r.sentence+"; ends "+In(t.Now, *u.Ends), "; ")
-	}
+	r.sentence = WithEnd(r.sentence, u, t.Now)
 	return r
+}
+
+// WithEnd adds to a sentence when a unit ends, if that is known.
+func WithEnd(sentence string, u *describe.Unit, now time.Time) string {
+	if u.Ends == nil {
+		return sentence
+	}
+	return strings.TrimPrefix(sentence+"; ends "+describe.In(now, *u.Ends), "; ")
 }
 
 // progress is a bar and the numbers, empty where nothing is counted.
@@ -194,7 +200,7 @@ func (t *Tree) lay(r *Row, w ColumnWidths) []string {
 // Name is how kubectl names an object, and the bare name of what is none.
 func Name(u *describe.Unit) string {
 	switch u.Kind {
-	case "Zone", "Stage", "Step", "Cluster", "Pod":
+	case "Zone", "Release", "Stage", "Step", "Cluster", "Pod":
 		return u.Name
 	case "Plan":
 		return "plan " + u.Name

@@ -4,10 +4,13 @@ package failure
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -16,12 +19,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Plain says in one line why a command could not do its work, and what to do about it,
 // where the libraries say it in words of their own. Other errors stay as they are.
 func Plain(err error) error {
-	for _, plain := range []func(error) string{interrupted, contradiction, unauthorized, forbidden, notInstalled, untrusted, unreachable} {
+	for _, plain := range []func(error) string{interrupted, contradiction, noCredentials, unauthorized, forbidden, notInstalled, untrusted, unreachable, unavailable, strange} {
 		if text := plain(err); text != "" {
 			return &plainError{text: text, err: err}
 		}
@@ -66,6 +70,30 @@ func unauthorized(err error) string {
 		return ""
 	}
 	return `the API server does not accept the credentials of the kubeconfig: its token or certificate may have expired; log in again, and try with "kubectl auth whoami"`
+}
+
+// The ways in which the library says that a program of the kubeconfig gives no credentials.
+var (
+	pluginMissing = regexp.MustCompile(`getting credentials: exec: executable (\S+) not found`)
+	pluginFailed  = regexp.MustCompile(`getting credentials: exec: executable (\S+) failed with exit code (\d+)`)
+)
+
+// noCredentials is about a program that the kubeconfig names to get credentials. What it says
+// itself is on standard error already.
+func noCredentials(err error) string {
+	text := err.Error()
+	if m := pluginFailed.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf(`%s, which the kubeconfig names to get credentials, failed with exit code %s: log in again, and try with "kubectl auth whoami"`, m[1], m[2])
+	}
+	m := pluginMissing.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	hint := "install it"
+	if paragraphs := strings.Split(strings.TrimSpace(text), "\n\n"); len(paragraphs) > 3 { // the first three are the library's
+		hint = strings.Join(strings.Fields(strings.Join(paragraphs[3:], " ")), " ")
+	}
+	return fmt.Sprintf("%s, which the kubeconfig names to get credentials, not found: %s", m[1], hint)
 }
 
 // refused is what the API server says of a request that is not permitted.
@@ -163,6 +191,49 @@ func unreachable(err error) string {
 		return fmt.Sprintf("API server %s not found: the name server does not answer; check the network", server)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Sprintf("API server %s did not answer in time: check the network, or wait longer with --request-timeout", server)
+	default:
+		return ""
+	}
+}
+
+// strange is about something that answers, and is no API server.
+func strange(err error) string {
+	var (
+		server = serverOf(err)
+		plain  tls.RecordHeaderError
+		status *apierrors.StatusError
+	)
+	switch {
+	case errors.As(err, &plain):
+		return fmt.Sprintf("API server %s does not speak TLS: check the port, or name it with http:// in --server or in the kubeconfig", server)
+	case server != "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "server closed idle connection")):
+		return fmt.Sprintf("API server %s closed the connection: check the address and the port, or try again", server)
+	case errors.As(err, &status) && says(status, "HTTP request to an HTTPS server"):
+		return "the API server speaks TLS: name it with https:// in --server or in the kubeconfig"
+	case strings.Contains(err.Error(), "unable to load root certificates"):
+		return "the certificate authority of the kubeconfig is not a certificate in PEM form: correct certificate-authority-data, or name a file with --certificate-authority"
+	case strings.Contains(err.Error(), "invalid character '<'"), // a page instead of an answer
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return "what answers at the address is not an API server: check --server, or the server of the kubeconfig; a proxy may ask to log in"
+	default:
+		return ""
+	}
+}
+
+// says is true if an answer that is no object of the API has a text: the client keeps it.
+func says(status *apierrors.StatusError, text string) bool {
+	details := status.Status().Details
+	return details != nil && slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return strings.Contains(c.Message, text) })
+}
+
+// unavailable is about an API server that has no answer now.
+func unavailable(err error) string {
+	var status *apierrors.StatusError
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		return "the API server has too many requests to answer: try again"
+	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:
+		return fmt.Sprintf("the API server cannot answer now (%s): it may be starting, or a proxy before it cannot reach it; try again", status.Error())
 	default:
 		return ""
 	}

@@ -2,10 +2,13 @@ package failure_test
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -40,6 +43,12 @@ func TestPlain(t *testing.T) {
 		"no longer valid": {asked(x509.CertificateInvalidError{Reason: x509.Expired, Cert: &x509.Certificate{NotAfter: time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC)}}), "API server " + server + " has a certificate that is not valid now (until 2020-01-02): check the clock, or renew the certificate"},
 		"everywhere":      {forbidden(`User "u" cannot list resource "pods" in API group "" at the cluster scope`), "user u is not permitted to list pods in all namespaces: name a namespace with -n, or ask for a ClusterRole that permits it"},
 		"no kind":         {&apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spillway.dev", Kind: "RolloutGroup"}}, `kind RolloutGroup.spillway.dev is not installed on the cluster: install it with "spillway install", or with what it belongs to`},
+		"hung up":         {asked(io.EOF), "API server " + server + " closed the connection: check the address and the port, or try again"},
+		"no TLS":          {asked(tls.RecordHeaderError{}), "API server " + server + " does not speak TLS: check the port, or name it with http:// in --server or in the kubeconfig"},
+		"starting":        {apierrors.NewServiceUnavailable("etcd is down"), "the API server cannot answer now (etcd is down): it may be starting, or a proxy before it cannot reach it; try again"},
+		"too many":        {apierrors.NewTooManyRequests("slow down", 1), "the API server has too many requests to answer: try again"},
+		"a page":          {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "<html>", 0, true), "what answers at the address is not an API server: check --server, or the server of the kubeconfig; a proxy may ask to log in"},
+		"no plugin":       {asked(errors.New("getting credentials: exec: executable cloud not found\n\na\n\nb\n\nInstall cloud.\nThen log in.")), "cloud, which the kubeconfig names to get credentials, not found: Install cloud. Then log in."},
 		"interrupted":     {fmt.Errorf("read: %w", context.Canceled), "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {

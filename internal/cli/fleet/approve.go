@@ -7,17 +7,15 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
-	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/reasons"
 )
 
 // approval is which gate is decided, and how, or how many removals are approved.
@@ -68,14 +66,14 @@ func (a *approval) run(ctx context.Context) error {
 		if gate, err = a.choose(gates, status); err != nil {
 			return err
 		}
-		return a.decide(ctx, gate)
+		return change.Decide(ctx, a.client, gate, a.wanted(), a.who)
 	})
 	if err != nil {
 		return err
 	}
-	word, said := decision.ReasonApproved, "gate %s of stage %s passed for %s"
+	word, said := reasons.Approved, "gate %s of stage %s passed for %s"
 	if a.refuse {
-		word, said = decision.ReasonRefused, "gate %s of stage %s refused for %s; to let it through after all, approve it"
+		word, said = reasons.Refused, "gate %s of stage %s refused for %s; to let it through after all, approve it"
 	}
 	return a.done(ctx, module, gate, word, fmt.Sprintf(said, gate.Spec.Gate, gate.Spec.Stage, gate.Spec.Revision))
 }
@@ -95,7 +93,7 @@ func (a *approval) choose(gates []spillwayv1.RolloutGate, status *fleetv1.Module
 	if len(meant) > 1 {
 		return nil, fmt.Errorf("%s has several such gates for %s; choose one from %s", a.module, status.TargetRevision, gatesText(meant))
 	}
-	if decided(&meant[0]) == a.wanted() {
+	if change.Decided(&meant[0]) == a.wanted() {
 		return nil, fmt.Errorf("%s is %s already", gatesText(meant), a.past())
 	}
 	return &meant[0], nil
@@ -104,8 +102,8 @@ func (a *approval) choose(gates []spillwayv1.RolloutGate, status *fleetv1.Module
 // waiting are those of stages that wait for a gate, and that are not decided so yet.
 func (a *approval) waiting(gates []spillwayv1.RolloutGate, status *fleetv1.ModuleStatus) []spillwayv1.RolloutGate {
 	return slices.DeleteFunc(slices.Clone(gates), func(g spillwayv1.RolloutGate) bool {
-		waits := slices.ContainsFunc(status.Stages, func(s fleetv1.StageStatus) bool { return s.Name == g.Spec.Stage && display.IsGate(s.State) })
-		return !waits || decided(&g) == a.wanted()
+		waits := slices.ContainsFunc(status.Stages, func(s fleetv1.StageStatus) bool { return s.Name == g.Spec.Stage && describe.IsAtGate(s.State) })
+		return !waits || change.Decided(&g) == a.wanted()
 	})
 }
 
@@ -114,13 +112,6 @@ func (a *approval) past() string {
 		return "refused"
 	}
 	return "approved"
-}
-
-func decided(g *spillwayv1.RolloutGate) metav1.ConditionStatus {
-	if c := apimeta.FindStatusCondition(g.Status.Conditions, spillwayv1.GatePassed); c != nil {
-		return c.Status
-	}
-	return metav1.ConditionUnknown
 }
 
 // gatesText lists gates by the flags that choose them.
@@ -156,41 +147,9 @@ func orUnknown(revision string) string {
 	return revision
 }
 
-// decide writes the verdict, with who gave it, if no other was given since.
-func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error {
-	before := g.DeepCopy()
-	reason := decision.ReasonApproved
-	if a.refuse {
-		reason = decision.ReasonRefused
-	}
-	apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{
-		Type: spillwayv1.GatePassed, Status: a.wanted(), Reason: string(reason), Message: a.words(), LastTransitionTime: a.who.At,
-	})
-	err := a.client.Status().Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(change.FieldOwner))
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("you may not decide gates; it takes the permission to patch rolloutgates/status: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("change rolloutgate/%s: %w", g.Name, err)
-	}
-	return nil
-}
-
 func (a *approval) wanted() metav1.ConditionStatus {
 	if a.refuse {
 		return metav1.ConditionFalse
 	}
 	return metav1.ConditionTrue
-}
-
-// words are what is shown of the verdict.
-func (a *approval) words() string {
-	switch {
-	case a.who.By == "":
-		return a.who.Reason
-	case a.who.Reason == "":
-		return "by " + a.who.By
-	default:
-		return a.who.By + " says: " + a.who.Reason
-	}
 }

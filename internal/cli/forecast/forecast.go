@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
@@ -20,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // forecaster is one run of the command.
@@ -29,20 +32,6 @@ type forecaster struct {
 	all   bool
 	ready time.Duration
 	ifs   []string
-}
-
-// Answer is what the command prints as JSON.
-type Answer struct {
-	simulate.Outlook
-
-	// If is what would happen with what is supposed; nil if nothing is.
-	If *Alternative `json:"if,omitempty"`
-}
-
-// Alternative is how rollouts would go on.
-type Alternative struct {
-	Suppositions []string          `json:"suppositions"`
-	Rollouts     []simulate.Course `json:"rollouts"`
 }
 
 // New returns the command forecast.
@@ -59,7 +48,7 @@ func New(env command.Environment) *cobra.Command {
 			"pause=ZONE or pause=KIND/NAME, never-ready=POD or never-ready=KIND/NAME, lost=CLUSTER.\n" +
 			"Several of them happen together.\n" +
 			"\n" +
-			"The exit code is 1 if a rollout that is shown does not come to its end.",
+			"The exit code is 1 if a rollout that is shown does not complete.",
 		Example: "  spillway forecast -n mimir\n" +
 			"  spillway forecast rolloutgroup/ingester -n mimir --if pause=ingester-zone-b\n" +
 			"  spillway forecast module/shop -n clusters --if lost=eu-3 -o json",
@@ -88,10 +77,9 @@ func (f *forecaster) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	object := ""
+	object, ref := "", describe.Ref{}
 	if len(args) == 1 {
-		ref, err := command.ObjectNamed(namespace, args[0])
-		if err != nil {
+		if ref, err = command.ObjectNamed(namespace, args[0]); err != nil {
 			return err
 		}
 		object = record.Reference(ref.Kind, ref.Name)
@@ -101,14 +89,64 @@ func (f *forecaster) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.nowhere(cmd.Context(), options.Present, namespace); err != nil {
+		return err
+	}
 	answer, err := ask(cmd.Context(), options, object, suppositions)
 	if err != nil {
 		return err
+	}
+	if object != "" && len(answer.Rollouts) == 0 {
+		if err := f.missing(cmd.Context(), options.Present, &ref); err != nil {
+			return err
+		}
 	}
 	if err := command.Show(cmd.OutOrStdout(), f.Output, answer, func(w io.Writer) { f.write(w, &answer, object) }); err != nil {
 		return err
 	}
 	return unended(&answer)
+}
+
+// ask foresees one object, or all if it is empty.
+func ask(ctx context.Context, o simulate.Options, object string, suppositions []simulate.Supposition) (simulate.Answer, error) {
+	answer, err := simulate.Compare(ctx, o, object, suppositions)
+	if errors.Is(err, simulate.ErrNotSupposed) {
+		err = fmt.Errorf("--if: %w", err)
+	}
+	return answer, err
+}
+
+// nowhere is an error if a namespace does not exist, and so has nothing.
+func (f *forecaster) nowhere(ctx context.Context, present []client.Object, namespace string) error {
+	if f.all || slices.ContainsFunc(present, func(o client.Object) bool { return o.GetNamespace() == namespace }) {
+		return nil
+	}
+	c, err := f.Cluster.Client()
+	if err != nil {
+		return err
+	}
+	return command.NamespaceMissing(ctx, c, namespace)
+}
+
+// missing is an error if an object does not exist. A group exists where StatefulSets name it.
+func (f *forecaster) missing(ctx context.Context, present []client.Object, ref *describe.Ref) error {
+	isMember := func(o client.Object) bool {
+		return o.GetNamespace() == ref.Namespace && vocabulary.GroupOf(o.GetLabels(), o.GetAnnotations()) == ref.Name
+	}
+	if ref.Kind == describe.KindGroup && slices.ContainsFunc(present, isMember) {
+		return nil
+	}
+	c, err := f.Cluster.Client()
+	if err != nil {
+		return err
+	}
+	kind, _ := command.KindOf(ref.Kind)
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(kind)
+	if err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, found); !apierrors.IsNotFound(err) {
+		return nil // what may not be read may exist
+	}
+	return command.NotFound(ctx, c, kind, ref.Namespace, ref.Name)
 }
 
 func (f *forecaster) suppositions() ([]simulate.Supposition, error) {
@@ -138,11 +176,11 @@ func (f *forecaster) look(ctx context.Context, namespace string) (simulate.Optio
 	if f.all {
 		namespace = ""
 	}
-	return present(ctx, f.Query, reader, rules, namespace, f.ready)
+	return Present(ctx, f.Query, reader, rules, namespace, f.ready)
 }
 
-// present is the state of a namespace of a cluster, of all if it is empty.
-func present(ctx context.Context, q *command.Query, reader client.Client, rules config.Options, namespace string, ready time.Duration) (simulate.Options, error) {
+// Present is the state of a namespace of a cluster, of all if it is empty.
+func Present(ctx context.Context, q *command.Query, reader client.Client, rules config.Options, namespace string, ready time.Duration) (simulate.Options, error) {
 	version, err := q.Cluster.ServerVersion()
 	if err != nil {
 		return simulate.Options{}, err
@@ -156,7 +194,7 @@ func present(ctx context.Context, q *command.Query, reader client.Client, rules 
 
 // Ends sets when units are expected to be complete.
 func Ends(ctx context.Context, q *command.Query, reader client.Client, rules config.Options, namespace string, units []describe.Unit) error {
-	o, err := present(ctx, q, reader, rules, namespace, world.DefaultReady)
+	o, err := Present(ctx, q, reader, rules, namespace, world.DefaultReady)
 	if err != nil {
 		return err
 	}
@@ -184,42 +222,15 @@ func setEnds(units []describe.Unit, rollouts []simulate.Course) {
 	}
 }
 
-// ask foresees one object, or all if it is empty.
-func ask(ctx context.Context, o simulate.Options, object string, suppositions []simulate.Supposition) (Answer, error) {
-	plain, err := simulate.Forecast(ctx, o)
-	if err != nil {
-		return Answer{}, err
-	}
-	answer := Answer{Outlook: plain}
-	answer.Rollouts = of(object, plain.Rollouts)
-	if len(suppositions) == 0 {
-		return answer, nil
-	}
-	other, err := simulate.Forecast(ctx, o, suppositions...)
-	if err != nil {
-		return answer, fmt.Errorf("--if: %w", err)
-	}
-	answer.If = &Alternative{Rollouts: of(object, other.Rollouts)}
-	for _, s := range suppositions {
-		answer.If.Suppositions = append(answer.If.Suppositions, s.String())
-	}
-	return answer, nil
-}
-
-// of are the rollouts of an object, all if it is empty.
-func of(object string, all []simulate.Course) []simulate.Course {
-	return slices.DeleteFunc(all, func(c simulate.Course) bool { return object != "" && c.Object != object })
-}
-
 // unended is an error if a rollout does not end.
-func unended(a *Answer) error {
+func unended(a *simulate.Answer) error {
 	courses := a.Rollouts
 	if a.If != nil {
 		courses = a.If.Rollouts
 	}
 	for i := range courses {
 		if c := &courses[i]; c.Waits != nil {
-			return fmt.Errorf("%s does not come to its end; see above", c.Object)
+			return fmt.Errorf("%s does not complete; see above", c.Object)
 		}
 	}
 	return nil

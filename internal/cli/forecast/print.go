@@ -9,13 +9,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/simulate"
 )
 
 // write shows the answer to people.
-func (f *forecaster) write(w io.Writer, a *Answer, object string) {
+func (f *forecaster) write(w io.Writer, a *simulate.Answer, object string) {
 	if len(a.Rollouts) == 0 && (a.If == nil || len(a.If.Rollouts) == 0) {
 		if object != "" {
 			_, _ = fmt.Fprintf(w, "%s: no rollout is under way\n", object)
@@ -41,7 +40,7 @@ func (f *forecaster) write(w io.Writer, a *Answer, object string) {
 type pair struct{ plain, other *simulate.Course }
 
 // pairs are the rollouts, those first that are under way.
-func pairs(a *Answer) []pair {
+func pairs(a *simulate.Answer) []pair {
 	var all []pair
 	find := func(courses []simulate.Course, c *simulate.Course) *simulate.Course {
 		i := slices.IndexFunc(courses, func(o simulate.Course) bool {
@@ -76,7 +75,7 @@ func (p pair) any() *simulate.Course {
 }
 
 // write writes the end of a rollout, and its steps below.
-func (p pair) write(w io.Writer, a *Answer, placed bool) {
+func (p pair) write(w io.Writer, a *simulate.Answer, placed bool) {
 	name := p.any().Object
 	if placed {
 		name = p.any().Namespace + " " + name
@@ -150,20 +149,20 @@ func endText(c *simulate.Course, now time.Time) string {
 	case c.Ends == nil:
 		return "it waits"
 	default:
-		return display.In(now, *c.Ends)
+		return describe.In(now, *c.Ends)
 	}
 }
 
 // whenText is when a step begins, a dash if it is not taken.
 func whenText(when map[occurrence]describe.Range, o occurrence, now time.Time) string {
 	if r, taken := when[o]; taken {
-		return display.In(now, r)
+		return describe.In(now, r)
 	}
 	return "-"
 }
 
 // writeWaits says why a rollout does not end, and which unit decides when it does.
-func (p pair) writeWaits(w io.Writer, a *Answer) {
+func (p pair) writeWaits(w io.Writer, a *simulate.Answer) {
 	say := func(c *simulate.Course, as string) {
 		switch {
 		case c == nil:

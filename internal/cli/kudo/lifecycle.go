@@ -120,13 +120,17 @@ func (g *grammar) plan() *cobra.Command {
 func (g *grammar) planHistory() *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
-		Use: "history", Short: "List the plans that ran",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			instance, err := s.named()
+		Use: "history [OPERATORVERSION]", Short: "List the plans that ran, all or those of an OperatorVersion",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := command.AtMost(1, "name an OperatorVersion, or leave it out")(cmd.CommandPath(), args); err != nil {
+				return err
+			}
+			i, _, err := g.read(cmd.Context(), &s)
 			if err != nil {
 				return err
 			}
-			return g.call(cmd, append([]string{"plan", "history", instance}, g.cluster()...)...)
+			g.writeHistory(cmd.OutOrStdout(), i, strings.Join(args, ""))
+			return nil
 		},
 	}
 	s.addInstance(cmd, "name of the Instance")

@@ -91,7 +91,7 @@ func (g *grammar) verify() *cobra.Command {
 
 func (g *grammar) repo() *cobra.Command {
 	cmd := &cobra.Command{Use: "repo", Short: "Manage repositories of packages"}
-	for use, short := range map[string]string{"add NAME URL": "Add a repository", "remove NAME": "Remove a repository", "list": "List the repositories", "context NAME": "Set the repository that is used where none is named"} {
+	for use, short := range map[string]string{"add NAME URL": "Add a repository", "remove REPOSITORY": "Remove a repository", "list": "List the repositories", "context REPOSITORY": "Set the repository that is used where none is named"} {
 		name, _, _ := strings.Cut(use, " ")
 		cmd.AddCommand(g.passed(use, short, []string{packageWord, "repo", name}, none))
 	}

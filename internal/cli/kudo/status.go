@@ -7,8 +7,10 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -34,13 +36,8 @@ func (g *grammar) planStatus() *cobra.Command {
 					return err
 				}
 			}
-			c, err := g.client()
+			i, c, err := g.read(cmd.Context(), &s)
 			if err != nil {
-				return err
-			}
-			i := &v1beta1.Instance{}
-			i.Namespace, i.Name = g.namespace, s.instance
-			if err := change.Get(cmd.Context(), c, i); err != nil {
 				return err
 			}
 			v, err := versionOf(cmd.Context(), c, i)
@@ -59,6 +56,43 @@ func (g *grammar) planStatus() *cobra.Command {
 func (g *grammar) client() (client.Client, error) {
 	cluster := command.Cluster{Kubeconfig: g.kubeconfig, Namespace: g.namespace}
 	return cluster.Client()
+}
+
+// read reads the Instance that is named.
+func (g *grammar) read(ctx context.Context, s *settings) (*v1beta1.Instance, client.Client, error) {
+	if _, err := s.named(); err != nil {
+		return nil, nil, err
+	}
+	c, err := g.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	i := &v1beta1.Instance{}
+	i.Namespace, i.Name = g.namespace, s.instance
+	return i, c, change.Get(ctx, c, i)
+}
+
+// writeHistory writes the plans that ran as KUDO does, all or those of an OperatorVersion: the
+// newest first, with the one that is running.
+func (g *grammar) writeHistory(w io.Writer, i *v1beta1.Instance, version string) {
+	if version == "" {
+		_, _ = fmt.Fprintf(w, "History of all plan-executions for %q in namespace %q:\n", i.Name, i.Namespace)
+	} else {
+		_, _ = fmt.Fprintf(w, "History of plan-executions for %q in namespace %q to operator-version %q:\n", i.Name, i.Namespace, version)
+	}
+	var nodes []node
+	add := func(plan string, uid types.UID, of string, began time.Time) {
+		if version == "" || of == version {
+			nodes = append(nodes, node{text: fmt.Sprintf("%s-%s-%s (created %s ago)", i.Name, plan, uid, g.env.Now().Sub(began).Round(time.Second))})
+		}
+	}
+	if x := i.Status.Running(); x != nil {
+		add(x.Plan, x.UID, x.Spec.OperatorVersion.Name, x.StartedAt.Time)
+	}
+	for _, past := range i.Status.History {
+		add(past.Plan, past.UID, past.OperatorVersion, past.StartedAt.Time)
+	}
+	writeTree(w, nodes)
 }
 
 func versionOf(ctx context.Context, c client.Client, i *v1beta1.Instance) (*v1beta1.OperatorVersion, error) {

@@ -26,6 +26,9 @@ type difference struct {
 	before, after *unstructured.Unstructured
 	// refused is why the API server would not accept the change, empty if it would.
 	refused string
+	// deletedFirst: the plan deletes the object before it applies it, so that no field of it
+	// is immutable.
+	deletedFirst bool
 	// recreated: an immutable field would change, and the template permits the manager to
 	// replace the object for that.
 	recreated bool
@@ -66,7 +69,11 @@ func inTheEnd(previews []task.Preview, live map[object.Ref]*unstructured.Unstruc
 			if !p.Deletes {
 				d.after = u
 			}
-			all = append(slices.DeleteFunc(all, func(other difference) bool { return other.ref == d.ref }), d)
+			if at := slices.IndexFunc(all, func(other difference) bool { return other.ref == d.ref }); at >= 0 {
+				d.deletedFirst = d.after != nil && (all[at].after == nil || all[at].deletedFirst)
+				all = slices.Delete(all, at, at+1)
+			}
+			all = append(all, d)
 		}
 	}
 	return all
@@ -74,16 +81,22 @@ func inTheEnd(previews []task.Preview, live map[object.Ref]*unstructured.Unstruc
 
 // judge lets the API server say what would become of an object.
 func (o *operation) judge(ctx context.Context, i *v1beta1.Instance, d *difference, defined map[schema.GroupKind]bool) {
-	if defined[d.ref.GroupKind()] && d.before == nil {
-		return
+	if defined[d.ref.GroupKind()] && d.before == nil || d.deletedFirst && d.before != nil {
+		return // the API server would judge another object
 	}
 	after := d.after.DeepCopy()
 	mayRecreate := vocabulary.OnImmutable.Get(after.GetAnnotations()) == "recreate"
 	err := o.try(ctx, i, after)
-	var status apierrors.APIStatus
+	var (
+		status  apierrors.APIStatus
+		retired retiredError
+	)
 	switch {
 	case err == nil:
 		d.after = after
+		return
+	case errors.As(err, &retired):
+		d.refused = err.Error()
 		return
 	case apierrors.IsForbidden(err), !errors.As(err, &status):
 		d.unknown = err.Error()

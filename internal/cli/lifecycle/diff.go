@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -114,7 +115,7 @@ func (u *upgrade) wantedVersion(ctx context.Context, i *v1beta1.Instance, args [
 	if err != nil {
 		return nil, err
 	}
-	if installed != nil && installed.Name == version.Name && !sameText(installed.Spec, version.Spec) {
+	if installed != nil && installed.Name == version.Name && !packages.SameContent(installed.Spec, &version.Spec) {
 		_, _ = fmt.Fprintf(u.env.Err, "note: operatorversion/%s exists with other content; upgrade needs a new operatorVersion in operator.yaml\n", version.Name)
 	}
 	if installed == nil || installed.Name != version.Name {

@@ -148,12 +148,15 @@ func (o *operation) ensurePackage(ctx context.Context, r *results, p *packages.P
 	return r.add(version, did)
 }
 
-// ensure creates an object, and reads it if it exists.
+// ensure creates an object, and reads it if it exists and was not read.
 func (o *operation) ensure(ctx context.Context, obj client.Object) (did string, err error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	defer func() { obj.GetObjectKind().SetGroupVersionKind(gvk) }() // decoding removes it
 	if o.dryRun == dryRunClient {
 		return created, nil
+	}
+	if obj.GetUID() != "" {
+		return unchanged, nil
 	}
 	options := []client.CreateOption{client.FieldOwner(change.FieldOwner)}
 	if o.isDry() {
@@ -170,7 +173,7 @@ func (o *operation) ensure(ctx context.Context, obj client.Object) (did string, 
 }
 
 // checkVersion refuses an OperatorVersion that exists with other content: Instances may run
-// with it.
+// with it. One that exists with this content becomes what was read.
 func (o *operation) checkVersion(ctx context.Context, want *v1beta1.OperatorVersion) error {
 	live := &v1beta1.OperatorVersion{}
 	err := o.client.Get(ctx, client.ObjectKeyFromObject(want), live)
@@ -179,9 +182,12 @@ func (o *operation) checkVersion(ctx context.Context, want *v1beta1.OperatorVers
 		return nil
 	case err != nil:
 		return fmt.Errorf("get operatorversion/%s: %w", want.Name, err)
-	case !sameText(want.Spec, live.Spec):
+	case !packages.SameContent(&want.Spec, &live.Spec):
 		return fmt.Errorf("operatorversion/%s exists in namespace %s with other content; set a new operatorVersion in operator.yaml", want.Name, want.Namespace)
 	default:
+		gvk := want.GroupVersionKind()
+		live.DeepCopyInto(want)
+		want.SetGroupVersionKind(gvk) // decoding removes it
 		return nil
 	}
 }

@@ -103,12 +103,18 @@ func definedBy(previews []task.Preview) map[schema.GroupKind]bool {
 	return defined
 }
 
+// retiredError is that a kind is not served in this version, and never will be again.
+type retiredError string
+
+// Error implements error.
+func (e retiredError) Error() string { return string(e) }
+
 // try lets the API server check an object as the manager would apply it, and changes it to
 // what it would be.
 func (o *operation) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured) error {
 	err := o.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership, client.DryRunAll)
 	if advice := object.RetiredAdvice(u.GroupVersionKind()); apimeta.IsNoMatchError(err) && advice != "" {
-		return errors.New(advice)
+		return retiredError(advice)
 	}
 	if apimeta.IsNoMatchError(err) {
 		gvk := u.GroupVersionKind()

@@ -183,7 +183,7 @@ func (l *linting) verdict(findings []report.Finding) error {
 	}
 	for i := range findings {
 		if findings[i].Level.AtLeast(report.Level(l.failOn)) {
-			return errors.New(report.Summary(findings))
+			return command.ExitError{Err: errors.New(report.Summary(findings)), Code: 1, Said: l.output == ""}
 		}
 	}
 	return nil

@@ -8,12 +8,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -40,6 +42,7 @@ type simulation struct {
 	output         string
 	assume         []string
 	unprepared     []string
+	gates          []string
 	// documents are where all manifests stand.
 	documents []source.Document
 }
@@ -84,6 +87,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.ready, "ready", []string{world.DefaultReady.String()}, "how long Pods take to become ready: 30s for all, sts/x=2m for some, job/y=never")
 	flags.StringArrayVar(&s.assume, "assume", nil, "config that exists though no manifest has it: secret/NAME or configmap/NAME; repeat it for several")
 	flags.StringArrayVar(&s.unprepared, "unprepared", nil, "Pods that fail when they are called to prepare for a downscale: statefulset/NAME or pod/NAME; repeat it for several")
+	flags.StringArrayVar(&s.gates, "gate", nil, "what becomes of the gates of a name: NAME=pass, NAME=fail or NAME=no-data; repeat it for several (default: they wait)")
 	flags.StringVar(&s.stop, "stop", "", "how long Pods take to stop, such as 10s (default: their whole grace period)")
 	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
@@ -112,10 +116,7 @@ func (s *simulation) run(cmd *cobra.Command) error {
 		return err
 	}
 	command.SpendMemory()
-	progress := display.NewProgress(cmd.ErrOrStderr(), s.env.Now)
-	options.Progress = func(after time.Duration) { progress.Show("playing the change: +" + after.Round(time.Second).String()) }
-	result, err := simulate.Run(ctx, base, change, options)
-	progress.Clear()
+	result, err := s.play(cmd, base, change, options)
 	if err != nil {
 		return simulate.Locate(err, s.documents)
 	}
@@ -125,11 +126,26 @@ func (s *simulation) run(cmd *cobra.Command) error {
 	if len(result.UnmetUnprepared) > 0 {
 		return fmt.Errorf("--unprepared: there is no %s in what is simulated; correct the name, or leave it out", strings.Join(result.UnmetUnprepared, " and no "))
 	}
+	if len(result.UnmetGates) > 0 {
+		return fmt.Errorf("--gate: no rollout reaches a gate %s; correct the name, or leave it out", strings.Join(result.UnmetGates, " and none a gate "))
+	}
 	err = command.Show(out, s.output, result, func(w io.Writer) { s.write(w, &result, &options) })
 	if err == nil && !result.Settled {
 		err = s.unsettled(&result)
 	}
 	return err
+}
+
+// play plays the change, and says on a terminal how far that is.
+func (s *simulation) play(cmd *cobra.Command, base, change []*unstructured.Unstructured, o simulate.Options) (simulate.Result, error) {
+	var played atomic.Int64
+	o.Progress = func(after time.Duration) { played.Store(int64(after)) }
+	far := func() string {
+		return "playing the change: +" + time.Duration(played.Load()).Round(time.Second).String()
+	}
+	return display.Working(cmd.Context(), display.NewProgress(cmd.ErrOrStderr(), s.env.Now), far, func() (simulate.Result, error) {
+		return simulate.Run(cmd.Context(), base, change, o)
+	})
 }
 
 // unsettled says whether a rollout does not complete, or not within the time that was simulated.
@@ -221,6 +237,9 @@ func (s *simulation) options() (simulate.Options, error) {
 	if o.Unprepared, err = unprepared(s.unprepared); err != nil {
 		return o, err
 	}
+	if o.Gates, err = gatesOf(s.gates); err != nil {
+		return o, err
+	}
 	if s.namespace != "" {
 		if err := command.CheckNamespaces("namespace", s.namespace); err != nil {
 			return o, err
@@ -251,6 +270,19 @@ func unprepared(values []string) ([]string, error) {
 			return nil, fmt.Errorf("--unprepared: %q cannot be read; write statefulset/NAME or pod/NAME", value)
 		}
 		all = append(all, strings.ToLower(ref.Kind)+"/"+ref.Name)
+	}
+	return all, nil
+}
+
+// gatesOf reads the values of --gate.
+func gatesOf(values []string) (map[string]v1alpha1.GateResult, error) {
+	all := map[string]v1alpha1.GateResult{}
+	for _, value := range values {
+		name, result, err := simulate.ParseGate(value)
+		if err != nil {
+			return nil, fmt.Errorf("--gate: %w", err)
+		}
+		all[name] = result
 	}
 	return all, nil
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -45,10 +47,9 @@ func (s *simulation) lines(r *simulate.Result) []simulatedLine {
 	for _, step := range r.Steps {
 		all = append(all, simulatedLine{step.At, true, step.Ring, s.placed(step.Namespace, step.String())})
 	}
-	for _, wait := range r.Waits {
-		if !slices.Contains(passing, wait.Reason) {
-			all = append(all, simulatedLine{wait.At, false, "waits", s.placed(wait.Namespace, waitText(wait))})
-		}
+	waits := slices.DeleteFunc(slices.Clone(r.Waits), func(w record.Wait) bool { return slices.Contains(passing, w.Reason) })
+	for wait, text := range few(waits, waitText) {
+		all = append(all, simulatedLine{wait.At, false, "waits", s.placed(wait.Namespace, text)})
 	}
 	slices.SortStableFunc(all, func(a, b simulatedLine) int { return cmp.Compare(a.at, b.at) })
 	return all
@@ -77,12 +78,40 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 	if len(r.Stuck)+len(r.Risks) > 0 {
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
 	}
-	for _, wait := range r.Stuck {
-		mark, text := s.stuck(r, wait)
-		display.WriteHanging(w, mark, s.placed(wait.Namespace, text))
+	for wait, text := range few(r.Stuck, func(w record.Wait) string { return s.stuck(r, w) }) {
+		display.WriteHanging(w, s.mark(r, wait), s.placed(wait.Namespace, text))
 	}
 	for _, risk := range r.Risks {
 		display.WriteHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Action))
+	}
+}
+
+// alike is how many waits are shown of those that differ in nothing but the object.
+const alike = 3
+
+// few are of waits that differ in nothing but the object a few, each as its text says it. The
+// last one says how many more there are.
+func few(waits []record.Wait, text func(record.Wait) string) iter.Seq2[record.Wait, string] {
+	same := func(w record.Wait) string {
+		return w.At.String() + w.Namespace + strings.ReplaceAll(text(w), w.Object[strings.LastIndex(w.Object, "/")+1:], "*")
+	}
+	number, shown := map[string]int{}, map[string]int{}
+	for _, w := range waits {
+		number[same(w)]++
+	}
+	return func(yield func(record.Wait, string) bool) {
+		for _, w := range waits {
+			key, said := same(w), text(w)
+			if shown[key]++; shown[key] > alike {
+				continue
+			}
+			if rest := number[key] - alike; shown[key] == alike && rest > 0 {
+				said += fmt.Sprintf("; and %d more for the same reason", rest)
+			}
+			if !yield(w, said) {
+				return
+			}
+		}
 	}
 }
 
@@ -103,17 +132,29 @@ func (s *simulation) placed(namespace, text string) string {
 	return namespace + " " + text
 }
 
-// stuck says of what waits in the end whether anything ends that.
-func (s *simulation) stuck(r *simulate.Result, w record.Wait) (mark, text string) {
-	switch text = waitText(w); {
+// mark says of what waits in the end whether anything ends that.
+func (s *simulation) mark(r *simulate.Result, w record.Wait) string {
+	switch {
 	case r.WaitedBefore(w):
-		return "  - ", text + ", as before the change" + actionOf(w)
+		return "  - "
 	case !w.Next.IsZero():
-		return "  ? ", fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
-	case w.Reason == config.ReasonConfigMissing:
-		return "  ✗ ", text + actionOf(w) + "; if it exists elsewhere, name it with --assume"
+		return "  ? "
 	default:
-		return "  ✗ ", text + actionOf(w)
+		return "  ✗ "
+	}
+}
+
+// stuck says of what waits in the end what ends that.
+func (s *simulation) stuck(r *simulate.Result, w record.Wait) string {
+	switch text := waitText(w); {
+	case r.WaitedBefore(w):
+		return text + ", as before the change" + actionOf(w)
+	case !w.Next.IsZero():
+		return fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
+	case w.Reason == config.ReasonConfigMissing:
+		return text + actionOf(w) + "; if it exists elsewhere, name it with --assume"
+	default:
+		return text + actionOf(w)
 	}
 }
 

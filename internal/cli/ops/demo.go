@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +27,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/demo"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -58,7 +62,8 @@ func NewDemo(env command.Environment) *cobra.Command {
 		Long: "Watch a config change reach running Pods. Without --kubeconfig and --context, the\n" +
 			"demo starts a control plane of its own, and leaves it running so that you can\n" +
 			"continue by hand. With one of them it runs on that cluster, in a namespace that it\n" +
-			"removes at the end; so it does with the kinds of the zones, if the cluster lacks them.\n" +
+			"removes at the end; so it does with the kinds and the policy that it needs, if the\n" +
+			"cluster lacks them.\n" +
 			"An interrupted demo removes all that it made.",
 		Args: command.None("name a cluster with --kubeconfig or --context"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
@@ -101,8 +106,13 @@ func (r *demoRun) onOwn(ctx context.Context) error {
 	}
 	_, _ = fmt.Fprintf(r.env.Out, "it is ready after %.1f s\n", r.env.Now().Sub(started).Seconds())
 	err = r.installKinds(ctx, cp.Config())
+	st := stage{config: cp.Config(), kubeconfig: cp.Kubeconfig(), namespace: "shop", simulated: true}
+	st.start = func(path string, args []string) error { return cp.Run(path, args...) }
 	if err == nil {
-		err = r.tell(ctx, cp.Config(), cp.Kubeconfig(), "shop", true, func(path string, args []string) error { return cp.Run(path, args...) })
+		st.pins, err = bringPins(ctx, st.config, st.namespace)
+	}
+	if err == nil {
+		err = r.tell(ctx, &st)
 	}
 	if err != nil || once {
 		return demoError(ctx, err, cp.Stop(), ended)
@@ -111,9 +121,21 @@ func (r *demoRun) onOwn(ctx context.Context) error {
 	return cp.Leave()
 }
 
+// stage is where the story plays.
+type stage struct {
+	config                *rest.Config
+	kubeconfig, namespace string
+	// simulated is true where kubelets are.
+	simulated bool
+	// pins is the policy of the API server that applies pins there, empty without.
+	pins []client.Object
+	// start starts the manager.
+	start func(path string, args []string) error
+}
+
 // tell makes the namespace, starts the manager, and tells the story.
-func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namespace string, simulated bool, start func(string, []string) error) error {
-	if err := makeNamespace(ctx, cfg, namespace); err != nil {
+func (r *demoRun) tell(ctx context.Context, st *stage) error {
+	if err := makeNamespace(ctx, st.config, st.namespace); err != nil {
 		return err
 	}
 	port, err := controlplane.FreePort()
@@ -125,10 +147,15 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 		return fmt.Errorf("find the manager: %w", err)
 	}
 	rings := []string{manager.RingConfig}
-	withZones, err := knowsGroups(cfg)
+	withZones, err := knowsKind(st.config, "RolloutGroup")
 	if err != nil {
 		return err
 	}
+	withPolicies, err := knowsKind(st.config, policy.Kind)
+	if err != nil {
+		return err
+	}
+	options := config.Options{Options: decision.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second}, Zones: withZones}
 	if withZones {
 		rings = append(rings, manager.RingZones)
 	}
@@ -137,21 +164,23 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 		"manager", "--rings=" + strings.Join(rings, ","), "--leader-elect=false", "--max-rolling=" + strconv.Itoa(demoMaxRolling),
 		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0", "--log-level=debug",
 	}
-	if kubeconfig != "" {
-		args = append(args, "--kubeconfig="+kubeconfig)
+	withPins := withPolicies && len(st.pins) == len(pin.Policy(nil))
+	if withPins {
+		args, options.PinNamespaces = append(args, "--pin-namespaces="+st.namespace), []string{st.namespace}
+	}
+	if st.kubeconfig != "" {
+		args = append(args, "--kubeconfig="+st.kubeconfig)
 	}
 	if r.cluster.Context != "" {
 		args = append(args, "--context="+r.cluster.Context)
 	}
-	if err := start(self, args); err != nil {
+	if err := st.start(self, args); err != nil {
 		return fmt.Errorf("start the manager: %w", err)
 	}
 	return demo.Run(ctx, demo.Options{
-		Config: cfg, Kubeconfig: kubeconfig, Namespace: namespace, Simulated: simulated, Stays: simulated && !r.once(),
-		MetricsURL: "http://" + metrics + "/metrics",
-		Rings:      config.Options{Options: decision.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second}, Zones: withZones},
-		Zones:      withZones,
-		Out:        r.env.Out, Width: display.TerminalWidth(r.env.Out), Now: r.env.Now,
+		Config: st.config, Kubeconfig: st.kubeconfig, Namespace: st.namespace, Simulated: st.simulated, Stays: st.simulated && !r.once(),
+		MetricsURL: "http://" + metrics + "/metrics", Rings: options, Zones: withZones, Pins: withPins,
+		Out: r.env.Out, Width: display.TerminalWidth(r.env.Out), Now: r.env.Now,
 	})
 }
 
@@ -174,23 +203,48 @@ func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
 	if err := applyObjects(ctx, io.Discard, c, kinds); err != nil {
 		return err
 	}
-	return awaitGroups(ctx, cfg)
+	return awaitKinds(ctx, cfg)
 }
 
-// knowsGroups is true if a cluster has the kind RolloutGroup.
-func knowsGroups(cfg *rest.Config) (bool, error) {
+// knowsKind is true if a cluster has a kind of Spillway.
+func knowsKind(cfg *rest.Config, kind string) (bool, error) {
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
 		return false, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	_, err = c.RESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind("RolloutGroup").GroupKind())
+	_, err = c.RESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind(kind).GroupKind())
 	if apimeta.IsNoMatchError(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for the kind RolloutGroup: %w", err)
+		return false, fmt.Errorf("look for the kind %s: %w", kind, err)
 	}
 	return true, nil
+}
+
+// bringPins creates the policy that applies pins in a namespace, by a name of its own. It
+// returns what it created: nothing where the API server has no such policies, or where the user
+// may not create them.
+func bringPins(ctx context.Context, cfg *rest.Config, namespace string) ([]client.Object, error) {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	var created []client.Object
+	for _, obj := range pin.Policy([]string{namespace}) {
+		obj.SetName(namespace + "." + obj.GetName())
+		if binding, ok := obj.(*admissionregistrationv1.MutatingAdmissionPolicyBinding); ok {
+			binding.Spec.PolicyName = namespace + "." + binding.Spec.PolicyName
+		}
+		switch err := c.Create(ctx, obj, client.FieldOwner(demoOwner)); {
+		case apimeta.IsNoMatchError(err), apierrors.IsForbidden(err):
+			return created, nil
+		case err != nil:
+			return created, fmt.Errorf("create the policy of pins: %w", err)
+		}
+		created = append(created, obj)
+	}
+	return created, nil
 }
 
 func makeNamespace(ctx context.Context, cfg *rest.Config, name string) error {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -41,6 +42,8 @@ type guest struct {
 	namespace string
 	// kinds are those that it brought along, as the API server has them.
 	kinds []*unstructured.Unstructured
+	// pins is the policy that it brought along.
+	pins []client.Object
 	// stop ends the manager, and waits until it has ended.
 	stop func()
 }
@@ -61,6 +64,9 @@ func (r *demoRun) onCluster(ctx context.Context) error {
 		return err // nothing was made yet
 	}
 	if err == nil {
+		g.pins, err = bringPins(ctx, cfg, g.namespace)
+	}
+	if err == nil {
 		err = g.play(ctx)
 	}
 	return demoError(ctx, err, g.tidy(ctx), "the demo removed what it made on the cluster")
@@ -71,8 +77,11 @@ func (g *guest) play(ctx context.Context) error {
 	_, _ = fmt.Fprintf(g.run.env.Out, "on the cluster at %s, in namespace %s\n", g.config.Host, g.namespace)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	err := g.run.tell(ctx, g.config, g.run.cluster.Kubeconfig, g.namespace, false, func(path string, args []string) error {
-		return g.startManager(ctx, cancel, path, append(args, "--namespaces="+g.namespace)...)
+	err := g.run.tell(ctx, &stage{
+		config: g.config, kubeconfig: g.run.cluster.Kubeconfig, namespace: g.namespace, pins: g.pins,
+		start: func(path string, args []string) error {
+			return g.startManager(ctx, cancel, path, append(args, "--namespaces="+g.namespace)...)
+		},
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause //nolint:wrapcheck // it is an error of this file, or the interruption
@@ -108,13 +117,10 @@ func (g *guest) startManager(ctx context.Context, ended context.CancelCauseFunc,
 	return nil
 }
 
-// bringKinds makes the kinds known that the zones need and the cluster lacks. Who may not
-// do that sees the demo without zones.
+// bringKinds makes the kinds known that zones and policies need and the cluster lacks. Who may
+// not do that sees the demo without these chapters.
 func (g *guest) bringKinds(ctx context.Context) error {
-	if known, err := knowsGroups(g.config); known || err != nil {
-		return err
-	}
-	kinds, err := manifests.KindsOf([]string{manager.RingZones})
+	kinds, err := manifests.KindsOf([]string{manager.RingConfig, manager.RingZones})
 	if err != nil {
 		return err
 	}
@@ -129,7 +135,7 @@ func (g *guest) bringKinds(ctx context.Context) error {
 			g.kinds = append(g.kinds, kind)
 		}
 	}
-	return awaitGroups(ctx, g.config)
+	return awaitKinds(ctx, g.config)
 }
 
 // tidy removes what the demo has made, also after the user has lost patience.
@@ -144,6 +150,11 @@ func (g *guest) tidy(ctx context.Context) error {
 		return fmt.Errorf("remove namespace %s: %w", g.namespace, err)
 	}
 	var errs []error
+	for _, obj := range g.pins {
+		if err := g.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", obj.GetName(), err))
+		}
+	}
 	for _, kind := range g.kinds {
 		errs = append(errs, g.removeKind(ctx, kind))
 	}
@@ -210,10 +221,15 @@ func servedKind(definition *unstructured.Unstructured) (schema.GroupVersionKind,
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
 }
 
-// awaitGroups waits until the API server serves the kind RolloutGroup.
-func awaitGroups(ctx context.Context, cfg *rest.Config) error {
+// awaitKinds waits until the API server serves the kinds that the story needs.
+func awaitKinds(ctx context.Context, cfg *rest.Config) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { //nolint:wrapcheck // says of itself what it is
-		return knowsGroups(cfg)
+		for _, kind := range []string{"RolloutGroup", policy.Kind} {
+			if known, err := knowsKind(cfg, kind); !known || err != nil {
+				return false, err
+			}
+		}
+		return true, nil
 	})
 }
 

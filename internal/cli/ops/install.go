@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -34,6 +35,7 @@ type installing struct {
 	env     command.Environment
 	cluster command.Cluster
 	options manifests.Options
+	pinBy   string
 	// source is where the certificate of the webhooks comes from, values a file with options.
 	source, values, output                                     string
 	webhooks, restrict, secure, export, noKinds, defaultPolicy bool
@@ -60,7 +62,8 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.StringVar(&o.Image, "image", command.CurrentImage(), "image of the manager; a release installs its own, by its digest")
 	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
 	command.RingsFlag(flags, &o.Rings)
-	flags.StringSliceVar(&o.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there (Kubernetes 1.36 or later)")
+	flags.StringSliceVar(&o.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there")
+	command.PinByFlag(flags, &i.pinBy)
 	flags.BoolVar(&i.webhooks, "webhooks", i.webhooks, "serve the webhooks of the rings")
 	flags.StringVar(&i.source, "webhook-cert-source", i.source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
 	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
@@ -102,7 +105,7 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if !cmd.Flags().Changed("image") && !command.IsRelease() {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "image %s is not published, because this program is not a release; name another with --image\n", i.options.Image)
 	}
-	if err := servesPins(writer, i.options.PinNamespaces); err != nil {
+	if err := servesPins(writer, &i.options); err != nil {
 		return err
 	}
 	return i.write(cmd.Context(), cmd.OutOrStdout(), writer, objects)
@@ -134,6 +137,7 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	if err := errors.Join(checkInstalledRings(o.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", o.Watch...), i.check(cmd, args)); err != nil {
 		return err
 	}
+	o.PinBy = pin.By(i.pinBy)
 	o.Unrestricted, o.PlainMetrics, o.NoKinds, o.NoDefaultPolicy = !i.restrict, !i.secure, i.noKinds, !i.defaultPolicy
 	if !flags.Changed("package-kinds") {
 		o.PackageKinds = flags.Changed("rings")
@@ -193,13 +197,13 @@ func checkInstalledRings(names []string) error {
 }
 
 // servesPins is an error where the API server cannot apply pins.
-func servesPins(c client.Client, namespaces []string) error {
-	if len(namespaces) == 0 {
+func servesPins(c client.Client, o *manifests.Options) error {
+	if len(o.PinNamespaces) == 0 {
 		return nil
 	}
-	served, err := snapshots.Served(c.RESTMapper())
-	if err == nil && !served {
-		err = errors.New("--pin-namespaces: " + snapshots.Unserved)
+	refused, err := snapshots.Refusal(c.RESTMapper(), o.PinBy)
+	if refused != "" {
+		err = errors.New("--pin-namespaces: " + refused)
 	}
 	return err
 }
@@ -261,7 +265,7 @@ func plainYAML(err error) string {
 
 // inValues are the flags for which the values have fields.
 var inValues = []string{
-	"watch-namespaces", "pin-namespaces", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
+	"watch-namespaces", "pin-namespaces", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
 	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
 }
 

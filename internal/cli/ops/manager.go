@@ -15,8 +15,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/gates/source"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
@@ -31,6 +31,7 @@ type managerFlags struct {
 	allowed, refused    []string
 	gateHosts           []string
 	measures            bool
+	notifies            bool
 	version             bool
 	defaultPolicy       bool
 	zap                 zapFlags
@@ -87,7 +88,8 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	flags.StringSliceVar(&f.allowed, "allow-cluster-addresses", nil, "networks and addresses of the clusters of the fleet, the only ones to connect to (default: all but loopback, link-local and those refused)")
 	flags.StringSliceVar(&f.refused, "refuse-cluster-addresses", nil, "networks and addresses not to connect to for a kubeconfig (default: the Services of this cluster)")
-	flags.StringSliceVar(&f.gateHosts, "gate-hosts", nil, "names, addresses and networks that gates may reach, besides public addresses and the Services of their namespace; loopback and link-local ones only by their address (default: none)")
+	flags.StringSliceVar(&f.gateHosts, "gate-hosts", nil, "names, addresses and networks that gates and Notifiers may reach, besides public addresses and the Services of their namespace; loopback and link-local ones only by their address (default: none)")
+	flags.BoolVar(&f.notifies, "notify", true, "send messages about rollouts as Notifiers say")
 	flags.BoolVar(&f.measures, "measure-gates", true, "measure gates as GateTemplates say; otherwise users and other programs decide all gates")
 	f.addAdmission(flags)
 	f.addZones(flags)
@@ -220,6 +222,9 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 			return manager.Options{}, fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --namespaces", namespace)
 		}
 	}
+	if len(o.Config.PinnedByWebhook()) > 0 && !o.Admission.Enabled {
+		return manager.Options{}, errors.New("--pin-by: webhook needs the webhooks to be served; add --enable-webhooks, or use policy")
+	}
 	o.Namespaces, o.Zones.Now = o.Config.Namespaces, env.Now
 	if o.Guard.PodTimeout <= 0 {
 		return manager.Options{}, fmt.Errorf("--pod-timeout: %s leaves a Pod no time; use a duration such as 5s", o.Guard.PodTimeout)
@@ -237,7 +242,8 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
 	o.Admission.Source = admission.Source(f.certSource)
 	o.Gates.Now, o.Gates.Off = env.Now, !f.measures
-	if o.Gates.Hosts, err = source.ParseHosts(f.gateHosts); err != nil {
+	o.Notify.Now, o.Notify.Off = env.Now, !f.notifies
+	if o.Gates.Hosts, err = outbound.ParseHosts(f.gateHosts); err != nil {
 		return manager.Options{}, fmt.Errorf("--gate-hosts: %w", err)
 	}
 	o.ClusterNetwork, err = f.network()

@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/jobs"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -70,9 +71,11 @@ type uninstall struct {
 	cluster   command.Cluster
 	namespace string
 	watched   []string
-	timeout   time.Duration
-	output    string
-	now       func() time.Time
+	// pinned are the namespaces with pins.
+	pinned  []string
+	timeout time.Duration
+	output  string
+	now     func() time.Time
 	// prepare leaves the rest to the tool that installed it.
 	prepare bool
 	// releaseInstances takes from Instances what only the plans ring would.
@@ -108,6 +111,15 @@ func (u *uninstall) run(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("release what is suspended: %w", err)
+	}
+	for _, namespace := range u.pinned {
+		released, err := jobs.Release(ctx, u.client, namespace)
+		for _, name := range released {
+			u.tell("job/"+name.Name, " in namespace "+name.Namespace+" resumed, without pins")
+		}
+		if err != nil {
+			return fmt.Errorf("resume Jobs that wait for pins: %w", err)
+		}
 	}
 	// 4. Every Instance can be deleted.
 	if err := u.letInstancesGo(ctx); err != nil {
@@ -171,6 +183,7 @@ func (u *uninstall) findManager(ctx context.Context) error {
 		if len(u.watched) == 0 {
 			u.watched = args.Namespaces()
 		}
+		u.pinned = append(u.pinned, args.PinNamespaces()...)
 		if rings := args.Value("rings", ""); rings != "" {
 			u.plans = slices.Contains(strings.Split(rings, ","), manager.RingPlans)
 		}

@@ -80,7 +80,7 @@ func newRepoAdd(env command.Environment) *cobra.Command {
 func newRepoRemove(env command.Environment) *cobra.Command {
 	l := listing{env: env}
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "Remove a repository from the list",
+		Use: "remove REPOSITORY", Short: "Remove a repository from the list",
 		Example: "  spillway package repo remove team",
 		Args:    command.Exactly(1, "name the repository; see all with: spillway package repo list"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,7 +98,7 @@ func newRepoRemove(env command.Environment) *cobra.Command {
 func newRepoContext(env command.Environment) *cobra.Command {
 	l := listing{env: env}
 	cmd := &cobra.Command{
-		Use: "context NAME", Short: "Set the repository that is used where none is named",
+		Use: "context REPOSITORY", Short: "Set the repository that is used where none is named",
 		Example: "  spillway package repo context team",
 		Args:    command.Exactly(1, "name the repository; see all with: spillway package repo list"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,6 +39,8 @@ type planner struct {
 	reason  string
 	wait    bool
 	timeout time.Duration
+	// kudo is true of a command that was called by the name of KUDO's.
+	kudo bool
 
 	now    func() time.Time
 	lookup func(string) (string, bool)
@@ -53,7 +55,7 @@ type planner struct {
 func New(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "Show and steer the plans of an Instance"}
 	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
-		cmd.AddCommand(add(&planner{now: env.Now, lookup: env.Lookup}))
+		cmd.AddCommand(add(&planner{now: env.Now, lookup: env.Lookup, kudo: env.KUDO}))
 	}
 	return cmd
 }
@@ -107,8 +109,16 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err := p.leaveNote(ctx, change.ReasonTriggered); err != nil {
 			return err
 		}
-		return p.done(fmt.Sprintf("plan %s requested", args[1]), func() error {
-			return p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
+		said := fmt.Sprintf("instance/%s plan %s requested", p.name.Name, args[1])
+		if p.kudo {
+			said = fmt.Sprintf("Triggered %s plan for %s instance", args[1], p.name)
+		}
+		return p.done(said, func() error {
+			if err := p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid }); err != nil {
+				return err
+			}
+			// the manager then removes the request; a command that comes next would meet that
+			return p.until(ctx, func(i *v1beta1.Instance) (bool, error) { return i.Spec.PlanExecution.UID != uid, nil }, func() {})
 		})
 	})))
 }
@@ -150,7 +160,7 @@ func newPlanAbandon(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.done("abandon of the running plan requested", func() error {
+		return p.done("instance/"+p.name.Name+" abandon of the running plan requested", func() error {
 			return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 				x := i.Status.Execution
 				return x == nil || x.UID != uid || x.FinishedAt != nil, nil
@@ -170,7 +180,7 @@ func newPlanRetry(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.done("retry of the last plan requested", func() error {
+		return p.done("instance/"+p.name.Name+" retry of the last plan requested", func() error {
 			return p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
 		})
 	})))
@@ -236,7 +246,7 @@ func (p *planner) change(ctx context.Context, edit func(*v1beta1.Instance) error
 
 // done tells what was requested, and waits until it has ended if that was asked for.
 func (p *planner) done(said string, wait func() error) error {
-	if err := change.Show(p.out, p.output, p.client, "instance/"+p.name.Name+" "+said, p.changed); err != nil || !p.wait {
+	if err := change.Show(p.out, p.output, p.client, said, p.changed); err != nil || !p.wait {
 		return err
 	}
 	return wait()

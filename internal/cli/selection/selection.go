@@ -114,7 +114,7 @@ func (s *Flags) Labeled(ctx context.Context, c client.Reader, namespace string, 
 // selectedKind is a kind of objects that are rolled, or that Events are about.
 func selectedKind(kind string) (schema.GroupVersionKind, bool) {
 	switch kind {
-	case describe.KindPod, describe.KindConfigMap, describe.KindSecret:
+	case describe.KindPod:
 		return corev1.SchemeGroupVersion.WithKind(kind), true
 	case describe.KindProxy, describe.KindRemote:
 		return fleetv1.GroupVersion.WithKind(kind), true

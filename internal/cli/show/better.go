@@ -3,12 +3,14 @@ package show
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/native"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -25,14 +27,21 @@ func better(ctx context.Context, reader client.Reader, ref describe.Ref, err err
 		return missing
 	}
 	kind, known := command.KindOf(ref.Kind)
-	if known && isNotFound(err) && command.Near(ctx, reader, kind, ref.Namespace, ref.Name) != "" {
-		return command.NotFound(ctx, reader, kind, ref.Namespace, ref.Name)
+	if !known || !isNotFound(err) {
+		return err
 	}
-	return err
+	plain := command.NotFound(ctx, reader, kind, ref.Namespace, ref.Name)
+	if advises(err) && !advises(plain) {
+		return err
+	}
+	return plain
 }
 
+// advises is true of an error that says what to do.
+func advises(err error) bool { return strings.Contains(err.Error(), "; ") }
+
 func isNotFound(err error) bool {
-	for _, missing := range []error{config.ErrNotFound, zones.ErrNotFound, plans.ErrNotFound, hub.ErrNotFound, history.ErrNotFound} {
+	for _, missing := range []error{config.ErrNotFound, zones.ErrNotFound, plans.ErrNotFound, hub.ErrNotFound, history.ErrNotFound, native.ErrNotFound} {
 		if errors.Is(err, missing) {
 			return true
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 )
 
 // telling is which Events are wanted.
@@ -93,7 +95,7 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	if err := errors.Join(command.CheckShownRings(cmd.Flags(), t.rings), t.selection.Check()); err != nil {
 		return err
 	}
-	namespace, err := t.namespace()
+	namespace, err := t.namespace(args)
 	if err != nil {
 		return err
 	}
@@ -121,6 +123,10 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	notes = slices.DeleteFunc(slices.Concat([]history.Event{}, notes), func(n history.Event) bool { return !t.wants(&n) || !t.labeled(n.About) })
+	known := snapshot.New(c, c.Scheme(), namespace)
+	for i := range notes {
+		notes[i].AddChanged(cmd.Context(), known)
+	}
 	selection.Sort(&t.selection, notes, eventFields)
 	if t.output == command.OutputName {
 		writeAbout(w, notes)
@@ -182,9 +188,15 @@ func (t *telling) write(w io.Writer, notes []history.Event) {
 // follow writes each Event as it is written: a line, or a document.
 func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace string, w, errs io.Writer) error {
 	s := display.StyleOf(w, t.Env.Lookup)
+	began, known := t.Env.Now(), snapshot.New(c, c.Scheme(), namespace)
 	err := history.Follow(ctx, c, namespace, func(n *history.Event) error {
 		if !t.wants(n) {
 			return nil
+		}
+		if n.At.Before(began) { // of these there may be many
+			n.AddChanged(ctx, known)
+		} else {
+			n.AddChanged(ctx, c)
 		}
 		if err := t.look(ctx, c, namespace, []history.Event{*n}); err != nil || !t.labeled(n.About) {
 			return err
@@ -205,7 +217,11 @@ func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace stri
 	return err
 }
 
-func (t *telling) namespace() (string, error) {
+func (t *telling) namespace(args []string) (string, error) {
+	isCluster := false
+	if len(args) > 0 {
+		_, isCluster = command.NamedAs(args[0], describe.KindClusterPolicy)
+	}
 	switch {
 	case t.watch && t.selection.Sorts():
 		return "", errors.New("--sort-by: with --watch, Events come in the order in which they are written; leave one out")
@@ -215,6 +231,8 @@ func (t *telling) namespace() (string, error) {
 		return "", command.ErrBothNamespaces
 	case t.all:
 		return "", nil
+	case isCluster: // Events about what is in no namespace are in that one
+		return metav1.NamespaceDefault, nil
 	default:
 		return t.cluster.ResolveNamespace()
 	}
@@ -233,7 +251,7 @@ func (t *telling) columns(s display.Style, n *history.Event) []string {
 	if t.all {
 		columns = append(columns, n.About.Namespace)
 	}
-	text := display.Plain(n.Text)
+	text := display.EventText(n)
 	if n.Times > 1 {
 		text += fmt.Sprintf(" (%d times)", n.Times)
 	}

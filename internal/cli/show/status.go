@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // outputWide is the form for people in which everything is shown.
@@ -56,6 +57,9 @@ func NewStatus(env command.Environment) *cobra.Command {
 
 // noNamespace says how a namespace is named, which is all that a person can mean.
 func noNamespace(_ *cobra.Command, args []string) error {
+	if _, isObject := command.NamedAs(strings.Join(args, "/"), command.RolledKinds...); len(args) == 2 && isObject { // as for kubectl
+		args = []string{strings.Join(args, "/")}
+	}
 	if len(args) > 0 && strings.Contains(args[0], "/") {
 		return fmt.Errorf("%q: status shows namespaces; name one with -n, or use spillway explain %s", args[0], args[0])
 	}
@@ -101,7 +105,7 @@ func (s *overview) run(cmd *cobra.Command) error {
 	if snapshot.Units, err = s.selection.Apply(cmd.Context(), c, namespace, snapshot.Units); err != nil {
 		return err
 	}
-	return s.print(cmd.OutOrStdout(), snapshot)
+	return s.print(cmd.OutOrStdout(), snapshot, namespace)
 }
 
 // foresee sets when the units end, if that was asked for.
@@ -137,7 +141,7 @@ func (s *overview) check() error {
 	return nil
 }
 
-func (s *overview) print(w io.Writer, snapshot describe.Description) error {
+func (s *overview) print(w io.Writer, snapshot describe.Description, namespace string) error {
 	units, shown := snapshot.Units, snapshot.Units
 	if s.waiting {
 		shown = describe.Waiting(units)
@@ -148,7 +152,7 @@ func (s *overview) print(w io.Writer, snapshot describe.Description) error {
 	case "", outputWide:
 		t := display.Tree{Now: s.Env.Now(), Style: display.StyleOf(w, s.Env.Lookup), Whole: s.Output == outputWide, Namespaces: s.all}
 		if !s.write(w, &t, units, shown) {
-			_, _ = fmt.Fprintln(w, s.nothing(&snapshot))
+			_, _ = fmt.Fprintln(w, s.nothing(&snapshot, namespace))
 		}
 	default:
 		snapshot.Units = append([]describe.Unit{}, shown...)
@@ -179,7 +183,7 @@ func (s *overview) write(w io.Writer, t *display.Tree, units, shown []describe.U
 }
 
 // nothing says what there is none of, of what was asked for and seen.
-func (s *overview) nothing(snapshot *describe.Description) string {
+func (s *overview) nothing(snapshot *describe.Description, namespace string) string {
 	switch {
 	case len(snapshot.Units) > 0 && len(snapshot.Unseen) > 0:
 		return "Nothing waits of what you may read."
@@ -198,7 +202,24 @@ func (s *overview) nothing(snapshot *describe.Description) string {
 	if last > 0 {
 		text += " and "
 	}
-	return "No rollouts found: " + text + none[last] + "."
+	switch text += none[last]; {
+	case s.selection.Narrows():
+		return "No rollouts found with these labels and fields" + in(namespace) + "."
+	case namespace != "":
+		return "No rollouts found" + in(namespace) + ": " + text + ". For all namespaces: spillway status -A"
+	case len(none) > 1 && none[0] == "no "+rolledBy[describe.Config]:
+		return "No rollouts found: " + text + ". To roll a workload when its config changes, annotate it with " + vocabulary.ConfigTracked.Native + `: "true"`
+	default:
+		return "No rollouts found: " + text + "."
+	}
+}
+
+// in says in which namespace, if it is one.
+func in(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " in namespace " + namespace
 }
 
 // rolledBy is what each ring rolls out.

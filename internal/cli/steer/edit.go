@@ -30,8 +30,12 @@ func newObject(kind string) client.Object {
 		return &appsv1.StatefulSet{}
 	case workload.DaemonSet:
 		return &appsv1.DaemonSet{}
-	case "RolloutGroup":
+	case describe.KindGroup:
 		return &v1alpha1.RolloutGroup{}
+	case describe.KindPolicy:
+		return &v1alpha1.ConfigPolicy{}
+	case describe.KindClusterPolicy:
+		return &v1alpha1.ClusterConfigPolicy{}
 	case "Instance":
 		return &v1beta1.Instance{}
 	case describe.KindConfigMap, describe.KindSecret: // without its values
@@ -45,15 +49,30 @@ func newObject(kind string) client.Object {
 
 var errNotPaused = errors.New("is not paused")
 
-// pause edits the field or the annotation by which an object is paused.
-func pause(obj client.Object, who change.Author) error {
+// pauseField is the field by which an object is paused, nil if it is paused otherwise.
+func pauseField(obj client.Object) **v1alpha1.Pause {
 	switch o := obj.(type) {
 	case *v1alpha1.RolloutGroup:
-		if p := o.Spec.Pause; p != nil && p.Reason == who.Reason {
+		return &o.Spec.Pause
+	case *v1alpha1.ConfigPolicy:
+		return &o.Spec.Pause
+	case *v1alpha1.ClusterConfigPolicy:
+		return &o.Spec.Pause
+	default:
+		return nil
+	}
+}
+
+// pause edits the field or the annotation by which an object is paused.
+func pause(obj client.Object, who change.Author) error {
+	if field := pauseField(obj); field != nil {
+		if p := *field; p != nil && p.Reason == who.Reason {
 			return alreadyPaused(p.By)
 		}
-		o.Spec.Pause = &v1alpha1.Pause{Reason: who.Reason, By: who.By, Since: &who.At}
+		*field = &v1alpha1.Pause{Reason: who.Reason, By: who.By, Since: &who.At}
 		return nil
+	}
+	switch obj.(type) {
 	case *fleetv1.Module, *fleetv1.BootstrapModule:
 		return pauseModule(obj, who)
 	default:
@@ -100,13 +119,14 @@ func alreadyPaused(by string) error {
 
 // resume takes the pause away.
 func resume(obj client.Object, who change.Author) error {
-	switch o := obj.(type) {
-	case *v1alpha1.RolloutGroup:
-		if o.Spec.Pause == nil {
+	if field := pauseField(obj); field != nil {
+		if *field == nil {
 			return errNotPaused
 		}
-		o.Spec.Pause = nil
+		*field = nil
 		return nil
+	}
+	switch obj.(type) {
 	case *fleetv1.Module, *fleetv1.BootstrapModule:
 		spec, _ := model.Parts(obj)
 		if !spec.Suspend {

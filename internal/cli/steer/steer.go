@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/change"
@@ -20,10 +18,7 @@ import (
 // steering is a command by which a person changes a rollout. It records who did, when
 // and why.
 type steering struct {
-	cluster command.Cluster
-	now     func() time.Time
-	reason  string
-	output  string
+	person
 
 	verb, short, long, example string
 	// kinds are those that it changes.
@@ -35,7 +30,7 @@ type steering struct {
 }
 
 // PausedKinds are those that the commands pause and resume take.
-var PausedKinds = append(slices.Clone(command.RolledKinds), describe.KindConfigMap, describe.KindSecret)
+var PausedKinds = slices.Concat(command.RolledKinds, command.ReleasingKinds)
 
 // NewPause returns the command pause.
 func NewPause(env command.Environment) *cobra.Command {
@@ -43,8 +38,9 @@ func NewPause(env command.Environment) *cobra.Command {
 		verb: "pause", kinds: PausedKinds, word: change.ReasonPaused, edit: pause,
 		short: "Pause a rollout until it is resumed",
 		long: "Nothing more is updated, assigned or removed. What is updating already completes.\n" +
-			"KIND is a workload, a RolloutGroup, an Instance or a Module; or a ConfigMap or Secret:\n" +
-			"then no workload is rolled for a change of it.",
+			"KIND is a workload, a RolloutGroup, an Instance or a Module; a ConfigMap or Secret: then\n" +
+			"no workload is rolled for a change of it; or a ConfigPolicy or ClusterConfigPolicy: then\n" +
+			"no workload is rolled for a change of the config that it is for.",
 		example: "rolloutgroup/ingester -n mimir",
 	})
 }
@@ -83,30 +79,27 @@ func newSteering(env command.Environment, s steering) *cobra.Command {
 		Args:    command.Exactly(1, "name one object as "+object),
 		RunE:    func(cmd *cobra.Command, args []string) error { return s.run(cmd, args[0]) },
 	}
-	s.cluster.AddFlags(cmd.Flags())
-	s.cluster.AddNamespaceFlag(cmd.Flags())
-	command.OutputFlag(cmd, &s.output, command.OutputName)
-	cmd.Flags().StringVar(&s.reason, "reason", "", "the reason to record; status, explain and Events show it")
+	s.addFlags(cmd)
 	return cmd
 }
 
 func (s *steering) run(cmd *cobra.Command, arg string) error {
 	ref, ok := command.NamedAs(arg, s.kinds...)
 	if !ok {
+		if _, isPolicy := command.NamedAs(arg, describe.KindPolicy, describe.KindClusterPolicy); isPolicy {
+			return fmt.Errorf("cannot %s %q: a release is of an object; name the ConfigMap or Secret, as spillway status shows it", s.verb, arg)
+		}
 		return fmt.Errorf("cannot %s %q: name one of %s as KIND/NAME", s.verb, arg, strings.Join(s.kinds, ", "))
 	}
-	namespace, err := s.cluster.ResolveNamespace()
-	if err != nil {
-		return err
-	}
-	c, err := s.cluster.Client()
+	c, namespace, who, err := s.connect(cmd)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	who := change.Author{By: change.Whoami(ctx, c), Reason: s.reason, At: metav1.NewTime(s.now().Truncate(time.Second))}
 	obj := newObject(ref.Kind)
-	obj.SetNamespace(namespace)
+	if ref.Kind != describe.KindClusterPolicy {
+		obj.SetNamespace(namespace)
+	}
 	obj.SetName(ref.Name)
 	err = change.Apply(ctx, c, obj, func() error {
 		if err := s.edit(obj, who); err != nil {
@@ -125,6 +118,6 @@ func (s *steering) run(cmd *cobra.Command, arg string) error {
 		return err //nolint:wrapcheck // the kinds are registered
 	}
 	return change.RecordEvent(ctx, c, corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: ref.Name, UID: obj.GetUID(),
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: ref.Name, UID: obj.GetUID(),
 	}, s.word, who, s.now())
 }

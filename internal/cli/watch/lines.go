@@ -52,7 +52,7 @@ func (l *lineWriter) changes(units []describe.Unit, above, sentence string, firs
 		key, text := above+"/"+u.String(), l.text(u)
 		isNews := l.said[key] != text && (above == "" || !first || !u.IsComplete()) && (u.Sentence != sentence || u.Sentence == "")
 		if l.said[key] = text; isNews {
-			l.write(now, nameAbove(above, u), text)
+			l.write(now, nameAbove(above, u), display.WithEnd(text, u, now))
 		}
 		l.changes(u.Units, key, u.Sentence, first, now)
 	}
@@ -77,7 +77,7 @@ func (l *lineWriter) hears(n *history.Event) {
 	if n.Warning {
 		reason = l.style.Paint(display.Red, reason)
 	}
-	l.write(n.At, n.About.String(), reason+": "+display.Plain(display.WithoutHashes(n.Text)))
+	l.write(n.At, n.About.String(), reason+": "+display.EventText(n))
 }
 
 func (l *lineWriter) write(at time.Time, about, text string) {

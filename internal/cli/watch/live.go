@@ -71,7 +71,7 @@ func (w *watching) model(ctx context.Context, out io.Writer, errands *errands) *
 	title := "spillway watch  namespace " + w.namespace
 	switch {
 	case w.ref != nil:
-		title = "spillway watch  " + w.ref.String() + "  namespace " + w.namespace
+		title = strings.TrimSuffix("spillway watch  "+w.ref.String()+"  namespace "+w.namespace, "  namespace ")
 	case w.namespace == "":
 		title = "spillway watch  all namespaces"
 	}

@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/steer"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/rollout"
@@ -335,8 +335,9 @@ func (m *watchModel) isFolded(b *branch) bool {
 
 // steerable says of each verb what it is for.
 var steerable = map[string]string{
-	"pause": "workloads, groups, Instances and modules can be paused", "resume": "workloads, groups, Instances and modules can be resumed",
-	"retry": "groups, ConfigMaps, Secrets and Instances can be retried", "approve": "modules can be approved",
+	"pause":  "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be paused",
+	"resume": "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be resumed",
+	"retry":  "groups, ConfigMaps, Secrets, releases and Instances can be retried", "approve": "modules can be approved",
 }
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
@@ -346,17 +347,24 @@ func commandFor(verb string, u, selected *describe.Unit) []string {
 	switch verb + " " + u.Kind {
 	case "retry RolloutGroup", "retry ConfigMap", "retry Secret":
 		words = []string{verb, u.String()}
+	case "retry Release":
+		if ref := describe.ConfigNamed(u.Name, u.Namespace); ref != nil {
+			return []string{verb, ref.String(), "-n", ref.Namespace}
+		}
+		return nil
 	case "retry Instance":
 		words = []string{"plan", "retry", u.String()}
 	case "approve Module", "approve BootstrapModule":
 		words = []string{"fleet", verb, u.String()}
 	default:
-		if verb != "pause" && verb != "resume" || !slices.Contains(command.RolledKinds, u.Kind) {
+		if verb != "pause" && verb != "resume" || !slices.Contains(steer.PausedKinds, u.Kind) {
 			return nil
 		}
 		words = []string{verb, u.String()}
 	}
-	words = append(words, "-n", u.Namespace)
+	if u.Namespace != "" {
+		words = append(words, "-n", u.Namespace)
+	}
 	if verb == "approve" && selected.Kind == "Stage" && selected.Reason == rollout.ReasonGate {
 		words = append(words, "--stage", selected.Name)
 	}

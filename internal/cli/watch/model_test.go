@@ -369,6 +369,20 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// The timeline has one line for a hash, which is short.
+func TestTheTimelineShortensHashes(t *testing.T) {
+	m, _ := watched(80, 24)
+	about := describe.Ref{Kind: "Deployment", Namespace: "shop", Name: "web"}
+	hash := strings.Repeat("0123456789abcdef", 4)
+	for text, want := range map[string]string{
+		"Configuration hash updated to " + hash: "12:00:01 deployment/web ConfigChanged Configuration hash updated to 0123456789",
+	} {
+		if got := m.note(&history.Event{At: at(1), About: about, Reason: "ConfigChanged", Text: text}, 80); len(got) != 1 || got[0] != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // What is selected stays so while units come and go.
 func TestTheSelectionStays(t *testing.T) {
 	m, _ := watched(80, 24)
@@ -444,5 +458,24 @@ func TestWatchInLines(t *testing.T) {
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Policies, releases and config are steered as a person would type it.
+func TestCommandsOfReleases(t *testing.T) {
+	release := &describe.Unit{Ref: describe.Ref{Kind: describe.KindRelease, Namespace: "shop", Name: "Secret vault/db@9676b5e"}}
+	for want, of := range map[string]struct {
+		verb string
+		unit *describe.Unit
+	}{
+		"pause configpolicy/careful -n shop": {"pause", &describe.Unit{Ref: describe.Ref{Kind: describe.KindPolicy, Namespace: "shop", Name: "careful"}}},
+		"resume clusterconfigpolicy/default": {"resume", &describe.Unit{Ref: describe.Ref{Kind: describe.KindClusterPolicy, Name: "default"}}},
+		"pause configmap/app -n shop":        {"pause", &describe.Unit{Ref: describe.Ref{Kind: describe.KindConfigMap, Namespace: "shop", Name: "app"}}},
+		"retry secret/db -n vault":           {"retry", release},
+		"":                                   {"pause", release},
+	} {
+		if got := strings.Join(commandFor(of.verb, of.unit, of.unit), " "); got != want {
+			t.Errorf("%s of %s is %q, want %q", of.verb, of.unit.Name, got, want)
+		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 type valueWriter struct {
 	out    io.Writer
 	output string
+	// one is true if one object is watched, with all that is beneath it.
+	one bool
 	// said is what was last written of each rollout.
 	said map[describe.Ref]string
 }
@@ -28,14 +30,23 @@ func (*valueWriter) hears(*history.Event) {}
 
 // sees implements [onlooker].
 func (v *valueWriter) sees(units []describe.Unit, _ time.Time) {
-	for _, u := range describe.Rolled(units) {
-		raw, err := json.Marshal(&u)
+	if !v.one {
+		units = describe.Rolled(units)
+	}
+	for _, u := range units {
+		raw, err := json.Marshal(timeless(u))
 		if err != nil || v.said[u.Ref] == string(raw) {
 			continue
 		}
 		v.said[u.Ref] = string(raw)
 		v.write(&u)
 	}
+}
+
+// timeless is a unit without when it ends, which moves with the time alone.
+func timeless(u describe.Unit) *describe.Unit {
+	u.Ends = nil
+	return &u
 }
 
 func (v *valueWriter) write(u *describe.Unit) {

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
@@ -64,8 +65,9 @@ func (m *watchModel) header() string {
 // footer is the sentence of what is selected, in two lines, and what can be done.
 func (m *watchModel) footer() []string {
 	sentence := []string{"", ""}
-	if b := m.current(); b != nil && b.unit.Sentence != "" {
-		wrapped := display.Wrap(display.Plain(b.unit.Sentence), max(m.width, 1))
+	b := m.current()
+	if b != nil && (b.unit.Sentence != "" || b.unit.Ends != nil) {
+		wrapped := display.Wrap(display.WithEnd(display.Plain(b.unit.Sentence), b.unit, m.now), max(m.width, 1))
 		copy(sentence, wrapped)
 		if len(wrapped) > len(sentence) {
 			sentence[1] = display.Cut(strings.Join(wrapped[1:], " "), m.width)
@@ -220,7 +222,7 @@ func (m *watchModel) row(b *branch) display.Row {
 		r.Progress = fmt.Sprintf("%d/%d", b.unit.Done, b.unit.Total)
 	}
 	if !b.unit.IsComplete() {
-		r.Since = display.Age(m.now, b.unit.Since)
+		r.Since = describe.Age(m.now, b.unit.Since)
 	}
 	return r
 }
@@ -291,7 +293,7 @@ func (m *watchModel) told(width, room int) []string {
 
 // note is an Event or a sentence, wrapped.
 func (m *watchModel) note(n *history.Event, width int) []string {
-	text := n.Reason + " " + display.WithoutHashes(n.Text)
+	text := n.Reason + " " + display.EventText(n)
 	if len(m.units) != 1 || n.About != m.units[0].Ref {
 		text = n.About.String() + " " + text
 	}

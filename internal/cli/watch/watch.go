@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,9 @@ var errInterrupted = errors.New("interrupted; the rollout continues without this
 // drawn anew.
 const looksApart = time.Second
 
+// justNow is how old an Event may be that is faster than the watch of what it is about.
+const justNow = 10 * time.Second
+
 // watching is what is watched, and how.
 type watching struct {
 	*command.Query
@@ -43,6 +47,7 @@ type watching struct {
 	// execute runs a command that a person has chosen.
 	execute    func(context.Context, command.Environment) int
 	all, lines bool
+	eta        bool
 	timeout    time.Duration
 	selection  selection.Units
 	// ref is the object, nil if everything is watched.
@@ -94,7 +99,7 @@ func (w *watching) run(cmd *cobra.Command, args []string) error {
 // writer writes what a program reads, or lines for people.
 func (w *watching) writer(out io.Writer) onlooker {
 	if w.Output != "" {
-		return &valueWriter{out: out, output: w.Output, said: map[describe.Ref]string{}}
+		return &valueWriter{out: out, output: w.Output, one: w.ref != nil, said: map[describe.Ref]string{}}
 	}
 	return &lineWriter{out: out, style: display.StyleOf(out, w.Env.Lookup), began: w.began}
 }
@@ -105,11 +110,11 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if len(args) > 0 {
-		ref, err := command.ObjectNamed(w.namespace, args[0])
+		ref, err := command.ReleaseNamed(w.namespace, args[0])
 		if err != nil {
 			return err
 		}
-		w.ref = &ref
+		w.ref, w.look.Object = &ref, &ref
 	}
 	if w.live, err = w.Cluster.Client(); err != nil {
 		return err
@@ -120,7 +125,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if w.look.Config, err = w.Rings.Options(w.Env.Now); err != nil {
 		return err
 	}
-	if w.all {
+	if w.all || w.ref != nil && w.ref.Namespace == "" && w.Cluster.Namespace == "" {
 		w.namespace = ""
 	} else if err := command.NamespaceMissing(ctx, w.live, w.namespace); err != nil {
 		return err
@@ -129,11 +134,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if w.ref != nil {
 		w.look.Rings = ringsOf(w.ref.Kind)
 	}
-	config, err := w.Cluster.RESTConfig()
-	if err != nil {
-		return err
-	}
-	w.mirror, err = snapshot.Watch(ctx, config, w.live, w.namespace)
+	w.mirror, err = w.Mirror(ctx, w.live, w.namespace, len(w.look.Rings) == 0 || slices.Contains(w.look.Rings, describe.Config))
 	return err
 }
 
@@ -162,7 +163,7 @@ func ringsOf(kind string) []string {
 		return []string{describe.Zones}
 	case "Instance":
 		return []string{describe.Plans}
-	case "Deployment", "StatefulSet", "DaemonSet":
+	case "Deployment", "StatefulSet", "DaemonSet", describe.KindConfigMap, describe.KindSecret, describe.KindPolicy, describe.KindClusterPolicy:
 		return []string{describe.Config}
 	default:
 		return []string{describe.Fleet}
@@ -182,8 +183,10 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	defer cancel()
 	notes := make(chan history.Event)
 	go w.listenTo(ctx, notes)
+	seen := sync.OnceFunc(command.SpendMemory()) // for the first screen
 	for {
 		end, err := w.see(ctx, on)
+		seen()
 		switch {
 		case end != nil:
 			return end, nil
@@ -206,6 +209,7 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 func (w *watching) listenTo(ctx context.Context, notes chan<- history.Event) {
 	for ctx.Err() == nil {
 		err := history.Follow(ctx, w.live, w.namespace, func(n *history.Event) error {
+			w.addChanged(ctx, n)
 			select {
 			case notes <- *n:
 			case <-ctx.Done():
@@ -219,6 +223,15 @@ func (w *watching) listenTo(ctx context.Context, notes chan<- history.Event) {
 		case <-ctx.Done():
 		case <-clock.RealClock{}.After(looksApart):
 		}
+	}
+}
+
+// addChanged adds what had changed to the Event of a roll. An Event may be faster than the watch of
+// the workload that it is about, which then is read.
+func (w *watching) addChanged(ctx context.Context, n *history.Event) {
+	n.AddChanged(ctx, w.mirror)
+	if isNew := w.Env.Now().Sub(n.At) < justNow; isNew && n.IsRoll() && len(n.Changed) == 0 {
+		n.AddChanged(ctx, w.live)
 	}
 }
 
@@ -241,6 +254,9 @@ func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := w.foresee(ctx, units); err != nil {
+		return nil, err
+	}
 	w.hasSeen = true
 	on.sees(units, w.Env.Now())
 	var end *ended
@@ -254,6 +270,7 @@ func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	if err != nil {
 		return nil, lookError{err}
 	}
+	members.Add(units[0].Units)
 	w.members = members
 	return end, nil
 }
@@ -285,7 +302,7 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 		}
 		return units, nil
 	}
-	if u := unitOf(snapshot.Units, *w.ref); u != nil {
+	if u := describe.Find(snapshot.Units, *w.ref); u != nil {
 		return []describe.Unit{*u}, nil
 	}
 	if len(snapshot.Unseen) > 0 {
@@ -293,6 +310,9 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 	}
 	if err := w.missing(ctx); err != nil {
 		return nil, err
+	}
+	if w.ref.Namespace == "" {
+		return nil, fmt.Errorf("%s does not count for this manager; spillway explain %s shows its state", w.ref, w.ref)
 	}
 	return nil, fmt.Errorf("%s not found in namespace %s, or no ring rolls it; spillway explain %s -n %s shows which",
 		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
@@ -321,7 +341,8 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 		Short: "Watch rollouts, and pause, resume, retry or approve them",
 		Long: "Watch rollouts: the state of each unit, and Events. Without an object, everything in\n" +
 			"the namespace is watched until you quit. With an object, the command ends with its\n" +
-			"rollout, which suits CI.\n" +
+			"rollout, which suits CI. Of a ConfigMap or Secret, that is when all workloads have its\n" +
+			"content; of a ConfigPolicy or ClusterConfigPolicy, when no release is under way.\n" +
 			"\n" +
 			"On a terminal, a tree is on the left and a timeline on the right. p pauses, r resumes,\n" +
 			"t retries and a approves what is selected; each asks for a reason. ? shows all keys.\n" +
@@ -332,7 +353,7 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 			"The exit code is 0 when the rollout is complete or when you quit. It is 1 when the\n" +
 			"rollout has failed, is stalled or was rolled back, or when the command is interrupted.\n" +
 			"It is 2 after --timeout. If the rollout is complete already, the command ends immediately.",
-		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch -A -l team=shop --sort-by name\n  spillway watch module/shop -n clusters --plain",
+		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch secret/db -n shop --timeout 30m\n  spillway watch -A -l team=shop --sort-by name\n  spillway watch module/shop -n clusters --plain",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
 		},
@@ -343,21 +364,9 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 	command.ShownRingsFlag(cmd.Flags(), &w.look.Rings)
 	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "watch all namespaces")
 	cmd.Flags().BoolVar(&w.lines, "plain", false, "write one line for each change, also on a terminal")
+	cmd.Flags().BoolVar(&w.eta, "eta", false, "when the rollouts that are under way end, as spillway forecast says")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the rollout; 0 is no limit")
 	return cmd
-}
-
-// unitOf is the unit of an object, wherever it is, nil if there is none.
-func unitOf(units []describe.Unit, ref describe.Ref) *describe.Unit {
-	for i := range units {
-		if units[i].Ref == ref {
-			return &units[i]
-		}
-		if u := unitOf(units[i].Units, ref); u != nil {
-			return u
-		}
-	}
-	return nil
 }
 
 // listen hands on Events until it is time to read again.

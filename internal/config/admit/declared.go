@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -14,9 +15,13 @@ import (
 // webhookTimeout is how long, in seconds, the API server waits for an answer.
 const webhookTimeout = 5
 
-// Declared are the webhooks and the policy of the ring, to be installed.
-func Declared() admission.Declared {
+// Declared are the webhooks and the policy of the ring, to be installed. Some namespaces may be
+// named where webhooks point Pods at the snapshots of their config, instead of a policy.
+func Declared(pinned ...string) admission.Declared {
 	d := admission.Declared{Policies: policies()}
+	if len(pinned) > 0 {
+		d.Webhooks = pin.Webhooks(pinned)
+	}
 	for _, kind := range workload.Kinds() {
 		d.Webhooks = append(d.Webhooks, declared(kind))
 	}

@@ -71,6 +71,7 @@ func validations() []admissionregistrationv1.Validation {
 		{vocabulary.ExtraSecrets, list(extra), workload.MustBeExtra},
 		{vocabulary.IgnoredConfigMaps, list(ignored), workload.MustBeIgnored},
 		{vocabulary.IgnoredSecrets, list(ignored), workload.MustBeIgnored},
+		{vocabulary.StuckPods, `value in ['Replace', 'Keep']`, workload.MustBeStuckPods},
 	} {
 		for _, annotation := range v.key.Names() {
 			all = append(all, warning(annotation, v.expression, v.action))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -29,8 +30,10 @@ type Options struct {
 	// AllowCrossNamespace lets workloads name extra config of other namespaces that
 	// did not opt in to it.
 	AllowCrossNamespace bool
-	// PinNamespaces are those whose workloads may keep the config of each revision.
+	// PinNamespaces are those whose workloads may keep the config of each revision, and PinBy
+	// is what points their Pods at it.
 	PinNamespaces []string
+	PinBy         pin.By
 	// Policies are the kinds of policies that can be read; none if nil.
 	Policies *policy.Kinds
 	// SuspendBy is how a new workload whose config is missing is suspended.
@@ -50,6 +53,9 @@ func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 		handler.policies = func() *policy.Reader { return o.Policies.Reader(mgr.GetCache()) }
 	}
 	var routes []admission.Route
+	if o.PinBy == pin.ByWebhook {
+		routes = pinRoutes(o.PinNamespaces)
+	}
 	for _, kind := range workload.Kinds() {
 		routes = append(routes, admission.Route{Path: webhookPath(kind), Handler: handler})
 	}

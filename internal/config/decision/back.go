@@ -175,7 +175,7 @@ func giveBack(w *Workload, now time.Time) Write {
 	at := now.UTC().Truncate(time.Millisecond)
 	write, e := Write{Workload: w, Rolls: true, Pins: w.back.pins}, workload.EditStored(&w.Workload)
 	e.GoBack(at)
-	e.Record(workload.Roll{At: at, Changed: w.Records.Roll.Changed, Template: workload.TemplateDigest(w.Object), Back: w.back.why})
+	e.Record(workload.Roll{At: at, Changed: w.Records.Roll.Changed, Template: workload.TemplateDigest(w.Object), Over: w.over(), Hash: w.rolledTo(w.Records.Answered.Before.Hash), Back: w.back.why})
 	e.DropBaseline()
 	text := rolledBackText(w.back.why, w.Records.Roll.Changed)
 	e.SetCondition(w.stamped(&workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigRolledBack, Message: text}, now))

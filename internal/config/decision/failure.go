@@ -62,6 +62,14 @@ func (w *Workload) mayFail(now time.Time) bool {
 		(workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object))))
 }
 
+// Judge is to be called once the workload was observed: a Deployment has failed that made no
+// progress for longer than it may, also if Kubernetes does not say so.
+func (w *Workload) Judge(now time.Time) {
+	if at := workload.StallsAt(w.Object); w.Health.Health == rollout.Progressing && !at.IsZero() && !now.Before(at) {
+		w.Health.Health, w.Health.Reason = rollout.Failed, "Progress deadline exceeded"
+	}
+}
+
 // isUp is true if all its Pods are ready.
 func (w *Workload) isUp() bool {
 	return w.Health.Health == rollout.Healthy && workload.IsReady(w.Object)
@@ -173,7 +181,7 @@ func (w *Workload) failed(now time.Time) []workload.Failed {
 			if old := w.recorded(r, now); old != nil {
 				failed = append(failed, *old)
 			} else {
-				failed = append(failed, workload.FailedWith(r, now.UTC().Truncate(time.Millisecond), w.failure.Cause))
+				failed = append(failed, workload.FailedWith(r, now.UTC().Truncate(time.Millisecond), w.failure.Cause, w.Template.Hash))
 			}
 		}
 	}

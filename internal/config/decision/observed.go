@@ -3,9 +3,12 @@ package decision
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/health"
 )
 
@@ -19,6 +22,9 @@ type Observed struct {
 	Budget *Budget
 	// Policies say in which stages workloads are rolled.
 	Policies policy.Set
+	// Gates are the RolloutGates of policies, by the UID of these, if they are known.
+	Gates      map[types.UID]ask.Gates
+	GatesKnown bool
 }
 
 // Workload is a workload, and what the ring observed of it.
@@ -45,6 +51,8 @@ type Workload struct {
 	staged *Staged
 	// back is that it gets its previous config back, nil if it does not.
 	back *back
+	// stuck is the Pod that it waits for in vain, and that is replaced next; see unstick.
+	stuck *pods.Stuck
 	// kept is how many workloads its failure keeps from being rolled.
 	kept int
 }

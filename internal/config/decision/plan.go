@@ -23,6 +23,8 @@ type Plan struct {
 	Budget *Budget
 	// Workloads are those that were observed, with what was found out about them.
 	Workloads []Workload
+	// Gates are the writes of RolloutGates.
+	Gates []GateWrite
 	// Reports are what there is to say of policies.
 	Reports map[*policy.Policy]*policy.Report
 }
@@ -32,7 +34,8 @@ type Plan struct {
 func Decide(o Observed, options Options) Plan {
 	o = judge(o, options)
 	o, staged := stage(o, options)
-	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report()}
+	o = unstick(o, options)
+	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
 	plan.Wake = ring.Earlier(plan.Wake, staged.plan.Wake)
 	stepping := map[string]bool{}
 	for _, step := range plan.Steps {
@@ -82,7 +85,7 @@ func tree(o Observed, options Options) rollout.Observed {
 		unit, ok := w.unit(o.Now, options)
 		switch {
 		case !ok:
-		case w.IsLate(o.Now), w.failure != nil, w.back != nil:
+		case w.isSlow(o.Now):
 			addTo(&slow, w.Namespace, rollout.Limit{}, unit)
 		case w.Zone.Group != "":
 			addTo(&zones, w.Namespace, rollout.Limit{}, unit)
@@ -128,12 +131,17 @@ const (
 func (w *Workload) Path(now time.Time) rollout.Path {
 	part := alone
 	switch {
-	case w.IsLate(now), w.failure != nil, w.back != nil:
+	case w.isSlow(now):
 		part = late
 	case w.Zone.Group != "":
 		part = inGroups
 	}
 	return rollout.Path{part, w.Namespace, w.Kind + " " + w.Name.Name}
+}
+
+// isSlow is true of a workload that takes no place in a budget, because it is down already.
+func (w *Workload) isSlow(now time.Time) bool {
+	return w.IsLate(now) || w.failure != nil || w.back != nil || w.stuck != nil && !w.rolling(now)
 }
 
 // unit is the workload as the engine sees it; false if it is up to date and not
@@ -144,6 +152,8 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	switch {
 	case w.back != nil:
 		return w.backUnit(unit), true
+	case w.stuck != nil:
+		return w.stuckUnit(unit, now), true
 	case w.failure != nil:
 		unit.Leaf = rollout.Leaf{Current: w.Accepted(), Target: w.Accepted(), Health: rollout.Failed, Reason: w.failure.reason(w.Namespace) + soakText(w.failure.Until)}
 		return unit, true

@@ -98,8 +98,8 @@ func textOf(observed Observed, o Options) string {
 		switch {
 		case w.Rolls:
 			kind = "rolls "
-		case len(w.Frees) > 0:
-			kind = fmt.Sprintf("deletes %d Pods of ", len(w.Frees))
+		case len(w.Deletes) > 0:
+			kind = fmt.Sprintf("deletes %d Pods of ", len(w.Deletes))
 		}
 		b.WriteString(kind + w.Workload.Name.Name + "\n")
 	}

@@ -35,6 +35,11 @@ const (
 	// Action: delete the Pods that spillway explain names, lower the partition, or resume
 	// the Deployment, as the message says.
 	ReasonPodsKept rollout.Reason = "PodsKept"
+	// ReasonPodNotReady: a StatefulSet waits for a Pod of an earlier revision, which was never
+	// ready.
+	// Action: nothing, the Pod is replaced at the time that the message names unless it becomes
+	// ready; spillway.dev/stuck-pods: Keep turns that off.
+	ReasonPodNotReady rollout.Reason = "StuckPodMayRecover"
 	// ReasonConfigFailed: a workload does not become ready with a content of a ConfigMap or
 	// Secret, so no other workload is rolled for the same content.
 	// Action: correct the object: the new content is tried in turn. To try the same again, run
@@ -80,6 +85,10 @@ const (
 	// EventChanged: the config has changed, and the workload has the new hash.
 	// Action: nothing, for information only.
 	EventChanged rollout.Reason = "ConfigChanged"
+	// EventPodReplaced: a Pod was never ready at an earlier revision, and was deleted, so that it
+	// is created at the present one.
+	// Action: nothing, for information only.
+	EventPodReplaced rollout.Reason = "StuckPodReplaced"
 	// EventSuspended: the Pods of a workload are not scheduled until their config exists.
 	// Action: create the object or the key that the message names.
 	EventSuspended rollout.Reason = "SchedulingDisabled"

@@ -58,6 +58,34 @@ func crashes(w *Workload) {
 	w.Pods = pods.State{Readable: true, Of: 3, New: 3, Started: 3, Failing: 3, Reason: "CrashLoopBackOff"}
 }
 
+// unreported is a Deployment that made its last progress some time ago, and may make none for
+// ten minutes.
+func unreported(ago time.Duration) func(*Workload) {
+	return func(w *Workload) {
+		w.Object = &appsv1.Deployment{
+			Spec: appsv1.DeploymentSpec{ProgressDeadlineSeconds: new(int32(600))},
+			Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(now.Add(-ago)),
+			}}},
+		}
+	}
+}
+
+func judged(w *Workload) { w.Judge(now) }
+
+// A Deployment that makes no progress is judged again at the moment at which it has failed.
+func TestADeploymentIsJudgedAtItsDeadline(t *testing.T) {
+	for ago, want := range map[time.Duration]time.Duration{9 * time.Minute: 2 * time.Minute, 11*time.Minute - time.Second: time.Second} {
+		w := outdated("a", using(secret("shop", "db", "1")), unreported(ago), rolledFor(ago, "Secret db: p"), hangs, judged)
+		if w.Health.Health != rollout.Progressing {
+			t.Errorf("after %s it is %v", ago, w.Health)
+		}
+		if at := w.wake(now); !at.Equal(now.Add(want)) {
+			t.Errorf("after %s it is judged again at %s, want in %s", ago, at, want)
+		}
+	}
+}
+
 // hangs is one whose Pods run, and are not ready.
 func hangs(w *Workload) { w.Pods = pods.State{Readable: true, Of: 3, New: 3, Started: 3} }
 
@@ -71,7 +99,7 @@ func failedWith(at time.Time, secrets ...*corev1.Secret) func(*Workload) {
 	return func(w *Workload) {
 		for _, s := range secrets {
 			r, _ := content.FactsOf(s).Release(content.ObjectOf(s))
-			w.Records.Failed = append(w.Records.Failed, workload.FailedWith(r, at, "1 of 1 Pods CrashLoopBackOff"))
+			w.Records.Failed = append(w.Records.Failed, workload.FailedWith(r, at, "1 of 1 Pods CrashLoopBackOff", ""))
 		}
 	}
 }
@@ -112,6 +140,9 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 		"a Deployment that Kubernetes reports": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), hangs, func(w *Workload) { w.Health.Health, w.Health.Reason = rollout.Failed, "Progress deadline exceeded" }),
 			outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", "Progress deadline exceeded", one) + failed("Progress deadline exceeded")},
+		"a Deployment that Kubernetes does not report": {[]Workload{
+			outdated("a", using(db), unreported(11*time.Minute), rolledFor(12*time.Minute, dbKey), hangs, judged), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "records on a\nrecords on b\n" + held("b", "Progress deadline exceeded", one) + failed("Progress deadline exceeded")},
 		"a StatefulSet that exceeds its time": {[]Workload{
 			outdated("a", ofKind(statefulSet(2, "v2")), using(db), rolledFor(21*time.Minute, dbKey), hangs), outdated("b", using(db), changed(dbKey)),

@@ -21,6 +21,8 @@ type Staged struct {
 
 	// Policy is the policy.
 	Policy *policy.Policy
+	// Object is the one whose release it holds.
+	Object content.Object
 }
 
 // Staged is why a policy keeps the workload from being rolled, nil if none does.
@@ -83,13 +85,13 @@ func (o *Observed) policyFor(w *Workload, of content.Object) *policy.Policy {
 }
 
 // isUnderway is true if a workload is about to be rolled, or was rolled and has not proven to
-// work yet.
+// work yet, or went back: the release has failed, and does not end by that.
 func (w *Workload) isUnderway(now time.Time) bool {
 	switch {
 	case !w.isStaged():
 		return false
 	case w.IsCurrent():
-		return w.failure != nil || w.isProving(now)
+		return w.failure != nil || w.isProving(now) || w.isRolledBack()
 	default:
 		return len(w.Missing) == 0 && len(w.Denied) == 0 && (w.Hashes != nil || !w.Change.First.IsZero())
 	}
@@ -148,6 +150,8 @@ func (w *Workload) releasesUnderway() []content.Release {
 		return w.ReleasesOf(w.Change.Keys)
 	case w.failure != nil:
 		return w.failure.Releases
+	case w.isRolledBack():
+		return w.ReleasesOf(w.Records.Roll.Changed)
 	default:
 		return slices.DeleteFunc(w.ReleasesOf(w.Records.Roll.Changed), func(r content.Release) bool { return !w.Runs(r) })
 	}
@@ -312,7 +316,7 @@ func (s *staging) unit(c *course) rollout.Unit {
 	u := rollout.Unit{Name: c.path(), Group: true, Policy: rollout.Policy{Order: rollout.Series, OnFailure: onFailure}}
 	for i := range c.policy.Stages {
 		stage := &c.policy.Stages[i]
-		child := rollout.Unit{Name: stageName(stage), Group: true, Policy: rollout.Policy{
+		child := rollout.Unit{Name: stageName(stage), Group: true, Gates: s.gates(c, stage), Policy: rollout.Policy{
 			MaxUnavailable: stage.MaxUnavailable, MaxFailures: stage.MaxFailures, Soak: stage.Soak, OnFailure: onFailure,
 		}}
 		for _, k := range c.stages[i] {
@@ -368,6 +372,7 @@ func (s *staging) note(c *course, p *part, h *rollout.Hold, leads map[int]*polic
 func isFirm(r rollout.Reason) bool {
 	return slices.Contains([]rollout.Reason{
 		rollout.ReasonPaused, policy.ReasonWindow, policy.ReasonInvalid, rollout.ReasonFailed, rollout.ReasonDeadline, ReasonConfigFailed,
+		rollout.ReasonGate, rollout.ReasonGateRefused,
 	}, r)
 }
 
@@ -381,7 +386,7 @@ func (c *course) block(name string, h *rollout.Hold) *Staged {
 	if i := strings.LastIndex(why, waits); i >= 0 {
 		why = why[i+len(waits):]
 	}
-	staged := &Staged{Policy: c.policy, Block: rollout.Block{
+	staged := &Staged{Policy: c.policy, Object: c.Object, Block: rollout.Block{
 		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), why),
 		Since: h.Since, Until: h.Until,
 	}}

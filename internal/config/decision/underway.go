@@ -1,6 +1,8 @@
 package decision
 
 import (
+	"slices"
+
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -29,7 +31,7 @@ func (s *staging) addReleases(reports map[*policy.Policy]*policy.Report) {
 		r := policy.Release{Release: c.Release, Namespace: c.namespace, Progress: progressOf(g), Reason: rollout.ReasonProgressing, Waits: answer.Message()}
 		switch {
 		case answer.Hold != nil:
-			r.Reason = answer.Hold.Reason
+			r.Reason, r.Since, r.Until = answer.Hold.Reason, answer.Hold.Since, answer.Hold.Until
 		case answer.Step != nil:
 			r.Waits = answer.Step.Path[len(answer.Step.Path)-1] + " is next to roll"
 		}
@@ -37,8 +39,23 @@ func (s *staging) addReleases(reports map[*policy.Policy]*policy.Report) {
 			name := stageName(&c.policy.Stages[i])
 			r.Stages = append(r.Stages, policy.StageProgress{Name: c.policy.Stages[i].Name, Progress: progressOf(s.plan.Group(append(path[:2:2], name)...))})
 		}
+		r.RolledBack = s.rolledBack(c)
 		reports[c.policy].Releases = append(reports[c.policy].Releases, r)
 	}
+}
+
+// rolledBack is how many workloads of a release have failed with it and have their previous
+// config back.
+func (s *staging) rolledBack(c *course) int {
+	n := 0
+	for i := range c.parts {
+		for _, k := range c.parts[i].workloads {
+			if w := &s.workloads[k]; w.IsCurrent() && w.isRolledBack() && slices.Contains(w.releasesUnderway(), c.Release) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // addUnpinned adds the workloads that policies want to have pins, or to return, and that have

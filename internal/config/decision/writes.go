@@ -24,8 +24,10 @@ type Write struct {
 	Patches []workload.Patch
 	// Pins are those that the write sets. Their snapshots have to exist before it.
 	Pins pin.Pins
-	// Frees are suspended Pods to delete, so that they are recreated.
-	Frees []workload.WaitingPod
+	// Deletes are Pods to delete, so that they are created anew: suspended ones, or with
+	// Replaces one that was never ready at an earlier revision.
+	Deletes  []workload.WaitingPod
+	Replaces bool
 	// Events are emitted once all patches are made.
 	Events []Event
 }
@@ -38,7 +40,9 @@ func (w *Write) Change() ring.Change {
 		c.Object = Disowning(&w.Workload.Workload)
 	case w.Rolls:
 		c.Act = "Roll"
-	case len(w.Frees) > 0:
+	case w.Replaces:
+		return Replacing(w.Workload.Name, w.Deletes[0].UID)
+	case len(w.Deletes) > 0:
 		c.Act = "Free"
 	}
 	return c
@@ -60,8 +64,11 @@ func step(w *Workload, now time.Time) Write {
 	if w.back != nil {
 		return giveBack(w, now)
 	}
+	if w.stuck != nil {
+		return replace(w)
+	}
 	if w.IsTemplateSettled() {
-		return Write{Workload: w, Frees: w.Suspension.Deletable()}
+		return Write{Workload: w, Deletes: w.Suspension.Deletable()}
 	}
 	return roll(w, now)
 }
@@ -84,9 +91,9 @@ func roll(w *Workload, now time.Time) Write {
 		}
 		e.Record(workload.Roll{
 			At: at, Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
-			Unready: w.isUnreadyBefore(now),
+			Unready: w.isUnreadyBefore(now), Over: w.over(), Hash: w.rolledTo(w.Hashes.Desired),
 		})
-		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
+		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, ChangedNote + w.Hashes.Desired})
 	}
 	e.DropBaseline()
 	c := w.condition(now)
@@ -97,6 +104,9 @@ func roll(w *Workload, now time.Time) Write {
 	write.Patches = []workload.Patch{e.Patch()}
 	return write
 }
+
+// ChangedNote begins the Event of a roll. It is wave's, to the letter: the hash follows.
+const ChangedNote = "Configuration hash updated to "
 
 // record is the write that keeps the annotations of a workload up to date without
 // changing its Pod template; none if they are.

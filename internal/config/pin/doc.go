@@ -7,7 +7,8 @@
 //
 // # Invariants
 //
-//   - [Rewrite] and the policy of [Policy] do the same to every Pod, and refuse the same.
+//   - [Rewrite] and the policy of [Policy] do the same to every Pod, and refuse the same. Where
+//     the API server has no such policies, those of [Webhooks] call it.
 //   - The name of a snapshot follows from the name and the content of the object alone.
 //   - A Pod without the annotation is not touched.
 package pin

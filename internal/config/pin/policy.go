@@ -21,32 +21,56 @@ var PolicyKind = admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAd
 // bindingKind is the kind of its binding.
 var bindingKind = admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding")
 
-// Policy is the policy that does to each Pod that is created what [Rewrite] does, and its
-// binding to some namespaces. A Pod that it cannot rewrite is refused: with its pins it must
-// never start with another content.
+// Policy is the policy that does to each Pod that is created what [Rewrite] does, those that do
+// to Jobs what [Hold] and [Inherit] do, and their bindings to some namespaces. A Pod that it
+// cannot rewrite is refused: with its pins it must never start with another content.
 func Policy(namespaces []string) []client.Object {
+	var objects []client.Object
+	for _, r := range rules() {
+		objects = append(objects, bound(r.name, r.spec, namespaces)...)
+	}
+	return objects
+}
+
+// rule is what is done to objects of a kind when they are written.
+type rule struct {
+	name, kind string
+	spec       *admissionregistrationv1.MutatingAdmissionPolicySpec
+}
+
+func rules() []rule {
+	return []rule{
+		{PolicyName, "pod", podPolicy()},
+		{"jobs." + PolicyName, "job", holdPolicy()},
+		{"cronjobs." + PolicyName, "cronjob", inheritPolicy()},
+	}
+}
+
+// podPolicy does what [Rewrite] does.
+func podPolicy() *admissionregistrationv1.MutatingAdmissionPolicySpec {
+	return &admissionregistrationv1.MutatingAdmissionPolicySpec{
+		MatchConstraints: matching("", "pods", admissionregistrationv1.Create),
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "pinned", Expression: "has(object.metadata.annotations) && '" + vocabulary.Pins.Native + "' in object.metadata.annotations",
+		}},
+		Variables: variables(),
+		Mutations: []admissionregistrationv1.Mutation{{
+			PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+			JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patches()},
+		}},
+	}
+}
+
+// bound is a policy and its binding to some namespaces.
+func bound(name string, spec *admissionregistrationv1.MutatingAdmissionPolicySpec, namespaces []string) []client.Object {
 	fail := admissionregistrationv1.Fail
+	spec.FailurePolicy = &fail
+	spec.ReinvocationPolicy = admissionregistrationv1.NeverReinvocationPolicy // twice would add the suffix twice
 	return []client.Object{
-		&admissionregistrationv1.MutatingAdmissionPolicy{
-			TypeMeta: typeOf(PolicyKind), ObjectMeta: metav1.ObjectMeta{Name: PolicyName},
-			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-				FailurePolicy: &fail,
-				// Twice would add the suffix twice.
-				ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-				MatchConstraints:   &admissionregistrationv1.MatchResources{ResourceRules: newPods()},
-				MatchConditions: []admissionregistrationv1.MatchCondition{{
-					Name: "pinned", Expression: "has(object.metadata.annotations) && '" + vocabulary.Pins.Native + "' in object.metadata.annotations",
-				}},
-				Variables: variables(),
-				Mutations: []admissionregistrationv1.Mutation{{
-					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patches()},
-				}},
-			},
-		},
+		&admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeOf(PolicyKind), ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *spec},
 		&admissionregistrationv1.MutatingAdmissionPolicyBinding{
-			TypeMeta: typeOf(bindingKind), ObjectMeta: metav1.ObjectMeta{Name: PolicyName},
-			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: PolicyName, MatchResources: in(namespaces)},
+			TypeMeta: typeOf(bindingKind), ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, MatchResources: in(namespaces)},
 		},
 	}
 }
@@ -55,11 +79,11 @@ func typeOf(kind schema.GroupVersionKind) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}
 }
 
-func newPods() []admissionregistrationv1.NamedRuleWithOperations {
+func matching(group, resource string, operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
 	rule := admissionregistrationv1.NamedRuleWithOperations{}
-	rule.Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
-	rule.APIGroups, rule.APIVersions, rule.Resources = []string{""}, []string{"v1"}, []string{"pods"}
-	return []admissionregistrationv1.NamedRuleWithOperations{rule}
+	rule.Operations = operations
+	rule.APIGroups, rule.APIVersions, rule.Resources = []string{group}, []string{"v1"}, []string{resource}
+	return &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}}
 }
 
 // in selects namespaces by the label that the API server sets.

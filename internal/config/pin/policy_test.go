@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -315,4 +316,46 @@ func TestTheLargestPodIsRewritten(t *testing.T) {
 	if diff := cmp.Diff(names(want), names(got)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A webhook makes of random Pods what the function makes of them, and keeps what it does not know.
+func TestTheWebhookRewritesAsTheFunction(t *testing.T) {
+	rewrite := pin.Answers()[pin.Webhooks([]string{"shop"})[0].Path]
+	for seed := range uint64(500) {
+		p := randomPod(rand.New(rand.NewPCG(seed, 1)))
+		want := p.DeepCopy()
+		refused := pin.Rewrite(want)
+		operations, err := rewrite(withUnknown(t, p), nil)
+		if (refused != nil) != (err != nil) {
+			t.Fatalf("seed %d: the function says %v, the webhook %v", seed, refused, err)
+		}
+		if err != nil {
+			continue
+		}
+		raw, err := json.Marshal(operations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, err := jsonpatch.DecodePatch(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := patch.Apply(withUnknown(t, p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !jsonpatch.Equal(withUnknown(t, want), got) {
+			t.Fatalf("seed %d: %s makes %s, want %s", seed, raw, got, withUnknown(t, want))
+		}
+	}
+}
+
+// withUnknown is a Pod with a field that comes with a later version of Kubernetes.
+func withUnknown(t *testing.T, p *corev1.Pod) []byte {
+	t.Helper()
+	raw, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(strings.Replace(string(raw), `"spec":{`, `"spec":{"comesLater":{"a":[1]},`, 1))
 }

@@ -38,6 +38,9 @@ type State struct {
 	// ReadySince is since when all Pods with the present hash are ready, zero if one is
 	// not, or there are none.
 	ReadySince time.Time
+	// Stuck is the Pod for which a StatefulSet waits in vain, nil if there is none, or if that
+	// was not asked for.
+	Stuck *Stuck
 }
 
 // Cause is how many Pods fail, and why: "3 of 3 Pods CrashLoopBackOff".

@@ -164,9 +164,9 @@ func reduce(obj any) (any, error) {
 	}
 	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
-		DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences, Annotations: hashOf(pod.Annotations),
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences, Annotations: hashOf(pod.Annotations),
 	}}
-	kept.Spec.NodeName, kept.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
+	kept.Spec.NodeName, kept.Status.Phase, kept.Status.StartTime = pod.Spec.NodeName, pod.Status.Phase, pod.Status.StartTime
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
 			kept.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}

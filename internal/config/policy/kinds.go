@@ -50,6 +50,8 @@ func KindsFor(namespaces []string) []KindOf {
 type Kinds struct {
 	mu    sync.Mutex
 	kinds []KindOf
+	// gates is true if RolloutGates can be read.
+	gates bool
 	// cluster is closed once ClusterConfigPolicies can be read, nil until one waits for that.
 	cluster chan struct{}
 }

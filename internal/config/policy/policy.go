@@ -61,6 +61,7 @@ type Stage struct {
 	// MaxUnavailable and MaxFailures are as in package rollout.
 	MaxUnavailable, MaxFailures rollout.Limit
 	Soak                        time.Duration
+	Gates                       []v1alpha1.StageGate
 
 	selector labels.Selector
 }
@@ -212,6 +213,9 @@ func (p *Policy) addStage(spec *v1alpha1.ConfigPolicySpec, s *v1alpha1.ConfigSta
 	}
 	if soak := cmp.Or(s.Soak, spec.Soak); soak != nil {
 		stage.Soak = soak.Duration
+	}
+	if p.Kind == Kind {
+		stage.Gates = s.Gates
 	}
 	p.Stages = append(p.Stages, stage)
 }

@@ -84,7 +84,7 @@ const ConditionComplete = "Complete"
 func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, report *Report, now time.Time) {
 	generation, releases := p.object.GetGeneration(), report.Releases
 	s.ObservedGeneration = generation
-	main := mostTelling(releases)
+	main := MostTelling(releases)
 	s.Phase, s.WaitingFor = string(main.Phase), message.Sentence(main.Waits)
 	s.Underway, s.Releases = int32(min(len(releases), 1<<30)), nil
 	for i := range releases[:min(len(releases), mostReleases)] {
@@ -114,9 +114,9 @@ func (p *Policy) validity(report *Report) ring.Conditions {
 	}
 }
 
-// mostTelling is the first release with the phase that says most: what needs a user comes
+// MostTelling is the first release with the phase that says most: what needs a user comes
 // first. Without any, all is complete.
-func mostTelling(releases []Release) Release {
+func MostTelling(releases []Release) Release {
 	for _, phase := range []rollout.Phase{rollout.PhaseFailed, rollout.PhasePaused, rollout.PhaseProgressing} {
 		for i := range releases {
 			if releases[i].Phase == phase {
@@ -133,6 +133,7 @@ func mostTelling(releases []Release) Release {
 func (r *Release) row() v1alpha1.ConfigRelease {
 	row := v1alpha1.ConfigRelease{
 		Object: r.From(r.Namespace), Namespace: r.Namespace, Phase: string(r.Phase), Updated: r.share(), WaitingFor: message.Sentence(r.Waits),
+		RolledBack: int32(min(r.RolledBack, 1<<30)), //nolint:gosec // bounded
 	}
 	for i := range r.Stages {
 		s := &r.Stages[i]

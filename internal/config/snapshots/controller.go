@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -35,6 +36,8 @@ import (
 type Options struct {
 	// Namespaces are those where workloads may have pins.
 	Namespaces []string
+	// By is what points Pods at snapshots.
+	By pin.By
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -42,7 +45,7 @@ type Options struct {
 // Setup adds what collects snapshots to a manager. If the API server cannot apply pins, or
 // the manager may not see what refers to them, it adds nothing and returns why.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, refused string, err error) {
-	if refused, err = refusal(ctx, mgr, o.Namespaces); refused != "" || err != nil {
+	if refused, err = refusal(ctx, mgr, o); refused != "" || err != nil {
 		return nil, refused, err
 	}
 	seen, err := watched(mgr, o.Namespaces)
@@ -50,7 +53,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, re
 		return nil, "", err
 	}
 	c := &collector{Keeper: &Keeper{
-		live: mgr.GetAPIReader(), writer: mgr.GetClient(), now: o.Now, referrers: split{workloads: mgr.GetCache(), others: seen},
+		live: mgr.GetAPIReader(), writer: mgr.GetClient(), now: o.Now, seen: seen, referrers: split{workloads: mgr.GetCache(), others: seen},
 	}, digests: mgr.GetCache()}
 	b := ctrl.NewControllerManagedBy(mgr).Named("config-snapshots")
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
@@ -71,7 +74,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, re
 
 // unwatched are the kinds that refer to snapshots and that no ring watches otherwise.
 func unwatched() []client.Object {
-	return []client.Object{&appsv1.ReplicaSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}}
+	return []client.Object{&appsv1.ReplicaSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &batchv1.Job{}}
 }
 
 // Served is true if the API server can apply pins.
@@ -87,18 +90,25 @@ func Served(mapper apimeta.RESTMapper) (bool, error) {
 }
 
 // Unserved is why there are no pins on an older API server.
-const Unserved = "the API server has no MutatingAdmissionPolicies (admissionregistration.k8s.io/v1); upgrade to Kubernetes 1.36 or later"
+const Unserved = "the API server has no MutatingAdmissionPolicies (admissionregistration.k8s.io/v1); upgrade to Kubernetes 1.36 or later, or install with --pin-by=webhook"
 
-// refusal is why there can be no pins.
-func refusal(ctx context.Context, mgr ctrl.Manager, namespaces []string) (string, error) {
-	served, err := Served(mgr.GetRESTMapper())
-	if err != nil {
+// Refusal is why nothing can point Pods at snapshots, empty if something can.
+func Refusal(mapper apimeta.RESTMapper, by pin.By) (string, error) {
+	if by == pin.ByWebhook {
+		return "", nil
+	}
+	if served, err := Served(mapper); err != nil || served {
 		return "", err
 	}
-	if !served {
-		return Unserved, nil
+	return Unserved, nil
+}
+
+// refusal is why there can be no pins.
+func refusal(ctx context.Context, mgr ctrl.Manager, o Options) (string, error) {
+	if refused, err := Refusal(mgr.GetRESTMapper(), o.By); refused != "" || err != nil {
+		return refused, err
 	}
-	for _, namespace := range namespaces {
+	for _, namespace := range o.Namespaces {
 		for _, obj := range unwatched() {
 			gvk, err := mgr.GetClient().GroupVersionKindFor(obj)
 			if err != nil {
@@ -109,7 +119,7 @@ func refusal(ctx context.Context, mgr ctrl.Manager, namespaces []string) (string
 			err = mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
 			if apierrors.IsForbidden(err) {
 				return fmt.Sprintf("the manager may not list %ss in namespace %s; run spillway install with --pin-namespaces=%s, and restart the manager",
-					strings.ToLower(gvk.Kind), namespace, strings.Join(namespaces, ",")), nil
+					strings.ToLower(gvk.Kind), namespace, strings.Join(o.Namespaces, ",")), nil
 			}
 			if err != nil {
 				return "", fmt.Errorf("list one %s: %w", gvk.Kind, err)

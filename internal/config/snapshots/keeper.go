@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -24,11 +25,21 @@ type Keeper struct {
 	live client.Reader
 	// referrers reads what refers to snapshots from caches.
 	referrers client.Reader
+	seen      cache.Cache
 	writer    client.Writer
 	now       func() time.Time
 	// using is held while snapshots are pinned, and alone while some are deleted.
 	using sync.RWMutex
 }
+
+// NewOffline writes snapshots to a substitute for a cluster, where none is collected.
+func NewOffline(c client.Client, now func() time.Time) *Keeper {
+	return &Keeper{live: c, referrers: c, writer: c, now: now}
+}
+
+// Jobs is a cache that has the Jobs of the namespaces with pins. Those that are not
+// held are reduced to their pins.
+func (k *Keeper) Jobs() cache.Cache { return k.seen }
 
 // While keeps snapshots from being deleted until a function returns, which ensures that they
 // exist and pins workloads to them.

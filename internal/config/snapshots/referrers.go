@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/pods"
+	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -43,12 +45,12 @@ func Referred(ctx context.Context, reader client.Reader, namespace string) (map[
 func referrers() []client.ObjectList {
 	return []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{},
-		&appsv1.ReplicaSetList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{},
+		&appsv1.ReplicaSetList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{}, &batchv1.JobList{},
 	}
 }
 
 // pinsOf is the annotation with the pins of an object, or of its Pod template. A Pod that is
-// over does not start again.
+// over does not start again, nor does a Job.
 func pinsOf(obj any) string {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
@@ -63,6 +65,11 @@ func pinsOf(obj any) string {
 		r := revision{}
 		_ = json.Unmarshal(o.Data.Raw, &r) // one of another kind has no Pod template
 		return vocabulary.Pins.Get(r.Spec.Template.Metadata.Annotations)
+	case *batchv1.Job:
+		if health.IsOver(o) {
+			return ""
+		}
+		return vocabulary.Pins.Get(o.Spec.Template.Annotations)
 	case *corev1.Pod:
 		if pods.IsOver(o) {
 			return ""
@@ -108,6 +115,13 @@ func reduce(obj any) (any, error) {
 			return nil, fmt.Errorf("encode a revision: %w", err)
 		}
 		return &appsv1.ControllerRevision{ObjectMeta: meta, Data: runtime.RawExtension{Raw: raw}}, nil
+	case *batchv1.Job:
+		if pin.IsHeld(of) {
+			return of, nil // its Pod template is read to pin it
+		}
+		kept := &batchv1.Job{ObjectMeta: meta}
+		kept.Spec.Template.Annotations = pins
+		return kept, nil
 	case *corev1.Pod:
 		meta.Annotations = pins
 		return &corev1.Pod{ObjectMeta: meta, Status: corev1.PodStatus{Phase: of.Status.Phase}}, nil

@@ -35,6 +35,8 @@ type Failed struct {
 	At        time.Time    `json:"at"`
 	// Cause is how: "3 of 3 Pods CrashLoopBackOff".
 	Cause string `json:"cause"`
+	// Hash is that of the Pod template that has failed.
+	Hash string `json:"hash,omitempty"`
 }
 
 // Object is the object that was released.
@@ -45,10 +47,10 @@ func (f *Failed) Object() content.Object {
 // Is is true if it is the release that has failed.
 func (f *Failed) Is(r content.Release) bool { return f.Object() == r.Object && f.Digest == r.Digest }
 
-// FailedWith records that a workload has failed with a release.
-func FailedWith(r content.Release, at time.Time, cause string) Failed {
+// FailedWith records that a Pod template with a hash has failed with a release.
+func FailedWith(r content.Release, at time.Time, cause, hash string) Failed {
 	o, cause := r.Object, message.Cut(cause, message.ValueLength)
-	return Failed{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Digest: r.Digest, At: at, Cause: cause}
+	return Failed{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Digest: r.Digest, At: at, Cause: cause, Hash: hash}
 }
 
 // MostFailed bounds how many failures are recorded on a workload.
@@ -69,9 +71,15 @@ type Roll struct {
 	// Inputs identifies what the hash was computed from, so that a manager that begins reads
 	// only what has changed since.
 	Inputs string `json:"inputs,omitempty"`
+	// Hash is what a StatefulSet was rolled to, so that a Pod that waits with it in vain is
+	// known as the ring's also where a user was faster to undo it than the ring to see it fail.
+	Hash string `json:"hash,omitempty"`
 	// Unready is true if the workload was not ready before, for another reason than its
 	// config: then that it is not ready afterwards says nothing of the config.
 	Unready bool `json:"unready,omitempty"`
+	// Over are the hashes that the ring had rolled before, and with which a StatefulSet was not
+	// ready when it was rolled again: a Pod may wait with one of them in vain.
+	Over []string `json:"over,omitempty"`
 	// Back is why the workload got its previous config back, empty if it was rolled for
 	// another reason. Changed is then what had changed before.
 	Back string `json:"back,omitempty"`

@@ -19,6 +19,27 @@ import (
 // default progressDeadlineSeconds of a Deployment.
 const ProgressDeadline = 10 * time.Minute
 
+// reportsWithin is how long after its deadline Kubernetes may take to report a Deployment, and
+// how far its clock may be from that of the manager.
+const reportsWithin = time.Minute
+
+// StallsAt is when a Deployment that makes no progress has failed, whether or not Kubernetes
+// reports it: its controller does so by a timer of its own, and has been seen not to. Zero of
+// one that is complete, and of other workloads.
+func StallsAt(obj client.Object) time.Time {
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok || d.Spec.Paused || d.Spec.ProgressDeadlineSeconds == nil || observedGeneration(d) < d.Generation || !isUnfinished(d) {
+		return time.Time{}
+	}
+	within := time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && !c.LastUpdateTime.IsZero() {
+			return c.LastUpdateTime.Add(within + reportsWithin)
+		}
+	}
+	return time.Time{}
+}
+
 // IsAsRolled is true if the workload has the Pod template that the ring rolled
 // last: its status is then the result of that roll, and not of a later change by
 // another client.
@@ -98,7 +119,7 @@ func isUnfinished(obj client.Object) bool {
 	}
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		return !slices.ContainsFunc(o.Status.Conditions, isComplete)
+		return o.Status.UpdatedReplicas < o.Status.Replicas || !slices.ContainsFunc(o.Status.Conditions, isComplete)
 	case *appsv1.StatefulSet:
 		return o.Status.CurrentRevision != o.Status.UpdateRevision
 	case *appsv1.DaemonSet:
@@ -108,7 +129,8 @@ func isUnfinished(obj client.Object) bool {
 	}
 }
 
-// isComplete is the condition that a Deployment keeps until the next roll.
+// isComplete is the condition that a Deployment keeps until the next roll, or longer: its
+// controller may fail to write that the next one has begun.
 func isComplete(c appsv1.DeploymentCondition) bool {
 	return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.Reason == "NewReplicaSetAvailable"
 }

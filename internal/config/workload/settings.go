@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -37,6 +38,9 @@ type Settings struct {
 	// OnFailure is what happens when the workload fails with a change of its config: as in
 	// package content, empty if what it uses says so.
 	OnFailure string
+	// StuckPods is what happens to a Pod that a StatefulSet waits for in vain: [ReplaceStuckPods]
+	// or [KeepStuckPods]; empty if that depends on who rolled it.
+	StuckPods string
 	// Ignored are objects, or keys of them, that do not count.
 	Ignored []content.Reference
 	// Problems are invalid annotations, which have no effect.
@@ -64,6 +68,7 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 	r.s.Paused, r.s.PausedBy = r.pause(), content.PauseOf(annotations)
 	r.s.Unstoppable = r.isFalse(vocabulary.StopOnFailure)
 	r.s.OnFailure = r.onFailure()
+	r.s.StuckPods = r.stuckPods()
 	r.s.PullSecrets = r.boolean(vocabulary.ImagePullSecrets)
 	r.s.Pin = r.boolean(vocabulary.PinConfig)
 	_, _, r.s.PinSet = vocabulary.PinConfig.Lookup(annotations)
@@ -105,6 +110,23 @@ func (r *settingsReader) onFailure() string {
 	if ok && value != content.OnFailureRollback && value != content.OnFailureStop {
 		r.problem(name, value, MustBeOnFailure)
 		return content.OnFailureStop
+	}
+	return value
+}
+
+// What happens to a Pod that was never ready, and that a StatefulSet waits for before it
+// updates. The names are those of a RolloutGroup.
+const (
+	ReplaceStuckPods = string(v1alpha1.ReplaceStuckPods)
+	KeepStuckPods    = string(v1alpha1.KeepStuckPods)
+)
+
+// stuckPods is "Keep" if it cannot be read, which takes nothing away.
+func (r *settingsReader) stuckPods() string {
+	value, name, ok := vocabulary.StuckPods.Lookup(r.annotations)
+	if ok && value != ReplaceStuckPods && value != KeepStuckPods {
+		r.problem(name, value, MustBeStuckPods)
+		return KeepStuckPods
 	}
 	return value
 }
@@ -189,6 +211,7 @@ const (
 	MustBeBoolean   = `must be "true" or "false"; using "false"`
 	MustBePause     = `must be "true" or "false"; using "true"`
 	MustBeOnFailure = `must be "Rollback" or "Stop"; using "Stop"`
+	MustBeStuckPods = `must be "Replace" or "Keep"; using "Keep"`
 	MustBeInteger   = "must be an integer such as 10; using 0"
 	MustBeDuration  = `must be a duration such as "5s"; using the default of the manager`
 	MustBeExtra     = `must be "name" or "namespace/name"; ignoring it`

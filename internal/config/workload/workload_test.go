@@ -35,13 +35,14 @@ func TestWhatIsRolling(t *testing.T) {
 		kind, text         string
 		rolling, replacing bool
 	}{
-		"a Deployment that is complete": {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}}", false, false},
-		"one that was not observed":     {Deployment, "{metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}}", true, true},
-		"one that makes progress":       {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'True', reason: ReplicaSetUpdated}]}}", true, true},
-		"one that makes none":           {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}", true, true},
-		"one of unknown progress":       {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: Unknown, reason: NewReplicaSetAvailable}]}}", true, true},
-		"one without a status":          {Deployment, "{metadata: {generation: 1}}", true, true},
-		"one that a user has paused":    {Deployment, "{metadata: {generation: 2}, spec: {paused: true}, status: {observedGeneration: 2}}", true, false},
+		"a Deployment that is complete":  {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}}", false, false},
+		"one that was not observed":      {Deployment, "{metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}}", true, true},
+		"one that makes progress":        {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'True', reason: ReplicaSetUpdated}]}}", true, true},
+		"one that makes none":            {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}", true, true},
+		"one with a condition of before": {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}}", true, true},
+		"one of unknown progress":        {Deployment, "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, status: Unknown, reason: NewReplicaSetAvailable}]}}", true, true},
+		"one without a status":           {Deployment, "{metadata: {generation: 1}}", true, true},
+		"one that a user has paused":     {Deployment, "{metadata: {generation: 2}, spec: {paused: true}, status: {observedGeneration: 2}}", true, false},
 
 		"a StatefulSet at its revision":     {StatefulSet, "{metadata: {generation: 2}, status: {observedGeneration: 2, currentRevision: a, updateRevision: a}}", false, false},
 		"one between two":                   {StatefulSet, "{metadata: {generation: 2}, status: {observedGeneration: 2, currentRevision: a, updateRevision: b}}", true, true},
@@ -62,6 +63,24 @@ func TestWhatIsRolling(t *testing.T) {
 	}
 	if other := (&corev1.Pod{}); !IsRolling(other) || IsReplacing(other) {
 		t.Error("what is no workload must not count as complete")
+	}
+}
+
+// TestStallsAt checks when a Deployment has failed of which Kubernetes does not say so.
+func TestStallsAt(t *testing.T) {
+	const progressing = "conditions: [{type: Progressing, status: 'True', reason: ReplicaSetUpdated, lastUpdateTime: '2026-05-04T12:00:00Z'}]"
+	for text, want := range map[string]string{
+		"{metadata: {generation: 2}, spec: {progressDeadlineSeconds: 600}, status: {observedGeneration: 2, " + progressing + "}}":               "12:11:00",
+		"{metadata: {generation: 3}, spec: {progressDeadlineSeconds: 600}, status: {observedGeneration: 2, " + progressing + "}}":               "00:00:00",
+		"{metadata: {generation: 2}, spec: {progressDeadlineSeconds: 600, paused: true}, status: {observedGeneration: 2, " + progressing + "}}": "00:00:00",
+		"{metadata: {generation: 2}, status: {observedGeneration: 2, " + progressing + "}}":                                                     "00:00:00",
+		"{metadata: {generation: 2}, spec: {progressDeadlineSeconds: 600}, status: {observedGeneration: 2}}":                                    "00:00:00",
+		"{metadata: {generation: 2}, spec: {progressDeadlineSeconds: 600}, status: {observedGeneration: 2, " +
+			strings.ReplaceAll(progressing, "ReplicaSetUpdated", "NewReplicaSetAvailable") + "}}": "00:00:00",
+	} {
+		if got := StallsAt(of(t, Deployment, text)).UTC().Format(time.TimeOnly); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }
 

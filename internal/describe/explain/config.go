@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
@@ -66,7 +67,7 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 	}
 	switch {
 	case e.Policy != "":
-		only.Links[0].Next = a.Kubectl("describe", policyRef(e.Policy))
+		return a.staged(ctx, e, only), nil
 	case e.State == config.StateNext:
 		only.Then = a.Manager(w.GetNamespace())
 	case e.Reason == decision.ReasonNotPermitted:
@@ -81,18 +82,72 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 		} else {
 			only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
 		}
+	case e.State == config.StateUpToDate && e.Pause != nil:
+		only.Links[0].Next = a.Spillway("resume", w.Ref())
 	case e.Reason == decision.ReasonPodsKept:
 		return a.Kept(ctx, w, only)
 	case e.Reason == decision.ReasonNotHeld:
 		only.Then = a.About(a.groupRef(w))
-	case e.FailedOn != nil && *e.FailedOn != (workloads.Name{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}):
-		only.Then = a.About(describe.Ref{Kind: e.FailedOn.Kind, Namespace: e.FailedOn.Namespace, Name: e.FailedOn.Name})
+	case e.FailedOn != nil:
+		return a.stopped(ctx, e, only), nil
 	case e.Reason == rollout.ReasonBudget:
 		return a.queued(ctx, w, only)
 	case e.State == config.StateRolling, e.State == config.StateLate, e.State == config.StateFailed, e.Reason == "":
 		return a.zoneOrPods(ctx, w, only.Links[0])
 	}
 	return only, nil
+}
+
+// stopped goes on to the workload that has failed with the config, unless that is up to date with
+// its previous one. Then only a correction of the object helps.
+func (a *asker) stopped(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
+	with := describe.Ref{Kind: string(e.FailedWith.Kind), Namespace: e.FailedWith.Namespace, Name: e.FailedWith.Name}
+	so.Links[0].Next = a.Kubectl("edit", with)
+	if *e.FailedOn == (workloads.Name{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}) {
+		return so
+	}
+	on, err := a.config(ctx, *e.FailedOn)
+	if err != nil || on.State != config.StateUpToDate {
+		so.Then = a.About(describe.Ref{Kind: e.FailedOn.Kind, Namespace: e.FailedOn.Namespace, Name: e.FailedOn.Name})
+	}
+	return so
+}
+
+// staged goes on from a policy that keeps a workload from being rolled: to the workload for which
+// the release waits, or to the command by which a user lets it go on.
+func (a *asker) staged(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
+	ref, link := policyRef(e.Policy), &so.Links[0]
+	switch e.Reason {
+	case rollout.ReasonPaused:
+		link.Next = a.Spillway("resume", ref)
+		return so
+	case policy.ReasonInvalid:
+		link.Next = a.Kubectl("edit", ref)
+		return so
+	case policy.ReasonWindow, rollout.ReasonSoak: // these end automatically
+	default:
+		all, err := a.queue(ctx, e.Namespace)
+		if err != nil {
+			break
+		}
+		if first := foremost(trackedUsers(inNamespace(all, e.Namespace), *e.Held)); first != nil {
+			so.Then = a.About(describe.Ref{Kind: first.Kind, Namespace: first.Namespace, Name: first.Name})
+			return so
+		}
+	}
+	link.Next = a.Kubectl("describe", ref)
+	return so
+}
+
+// foremost is the workload for which the others of a release wait: one that has failed, and else
+// one that rolls; nil if there is none.
+func foremost(users []*config.Explanation) *config.Explanation {
+	for _, state := range []config.State{config.StateFailed, config.StateLate, config.StateRolling, config.StateNext} {
+		if i := slices.IndexFunc(users, func(u *config.Explanation) bool { return u.State == state }); i >= 0 {
+			return users[i]
+		}
+	}
+	return nil
 }
 
 // policyRef is a policy by its name in sentences.
@@ -167,15 +222,21 @@ type configs struct {
 	everywhere, apart *snapshot.Snapshot
 }
 
-// queue is how the workloads stand that share a budget with those of a namespace.
+// queue is the state of the workloads that share a budget with those of a namespace.
 func (a *asker) queue(ctx context.Context, namespace string) ([]config.Explanation, error) {
+	all, err := a.survey(ctx, namespace)
+	return all.Workloads, err
+}
+
+// survey is the same with the policies.
+func (a *asker) survey(ctx context.Context, namespace string) (config.Overview, error) {
 	if a.Options.SharesBudget() {
-		all, err := config.Status(ctx, a.seeing(true), a.Options, "")
+		all, err := config.Survey(ctx, a.seeing(true), a.Options, "")
 		if !apierrors.IsForbidden(err) {
 			return all, err
 		}
 	}
-	return config.Status(ctx, a.seeing(false), a.Options, namespace)
+	return config.Survey(ctx, a.seeing(false), a.Options, namespace)
 }
 
 // config is what the config ring says of a workload. A caller who may not list

@@ -47,7 +47,7 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 	case hold.Reason == decision.ReasonWindow:
 	case hold.Reason == rollout.ReasonRemovalApproval && m.e.Removal != nil:
 		m.own().Next = m.fleet("approve", "--remove="+strconv.Itoa(int(m.e.Removal.Clusters)))
-	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
+	case hold.Reason.IsGate():
 		stage, _ := unitOf(hold)
 		return m.gated(ctx, stage)
 	default:

@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +21,7 @@ import (
 // the manager has written of the stages.
 func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
 	for i := range m.e.Stages {
-		if s := m.e.Stages[i].State; s == string(rollout.ReasonGate) || s == string(rollout.ReasonGateRefused) {
+		if describe.IsAtGate(m.e.Stages[i].State) {
 			return m.gated(ctx, m.e.Stages[i].Name)
 		}
 	}
@@ -32,22 +33,31 @@ func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	link := m.stage(stage, m.e.Reason)
 	link.Next = m.fleet("approve", "--stage", stage)
 	m.found.Links = append(m.found.Links, link)
-	gates := &v1alpha1.RolloutGateList{}
-	if err := m.Client.List(ctx, gates, client.InNamespace(m.ref.Namespace)); err != nil {
-		return fmt.Errorf("list RolloutGates: %w", err)
+	gates, err := m.notPassed(ctx, m.ref)
+	if err != nil {
+		return err
 	}
 	last := &m.found.Links[len(m.found.Links)-1]
-	for i := range gates.Items {
-		g := &gates.Items[i]
-		s := &g.Spec
-		if s.TargetRef.Kind == m.ref.Kind && s.TargetRef.Name == m.ref.Name && s.Revision == m.e.Target && s.Stage == stage &&
-			!apimeta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.GatePassed) {
+	for i := range gates {
+		if s := &gates[i].Spec; s.Revision == m.e.Target && s.Stage == stage {
 			last.Next = ""
-			m.found.Links = append(m.found.Links, m.undecided(g))
+			m.found.Links = append(m.found.Links, m.undecided(&gates[i]))
 			return nil
 		}
 	}
 	return nil
+}
+
+// notPassed are the gates of an object that are refused or not decided.
+func (a *asker) notPassed(ctx context.Context, target describe.Ref) ([]v1alpha1.RolloutGate, error) {
+	gates := &v1alpha1.RolloutGateList{}
+	if err := a.Client.List(ctx, gates, client.InNamespace(target.Namespace)); err != nil {
+		return nil, fmt.Errorf("list RolloutGates: %w", err)
+	}
+	return slices.DeleteFunc(gates.Items, func(g v1alpha1.RolloutGate) bool {
+		return g.Spec.TargetRef.Kind != target.Kind || g.Spec.TargetRef.Name != target.Name ||
+			apimeta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.GatePassed)
+	}), nil
 }
 
 // gate is a RolloutGate: decided, or not.
@@ -58,27 +68,52 @@ func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answe
 	}
 	link := a.undecided(g)
 	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "True" {
-		link = a.Link(ref, "", "gate %s of stage %s has passed for %s: %s", g.Spec.Gate, g.Spec.Stage, g.Spec.Revision, c.Message)
-		link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseComplete, describe.TimeOrNil(c.LastTransitionTime.Time)
+		link = a.Link(ref, "", "gate %s of %s has passed for %s%s", g.Spec.Gate, describe.UnitOfGate(g), g.Spec.Revision, colon(c.Message))
+		link.Ring, link.Phase, link.Since = describe.RingOfGate(g), rollout.PhaseComplete, describe.TimeOrNil(c.LastTransitionTime.Time)
 	}
 	facts := []describe.Fact{
-		describe.FactOf("of", strings.ToLower(g.Spec.TargetRef.Kind)+"/"+g.Spec.TargetRef.Name), describe.FactOf("stage", g.Spec.Stage), describe.FactOf("revision", g.Spec.Revision), describe.FactOf("when", g.Spec.When),
+		describe.FactOf("of", strings.ToLower(g.Spec.TargetRef.Kind)+"/"+g.Spec.TargetRef.Name), describe.FactOf("unit", describe.UnitOfGate(g)), describe.FactOf("revision", g.Spec.Revision), describe.FactOf("when", g.Spec.When),
 	}
 	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, nil
 }
 
 // undecided is a gate as the root of a chain.
 func (a *asker) undecided(g *v1alpha1.RolloutGate) chain.Link {
-	s := &g.Spec
+	s, unit := &g.Spec, describe.UnitOfGate(g)
 	target := describe.Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
-	link := a.Link(describe.RefTo(describe.KindGate, g), chain.ReasonUndecided, "gate %s of stage %s has not been decided for %s", s.Gate, s.Stage, s.Revision)
-	link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
-	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "False" {
+	link := a.Link(describe.RefTo(describe.KindGate, g), chain.ReasonUndecided, "gate %s of %s has not been decided for %s", s.Gate, unit, s.Revision)
+	link.Ring, link.Phase, link.Since = describe.RingOfGate(g), rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
+	c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed)
+	switch {
+	case c != nil && c.Status == "False":
 		link.Reason, link.Since = rollout.ReasonGateRefused, describe.TimeOrNil(c.LastTransitionTime.Time)
-		link.Sentence = a.Place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
+		link.Sentence = a.Place() + fmt.Sprintf("gate %s of %s was refused for %s%s", s.Gate, unit, s.Revision, colon(c.Message))
+	case c != nil:
+		link.Sentence += colon(c.Message)
 	}
-	link.Next = a.Spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
+	if link.Next = a.Spillway("approve", describe.RefTo(describe.KindGate, g)); link.Ring == manager.RingFleet {
+		link.Next = a.Spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
+	}
 	return link
+}
+
+// atGate goes to the gate that a rollout waits for: a refused one before one that is not
+// decided. What was created in advance, and not reached, keeps nothing.
+func (a *asker) atGate(ctx context.Context, target describe.Ref) ([]chain.Link, error) {
+	gates, err := a.notPassed(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	var links []chain.Link
+	for i := range gates {
+		if gates[i].Spec.ReachedAt == nil {
+			continue
+		}
+		if link := a.undecided(&gates[i]); links == nil || link.Reason == rollout.ReasonGateRefused {
+			links = []chain.Link{link}
+		}
+	}
+	return links, nil
 }
 
 // revision is a ModuleRevision: where it stands is what its module says.

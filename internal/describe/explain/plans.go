@@ -41,6 +41,12 @@ func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (cha
 	e := plans.ExplanationOf(i)
 	described := describe.Instance(&e)
 	p := planAnswer{asker: a, i: i, e: &e, found: chain.Answer{Links: []chain.Link{a.LinkTo(&described)}, Details: e}}
+	if e.Reason.IsGate() {
+		p.own().Deadline = p.deadline(ctx)
+		links, err := a.atGate(ctx, ref)
+		p.found.Links = append(p.found.Links, links...)
+		return p.found, err
+	}
 	p.goOn(ctx)
 	return p.found, nil
 }

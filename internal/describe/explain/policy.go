@@ -41,9 +41,19 @@ func (a *asker) policy(ctx context.Context, ref describe.Ref, _ bool) (chain.Ans
 		link.Ring, link.Phase, found.Then = manager.RingConfig, rollout.PhaseWaiting, a.Manager(ref.Namespace)
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		link.Reason, link.Phase, link.Sentence = rollout.Reason(stalled.Reason), rollout.PhaseWaiting, a.Place()+strings.TrimSuffix(stalled.Message, ".")
+		link.Next = a.Kubectl("edit", ref)
 	case status.Underway > 0:
 		link.Reason, link.Phase = rollout.Reason(complete.Reason), rollout.Phase(status.Phase)
 		link.Sentence = a.Place() + fmt.Sprintf("%s %s: %s under way: %s", ref.Kind, ref.Name, releases(status.Underway), strings.TrimSuffix(status.WaitingFor, "."))
+		if link.Reason == rollout.ReasonPaused {
+			link.Next = a.Spillway("resume", ref)
+			break
+		}
+		if link.Reason.IsGate() {
+			gates, err := a.atGate(ctx, ref)
+			found.Links = append([]chain.Link{link}, gates...)
+			return found, err
+		}
 		found.Then = a.mainOf(ctx, status)
 	}
 	found.Links = []chain.Link{link}
@@ -84,28 +94,19 @@ func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus)
 	if err != nil {
 		return nil
 	}
-	users := trackedUsers(inNamespace(all, r.Namespace), releasedObject(r))
+	of := describe.ConfigNamed(r.Object, r.Namespace)
+	if of == nil {
+		return nil
+	}
+	users := trackedUsers(inNamespace(all, r.Namespace), content.Object{Kind: content.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name})
 	if len(users) == 0 || users[0].State == config.StateUpToDate {
 		return nil
 	}
 	e := users[0]
-	for _, u := range users { // what waits is held by what is rolling
-		if e.State == config.StateWaiting && (u.State == config.StateRolling || u.State == config.StateNext) {
-			e = u
-		}
+	if first := foremost(users); first != nil { // what waits is held by it
+		e = first
 	}
 	return a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
-}
-
-// releasedObject is the object of a release: "Secret db@9676b5e", or "Secret vault/db@9676b5e" of another namespace.
-func releasedObject(r *v1alpha1.ConfigRelease) content.Object {
-	kind, rest, _ := strings.Cut(r.Object, " ")
-	name, _, _ := strings.Cut(rest, "@")
-	o := content.Object{Kind: content.Kind(kind), Namespace: r.Namespace, Name: name}
-	if namespace, own, isFar := strings.Cut(name, "/"); isFar {
-		o.Namespace, o.Name = namespace, own
-	}
-	return o
 }
 
 func inNamespace(all []config.Explanation, namespace string) []config.Explanation {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
@@ -18,7 +19,8 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 	if err != nil || !first || found.Links[0].Next != "" {
 		return found, err
 	}
-	all, err := a.queue(ctx, ref.Namespace)
+	survey, err := a.survey(ctx, ref.Namespace)
+	all := survey.Workloads
 	if err != nil { // who uses it is known all the same
 		found.Facts = append(found.Facts, describe.FactOf("note", "it is unknown how its workloads are rolled: "+chain.LastOf(err)))
 		return found, nil
@@ -34,12 +36,32 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 		}
 		found.Facts = append(found.Facts, describe.FactOf("rolled for it", e.Sentence))
 	}
+	found.Facts = append(found.Facts, releaseFacts(survey.Policies, &ref)...)
 	link := &found.Links[0]
 	link.Sentence = a.Place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, len(users))
 	if e := users[0]; e.State != config.StateUpToDate {
 		found.Then = a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
 	}
 	return found, nil
+}
+
+// releaseFacts say which policies release an object, in which stage, and which stages come next.
+func releaseFacts(policies []policy.Explanation, of *describe.Ref) []describe.Fact {
+	var facts []describe.Fact
+	for i := range policies {
+		p := &policies[i]
+		for j := range p.Releases {
+			r := &p.Releases[j]
+			if string(r.Object.Kind) != of.Kind || r.Object.Name != of.Name || r.Object.Namespace != of.Namespace {
+				continue
+			}
+			facts = append(facts, describe.FactOf("policy", p.Kind+" "+p.Name, "in "+r.Namespace, r.Text()))
+			for _, s := range r.Stages {
+				facts = append(facts, describe.FactOf("stage", s.Name, string(s.Phase), fmt.Sprintf("%d/%d workloads", s.Updated, s.Of)))
+			}
+		}
+	}
+	return facts
 }
 
 // urgency is the order in which workloads are listed.

@@ -51,6 +51,10 @@ var planSituations = []situation{{
 	name: "a Pod of an Instance cannot pull its image", plant: operator(deployment("web", still), ""), act: waiting("web", "ErrImagePull", ""),
 	times: "since", ask: "instance/db", through: "Instance Step Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
 }, {
+	name: "a gate before a plan", plant: operator(deployment("web", still), "spillway.dev/gates: '[{plan: deploy, when: Before, name: approve}]'"),
+	times: "since", ask: "instance/db", through: "Instance RolloutGate", root: "rolloutgate/db-approve-*",
+	says: "gate approve of plan deploy has not been decided", next: "spillway approve rolloutgate/NAME -n NS",
+}, {
 	name:  "a zone of an Instance is paused",
 	plant: operator(all(zone("a", `annotation: grafana.com/rollout-paused: '{{ if eq .Params.SIZE "2" }}true{{ else }}false{{ end }}'`, `pod: size: "{{ .Params.SIZE }}"`), zone("b", `pod: size: "{{ .Params.SIZE }}"`)), ""),
 	act: func(w *world) {

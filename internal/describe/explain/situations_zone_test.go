@@ -65,6 +65,11 @@ var zoneSituations = []situation{{
 	act:   func(w *world) { w.groupIs("Complete"); w.apply(zone("a", newer)) },
 	owner: "carol", ask: "rog/ingester", root: "rolloutgroup/ingester", says: "paused by carol", next: "spillway resume rolloutgroup/ingester -n NS",
 }, {
+	name: "a gate after a zone", plant: all(policy("gates: [{name: approve}]"), zone("a"), zone("b")),
+	act:   complete(all(zone("a", newer), zone("b", newer))),
+	times: "since", ask: "rolloutgroup/ingester", through: "RolloutGroup RolloutGate", root: "rolloutgate/ingester-approve-*",
+	says: "gate approve of zone a has not been decided", next: "spillway approve rolloutgate/NAME -n NS",
+}, {
 	name: "a zone is paused", plant: all(zone("a"), zone("b")),
 	act:   complete(zone("a", newer, `annotation: grafana.com/rollout-paused: "true"`)),
 	owner: "user", ask: "rolloutgroup/ingester", through: "RolloutGroup Zone", root: "zone/a", says: "zone a is paused",

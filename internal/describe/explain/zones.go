@@ -60,6 +60,10 @@ func (g *groupAnswer) rollout(ctx context.Context) error {
 		return g.paused(ctx, hold)
 	case hold.Reason == rollout.ReasonLocked:
 		return g.locked(ctx)
+	case hold.Reason.IsGate():
+		links, err := g.atGate(ctx, g.ref)
+		g.found.Links = append(g.found.Links, links...)
+		return err
 	case hold.Reason == decision.ReasonWindow:
 	case hold.Reason == decision.ReasonNotObserved || hold.Reason == decision.ReasonDeleting:
 		g.found.Then = g.firstUnseen(ctx)

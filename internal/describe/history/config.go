@@ -93,7 +93,7 @@ func (h *historian) configChange(ctx context.Context, roll *workloads.Roll) (cha
 // writerOfConfig is the field manager that wrote "ConfigMap app: LOG_LEVEL", empty if
 // it is not known: the key may be gone, or may not be looked at.
 func (h *historian) writerOfConfig(ctx context.Context, text string) string {
-	ref := configNamed(text, h.ref.Namespace)
+	ref := describe.ConfigNamed(text, h.ref.Namespace)
 	_, key, ok := strings.Cut(text, ": ")
 	if ref == nil || !ok {
 		return ""
@@ -104,17 +104,4 @@ func (h *historian) writerOfConfig(ctx context.Context, text string) string {
 		return ""
 	}
 	return writerOf(obj, []string{"data", key}, []string{"binaryData", key}).by
-}
-
-// configNamed is the object that the ring names: "Secret vault/db: password".
-func configNamed(text, namespace string) *describe.Ref {
-	object, _, _ := strings.Cut(text, ":")
-	kind, name, ok := strings.Cut(object, " ")
-	if !ok {
-		return nil
-	}
-	if elsewhere, there, ok := strings.Cut(name, "/"); ok {
-		namespace, name = elsewhere, there
-	}
-	return &describe.Ref{Kind: kind, Namespace: namespace, Name: name}
 }

@@ -58,11 +58,15 @@ type Part struct {
 const sameMoment = 2 * time.Second
 
 // annotate gives each note to the episode in which it falls: the last one that had
-// begun by then, or that a command began. The episodes are in order, the newest first.
+// begun by then, or that a command or the roll of one of its parts began. The episodes are in
+// order, the newest first.
 func annotate(episodes []Entry, notes []Event) {
+	if len(episodes) == 0 {
+		return
+	}
 	for _, n := range notes {
 		at := n.At
-		if n.Command {
+		if n.Command || n.IsRoll() && n.About != episodes[0].Ref {
 			at = at.Add(sameMoment)
 		}
 		i := slices.IndexFunc(episodes, func(e Entry) bool { return e.Started != nil && !e.Started.After(at) })

@@ -11,7 +11,10 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/decision"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // Event is an Event that Spillway wrote, or what an object has kept of what a user did.
@@ -27,6 +30,9 @@ type Event struct {
 	Command bool   `json:"command,omitempty"`
 	Reason  string `json:"reason"`
 	Text    string `json:"text"`
+	// Changed is what had changed, of an Event that says that a workload is rolled for its config;
+	// empty if that is not known any more. The Event itself has the hash alone, as wave's has.
+	Changed []string `json:"changed,omitempty"`
 	// Times is how often it occurred, At being the last time; 0 stands for once.
 	Times int32 `json:"times,omitempty"`
 }
@@ -52,6 +58,33 @@ func Events(ctx context.Context, reader client.Reader, namespace string) ([]Even
 	}
 	slices.SortStableFunc(notes, func(a, b Event) int { return a.At.Compare(b.At) })
 	return notes, nil
+}
+
+// IsRoll is true of an Event that says to which hash a workload is rolled.
+func (e *Event) IsRoll() bool { return strings.HasPrefix(e.Text, decision.ChangedNote) }
+
+// AddChanged adds to the Event of a roll what had changed, which the workload remembers of its
+// last roll. What cannot be read stays out.
+func (e *Event) AddChanged(ctx context.Context, reader client.Reader) {
+	if !e.IsRoll() || !slices.Contains(workloads.Kinds(), e.About.Kind) {
+		return
+	}
+	obj := workloads.New(e.About.Kind)
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: e.About.Namespace, Name: e.About.Name}, obj); err != nil {
+		return
+	}
+	roll, hash := workloads.LastRoll(obj), vocabulary.ConfigHash.Get(workloads.TemplateOf(obj).Annotations)
+	if e.Text == decision.ChangedNote+hash && !e.At.Before(roll.At) {
+		e.Changed = roll.Changed
+	}
+}
+
+// Said is what the Event says, and what had changed rather than a hash, if that is known.
+func (e *Event) Said() string {
+	if len(e.Changed) > 0 {
+		return "changed: " + strings.Join(e.Changed, ", ")
+	}
+	return e.Text
 }
 
 // Reporters are both.
@@ -81,7 +114,7 @@ func EventOf(e *eventsv1.Event) Event {
 // ringOf is the ring that does something with a kind of objects.
 func ringOf(action, kind string) string {
 	switch {
-	case action == "Configure":
+	case action == "Configure", slices.Contains([]string{describe.KindConfigMap, describe.KindSecret, describe.KindPolicy, describe.KindClusterPolicy}, kind):
 		return describe.Config
 	case action == "RunPlan" || kind == describe.KindInstance:
 		return describe.Plans

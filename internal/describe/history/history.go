@@ -42,7 +42,11 @@ func History(ctx context.Context, reader client.Reader, ref describe.Ref) ([]Ent
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	annotate(episodes, slices.DeleteFunc(notes, func(n Event) bool { return !members.Has(&n) }))
+	notes = slices.DeleteFunc(notes, func(n Event) bool { return !members.Has(&n) })
+	for i := range notes {
+		notes[i].AddChanged(ctx, reader)
+	}
+	annotate(episodes, notes)
 	if slices.Contains(workloads.Kinds(), ref.Kind) {
 		kept, err := h.ofRevisions(ctx)
 		return append(episodes, kept...), err
@@ -78,7 +82,7 @@ func (h *historian) get(ctx context.Context, obj client.Object) error {
 	err := h.reader.Get(ctx, client.ObjectKey{Namespace: h.ref.Namespace, Name: h.ref.Name}, obj)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return fmt.Errorf("this cluster has no kind %s; spillway install installs it", h.ref.Kind)
+		return fmt.Errorf("unknown kind %s; install it with spillway install", h.ref.Kind)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s %w in namespace %s", h.ref, ErrNotFound, h.ref.Namespace)
 	case err != nil:

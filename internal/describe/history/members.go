@@ -30,6 +30,15 @@ func (s *Members) Has(n *Event) bool {
 	return s.refs[n.About]
 }
 
+// Add adds the objects among units.
+func (s *Members) Add(units []describe.Unit) {
+	for i := range units {
+		if units[i].Namespace != "" {
+			s.refs[units[i].Ref] = true
+		}
+	}
+}
+
 // MembersOf are an object and what it consists of: a group's StatefulSets, what the plans
 // of an Instance have applied, and the clusters of a module. Of what may not be looked
 // at, there is none.

@@ -210,7 +210,7 @@ func (k *kindSeen) add(item runtime.Object) error {
 	if !ok {
 		return fmt.Errorf("%T is in a list, and no object", item)
 	}
-	if !isAttributed(obj) {
+	if len(obj.GetManagedFields()) > 0 && !isAttributed(obj) {
 		obj.SetManagedFields(nil) // most of an object, and not used
 	}
 	if obj.GetNamespace() != "" {

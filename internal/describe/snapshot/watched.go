@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,8 @@ type Watched struct {
 	namespace string
 	changed   chan struct{}
 	hashed    content.HashCache
+	// isCut is true from when a watch could not be made until the API server answers again.
+	isCut *atomic.Bool
 	// wide is of all namespaces, for what must be read there though one namespace is watched.
 	wide func() (*Watched, error)
 
@@ -67,13 +70,17 @@ func Watch(ctx context.Context, at *rest.Config, live client.Client, namespace s
 }
 
 func newWatched(ctx context.Context, at *rest.Config, live client.Client, namespace string, changed chan struct{}) (*Watched, error) {
+	isCut := &atomic.Bool{}
 	options := cache.Options{
 		Scheme: live.Scheme(), Mapper: live.RESTMapper(), DefaultTransform: stripped,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Field: fields.OneTermNotEqualSelector("type", helmType)},
 		},
 		// Errors are retried; readers get what was read last.
-		DefaultWatchErrorHandler: func(context.Context, *toolscache.Reflector, error) {},
+		DefaultWatchErrorHandler: func(context.Context, *toolscache.Reflector, error) {
+			isCut.Store(true)
+			touch(changed)
+		},
 	}
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
@@ -83,7 +90,7 @@ func newWatched(ctx context.Context, at *rest.Config, live client.Client, namesp
 		return nil, fmt.Errorf("prepare to watch the cluster: %w", err)
 	}
 	m := &Watched{
-		Client: live, cache: watched, namespace: namespace, changed: changed, kinds: map[form]*watchedKind{},
+		Client: live, cache: watched, namespace: namespace, changed: changed, isCut: isCut, kinds: map[form]*watchedKind{},
 	}
 	go func() { _ = watched.Start(ctx) }() // it fails only if it is started twice
 	if !watched.WaitForCacheSync(ctx) {    // with no kind in it yet, it must be started
@@ -94,6 +101,22 @@ func newWatched(ctx context.Context, at *rest.Config, live client.Client, namesp
 
 // Changed says that something may have changed since the last look.
 func (m *Watched) Changed() <-chan struct{} { return m.changed }
+
+// Reaches is an error if the API server does not answer. It is asked only once a watch could
+// not be made: what is read until then may be old.
+func (m *Watched) Reaches(ctx context.Context) error {
+	if !m.isCut.Load() {
+		return nil
+	}
+	one := &metav1.PartialObjectMetadataList{}
+	one.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	err := m.Client.List(ctx, one, client.InNamespace(m.namespace), client.Limit(1))
+	if err == nil || isAnswer(err) {
+		m.isCut.Store(false)
+		return nil
+	}
+	return fmt.Errorf("reach the API server: %w", err)
+}
 
 // stripped is an object without what is not used, and without values that must not be kept.
 func stripped(obj any) (any, error) {
@@ -149,7 +172,8 @@ func (m *Watched) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 	return m.cache.Get(ctx, key, obj) //nolint:wrapcheck // stands in for the client
 }
 
-// List implements [client.Reader]. It gives all there is, whatever the page.
+// List implements [client.Reader]. It gives all there is, whatever the page. What it lists is
+// shared, and must not be changed.
 func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	wanted := (&client.ListOptions{}).ApplyOptions(opts)
 	_, secrets := list.(*corev1.SecretList)
@@ -163,7 +187,7 @@ func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...clie
 	if err := m.keep(ctx, obj, list); err != nil {
 		return err
 	}
-	all := []client.ListOption{client.InNamespace(wanted.Namespace)}
+	all := []client.ListOption{client.InNamespace(wanted.Namespace), client.UnsafeDisableDeepCopy}
 	if wanted.LabelSelector != nil {
 		all = append(all, client.MatchingLabelsSelector{Selector: wanted.LabelSelector})
 	}
@@ -218,6 +242,14 @@ func (m *Watched) itemOf(list client.ObjectList) client.Object {
 	return obj
 }
 
+// Begin begins to keep up with kinds, all at the same time, and does not wait: each takes a
+// moment, and readers ask for one after another. Who reads one receives the error if it is forbidden.
+func (m *Watched) Begin(ctx context.Context, kinds ...client.Object) {
+	for _, kind := range kinds {
+		go func() { _ = m.keep(ctx, kind, nil) }()
+	}
+}
+
 // keep begins to keep up with a kind, the first time that it is asked for. Like is a
 // list of the kind in the form of the object; nil if that has a type.
 func (m *Watched) keep(ctx context.Context, obj client.Object, like client.ObjectList) error {
@@ -261,8 +293,8 @@ func (m *Watched) begin(ctx context.Context, gvk schema.GroupVersionKind, obj cl
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { m.Touch() }, UpdateFunc: func(_, _ any) { m.Touch() }, DeleteFunc: func(any) { m.Touch() },
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(_ any, isInitial bool) { m.added(isInitial) }, UpdateFunc: func(_, _ any) { m.Touch() }, DeleteFunc: func(any) { m.Touch() },
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
@@ -270,10 +302,19 @@ func (m *Watched) begin(ctx context.Context, gvk schema.GroupVersionKind, obj cl
 	return nil
 }
 
+// added reports an object that is new. Those of the first list are none: readers wait for it.
+func (m *Watched) added(isInitial bool) {
+	if !isInitial {
+		m.Touch()
+	}
+}
+
 // Touch reports a change, so that readers read again.
-func (m *Watched) Touch() {
+func (m *Watched) Touch() { touch(m.changed) }
+
+func touch(changed chan<- struct{}) {
 	select {
-	case m.changed <- struct{}{}:
+	case changed <- struct{}{}:
 	default: // a change is reported already
 	}
 }

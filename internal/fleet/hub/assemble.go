@@ -80,7 +80,7 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 		return nil, fmt.Errorf("ModuleRevision %s not found", w.Revision)
 	}
 	return map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), kindLabel: a.kind.assemblage,
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": a.kind.assemblage,
 		"metadata": metadata, "spec": a.kind.spec(kubeconfig, ref, syncs),
 	}, nil
 }

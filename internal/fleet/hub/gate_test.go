@@ -16,9 +16,9 @@ import (
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/gates"
-	"github.com/spillway-dev/spillway/internal/gates/source"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
 const gated = `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600, stages: [{name: all, gates: [{name: approve}]}]}`
@@ -52,7 +52,7 @@ func TestGateIsMeasured(t *testing.T) {
 		rw.WriteHeader(int(status.Load()))
 	}))
 	t.Cleanup(source404.Close)
-	hosts, err := source.ParseHosts([]string{"127.0.0.1"})
+	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}

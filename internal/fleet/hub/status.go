@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -25,8 +26,7 @@ type reporter struct {
 }
 
 func newReporter(k *kind, recorder events.EventRecorder) reporter {
-	counter := writes.MustCurryWith(prometheus.Labels{kindLabel: k.name})
-	return reporter{Reporter: ring.Reporter{Events: recorder, Action: "Roll", Writes: counter}, kind: k}
+	return reporter{Reporter: ring.Reporter{Events: recorder, Action: "Roll", Writes: metrics.FleetWritesOf(k.name)}, kind: k}
 }
 
 // report reports one pass.
@@ -42,6 +42,11 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *pass, done *resul
 		r.emit(s.object, done.Object)
 	}
 	m.Show(r.gauges(s, p))
+	if s.object != nil {
+		m.Wait(metrics.RingFleet, s.Now, p.Holds)
+	} else {
+		m.Wait(metrics.RingFleet, s.Now, nil)
+	}
 	if m.IsNew("waits", p.Status.WaitingFor) {
 		log.FromContext(ctx).V(1).Info("waits", "why", p.Status.WaitingFor)
 	}
@@ -63,6 +68,7 @@ func (r *reporter) emit(before, after client.Object) {
 	if now := silence(is); now != "" && now != silence(was) {
 		r.Warning(after, outcome.ReasonUnreachable, "%s", now)
 	}
+	metrics.Ended(metrics.RingFleet, past(was.History), past(is.History))
 	switch {
 	case was.RolledBack != is.RolledBack && is.RolledBack != "":
 		r.Warning(after, decision.ReasonRolledBack, "%s failed: rolling back to %s", is.RolledBack, is.CurrentRevision)
@@ -71,6 +77,18 @@ func (r *reporter) emit(before, after client.Object) {
 	default:
 		r.Turned(after, courseOf(was), courseOf(is))
 	}
+}
+
+func past(history []v1alpha1.PastRollout) []metrics.Past {
+	rollouts := make([]metrics.Past, len(history))
+	for i := range history {
+		r := &history[i]
+		rollouts[i] = metrics.Past{ID: r.Revision + " " + r.StartedAt.String(), Outcome: r.Outcome}
+		if r.FinishedAt != nil {
+			rollouts[i].Took = r.FinishedAt.Sub(r.StartedAt.Time)
+		}
+	}
+	return rollouts
 }
 
 // silence is what is said of a cluster that does not answer, if that is what the rollout waits
@@ -121,16 +139,16 @@ func (r *reporter) gauges(s *snapshot, p *pass) map[ring.Series]float64 {
 	of := func(gauge *prometheus.GaugeVec, label string) ring.Series {
 		return ring.SeriesOf(gauge, r.kind.name, s.key.Namespace, s.key.Name, label)
 	}
-	shown[of(phases, p.Status.Phase)] = 1
+	shown[of(metrics.FleetPhase, p.Status.Phase)] = 1
 	for reason, n := range countHolds(p.Holds) {
-		shown[of(waiting, string(reason))] = float64(n)
+		shown[of(metrics.FleetWaiting, string(reason))] = float64(n)
 	}
 	if c := p.Status.Summary; c != nil {
 		for state, n := range map[string]int32{
 			"total": c.Total, "updated": c.Updated, "updating": c.Updating, "succeeded": c.Succeeded,
 			"failed": c.Failed, "waiting": c.Waiting, "held": c.Held, "unreachable": c.Unreachable,
 		} {
-			shown[of(clusters, state)] = float64(n)
+			shown[of(metrics.FleetClusters, state)] = float64(n)
 		}
 	}
 	return shown

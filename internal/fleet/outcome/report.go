@@ -3,24 +3,17 @@ package outcome
 import (
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/rollout"
 )
-
-var syncs = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "spillway_fleet_syncs", Help: "Syncs of assemblages, by the kind of the assemblage and the state of the sync.",
-}, []string{"kind", "state"})
-
-func init() { metrics.Registry.MustRegister(syncs) } //nolint:gochecknoinits // controller-runtime serves its registry
 
 // Reporter emits the Events and metrics of the assemblages of a kind.
 type Reporter struct {
@@ -78,10 +71,10 @@ func (r *Reporter) count(key types.NamespacedName, states []v1alpha1.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, state := range r.states[key] {
-		syncs.WithLabelValues(r.kind, string(state)).Dec()
+		metrics.FleetSyncs.WithLabelValues(r.kind, string(state)).Dec()
 	}
 	for _, state := range states {
-		syncs.WithLabelValues(r.kind, string(state)).Inc()
+		metrics.FleetSyncs.WithLabelValues(r.kind, string(state)).Inc()
 	}
 	if r.states[key] = states; states == nil {
 		delete(r.states, key)

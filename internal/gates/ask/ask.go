@@ -62,6 +62,19 @@ func (q *Question) when() string {
 	return "After"
 }
 
+// WhenOf is where a gate stands: after its unit if nothing is said.
+func WhenOf(t v1alpha1.GateTime) rollout.When {
+	if t == v1alpha1.GateBefore {
+		return rollout.Before
+	}
+	return rollout.After
+}
+
+// IsReached is true if nothing but gates keeps the unit, where this one stands.
+func (q *Question) IsReached(at rollout.Group) bool {
+	return q.When == rollout.Before && at.AtGateBefore || q.When == rollout.After && at.AtGateAfter
+}
+
 // Object is the RolloutGate to create, of a rollout that reached the gate at a moment.
 func (q *Question) Object(namespace string, reached time.Time) *v1alpha1.RolloutGate {
 	yes, at := true, metav1.NewMicroTime(reached.Truncate(time.Microsecond))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/expression"
 )
 
 // defaultCondition is that of an HTTPGate without one.
@@ -24,18 +25,18 @@ func httpVariables() []cel.EnvOption {
 }
 
 // httpExpressions are the condition, and the value if there is one.
-func httpExpressions(g *v1alpha1.HTTPGate) (condition, value *expression, err error) {
+func httpExpressions(g *v1alpha1.HTTPGate) (condition, value *expression.Expression, err error) {
 	text := g.Condition
 	if text == "" {
 		text = defaultCondition
 	}
-	if condition, err = compile(text, cel.BoolType, httpVariables()...); err != nil {
+	if condition, err = expression.Compile(text, cel.BoolType, httpVariables()...); err != nil {
 		return nil, nil, fmt.Errorf("condition: %w", err)
 	}
 	if g.Value == "" {
 		return condition, nil, nil
 	}
-	if value, err = compile(g.Value, nil, httpVariables()...); err != nil {
+	if value, err = expression.Compile(g.Value, nil, httpVariables()...); err != nil {
 		return nil, nil, fmt.Errorf("value: %w", err)
 	}
 	return condition, value, nil
@@ -54,13 +55,13 @@ func (a *asker) http(ctx context.Context, g *v1alpha1.HTTPGate) (answer, error) 
 	if status == http.StatusNoContent {
 		return answer{v1alpha1.GateNoData, "status 204"}, nil
 	}
-	success, err := condition.isTrue(ctx, variables)
+	success, err := condition.IsTrue(ctx, variables)
 	if err != nil {
 		return answer{}, fmt.Errorf("status %d: %w", status, err)
 	}
 	said := fmt.Sprintf("status %d", status)
 	if value != nil {
-		text, err := value.text(ctx, variables)
+		text, err := value.Text(ctx, variables)
 		if err != nil {
 			return answer{}, err
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 var (
@@ -35,8 +34,8 @@ func Unknown(text string) []string {
 
 // fill replaces the labels in a text; escape is what to do with a value there.
 func (l Labels) fill(text string, escape func(string) string) (string, error) {
-	if unknown := Unknown(text); len(unknown) > 0 {
-		return "", fmt.Errorf("%s is no label; the labels are %s", unknown[0], strings.Join(LabelNames(), ", "))
+	if err := checkLabels(text); err != nil {
+		return "", err
 	}
 	missing := ""
 	filled := label.ReplaceAllStringFunc(text, func(found string) string {

@@ -12,15 +12,16 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/expression"
 )
 
 // prometheusCondition compiles the condition of a PrometheusGate.
-func prometheusCondition(g *v1alpha1.PrometheusGate) (*expression, error) {
+func prometheusCondition(g *v1alpha1.PrometheusGate) (*expression.Expression, error) {
 	variables := []cel.EnvOption{cel.Variable("value", cel.DoubleType)}
 	if g.Baseline != "" {
 		variables = append(variables, cel.Variable("baseline", cel.DoubleType))
 	}
-	condition, err := compile(g.Condition, cel.BoolType, variables...)
+	condition, err := expression.Compile(g.Condition, cel.BoolType, variables...)
 	if err != nil {
 		return nil, fmt.Errorf("condition: %w", err)
 	}
@@ -52,9 +53,9 @@ func (a *asker) prometheus(ctx context.Context, g *v1alpha1.PrometheusGate) (ans
 		if said != "" {
 			said += ", "
 		}
-		said += q.name + " " + number(value)
+		said += q.name + " " + expression.Number(value)
 	}
-	success, err := condition.isTrue(ctx, variables)
+	success, err := condition.IsTrue(ctx, variables)
 	if err != nil {
 		return answer{}, fmt.Errorf("%s: %w", said, err)
 	}

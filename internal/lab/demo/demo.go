@@ -41,7 +41,10 @@ type Options struct {
 	Rings config.Options
 	// Zones is true if the cluster has the kind RolloutGroup, which a chapter needs.
 	Zones bool
-	Out   io.Writer
+	// Pins is true if the API server points the Pods of the namespace at the config of their
+	// revisions, which a chapter needs.
+	Pins bool
+	Out  io.Writer
 	// Stays is true if the cluster keeps running after the demo.
 	Stays bool
 	// Width is that of the terminal that Out is, which can be written over; zero
@@ -69,12 +72,13 @@ func Run(parent context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(o.Config, client.Options{Scheme: known})
+	c, err := client.NewWithWatch(o.Config, client.Options{Scheme: known})
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	s := &story{Options: o, client: c, view: newView(o.Out, o.Width)}
-	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.moveZones, s.conclude} {
+	s.readKubelet(ctx)
+	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.spoilPrices, s.returnPrices, s.moveZones, s.conclude} {
 		if err := chapter(ctx); err != nil {
 			return cmp.Or(parent.Err(), err) //nolint:wrapcheck // the interruption, or an error of this package
 		}
@@ -85,7 +89,7 @@ func Run(parent context.Context, o Options) error {
 // story is one run of the demo.
 type story struct {
 	Options
-	client client.Client
+	client client.WithWatch
 	view   *view
 	// before are the hashes before the edit, written the writes until then.
 	before map[string]string
@@ -98,11 +102,15 @@ type story struct {
 	// moved are the zones in the order in which they began to roll.
 	moved     []string
 	zonesTook time.Duration
+	prices    pricesStory
 }
 
 // open brings up the shop.
 func (s *story) open(ctx context.Context) error {
 	s.view.heading("A small shop: its workloads get the hash of the config that they use")
+	if s.Pins && s.Simulated {
+		s.startKubelet(ctx)
+	}
 	if err := s.applyShop(ctx); err != nil {
 		return err
 	}
@@ -148,14 +156,22 @@ func (s *story) count(ctx context.Context) error {
 	return err
 }
 
-// settle shows the state of the workloads until done is true.
+// settle shows the state of all workloads until done is true.
 func (s *story) settle(ctx context.Context, done func([]config.Explanation) bool) error {
+	return s.settleOf(ctx, nil, done)
+}
+
+// settleOf shows some workloads, all without names.
+func (s *story) settleOf(ctx context.Context, names []string, done func([]config.Explanation) bool) error {
 	ticker := time.NewTicker(150 * time.Millisecond) //nolint:forbidigo // a view for people, refreshed as they read
 	defer ticker.Stop()
 	for {
 		explanations, err := s.look(ctx)
 		if err != nil {
 			return err
+		}
+		if names != nil {
+			explanations = slices.DeleteFunc(explanations, func(e config.Explanation) bool { return !slices.Contains(names, e.Name) })
 		}
 		s.view.show(workloads(explanations))
 		if done(explanations) {
@@ -194,6 +210,9 @@ func (s *story) conclude(context.Context) error {
 	s.view.line("waiting           2: Deployment report (paused), Deployment mailer (Secret smtp not found)")
 	s.view.line(fmt.Sprintf("API writes        %d for %d workloads that rolled", s.writes, len(rolled)))
 	s.view.line(fmt.Sprintf("seconds           %.1f from the edit until all had settled", s.settled.Sub(s.edited).Seconds()))
+	if s.Pins {
+		s.view.line(fmt.Sprintf("bad value         stopped at Deployment catalog, which got its previous config back; Deployment offers never had it: %.1f s", s.prices.took.Seconds()))
+	}
 	if s.Zones {
 		s.view.line(fmt.Sprintf("zones             %s, one after the other: %d Pods in %.1f s", strings.Join(s.moved, ", "), zonePods, s.zonesTook.Seconds()))
 	}
@@ -212,11 +231,16 @@ func (s *story) conclude(context.Context) error {
 // goOn lists commands to continue with.
 func (s *story) goOn() {
 	s.view.heading("Continue by hand")
+	environment := "export KUBECONFIG=" + s.Kubeconfig
+	if s.Pins { // no Deployment says with which flags the manager runs
+		environment += " SPILLWAY_PIN_NAMESPACES=" + s.Namespace
+	}
 	for _, command := range []string{
-		"export KUBECONFIG=" + s.Kubeconfig,
+		environment,
 		"spillway status -n " + s.Namespace,
 		"spillway explain deployment/mailer -n " + s.Namespace,
 		"spillway explain rolloutgroup/store -n " + s.Namespace,
+		"spillway history configmap/prices -n " + s.Namespace,
 		"kubectl create secret generic smtp --from-literal=user=shop -n " + s.Namespace,
 		"spillway resume deployment/report -n " + s.Namespace,
 	} {

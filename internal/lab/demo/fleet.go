@@ -19,8 +19,8 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -230,7 +230,7 @@ func (s *fleetStory) approve(ctx context.Context) error {
 		if g.Spec.Revision != m.Status.TargetRevision {
 			continue
 		}
-		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: metav1.ConditionTrue, Reason: string(decision.ReasonApproved), Message: "metrics are healthy"})
+		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: metav1.ConditionTrue, Reason: string(reasons.Approved), Message: "metrics are healthy"})
 		if err := s.hub.Status().Update(ctx, g); err != nil {
 			return fmt.Errorf("approve: %w", err)
 		}

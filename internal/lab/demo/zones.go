@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -43,10 +42,8 @@ func (s *story) moveZones(ctx context.Context) error {
 		return err
 	}
 	began := s.Now()
-	edit := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: zoneGroup}}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"COMPRESSION":"zstd"}}`))
-	if err := s.client.Patch(ctx, edit, patch, client.FieldOwner(owner)); err != nil {
-		return fmt.Errorf("edit %s: %w", zoneGroup, err)
+	if err := s.patch(ctx, &corev1.ConfigMap{}, zoneGroup, `{"data":{"COMPRESSION":"zstd"}}`); err != nil {
+		return err
 	}
 	err = s.untilZones(ctx, func(e *decision.Explanation) bool {
 		for i := range e.Zones {
@@ -96,10 +93,7 @@ func (s *story) downNow(ctx context.Context, e *decision.Explanation) ([]string,
 	ready := map[string]int{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		isReady := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
-		if owner := metav1.GetControllerOf(pod); owner != nil && isReady && pod.DeletionTimestamp == nil {
+		if owner := metav1.GetControllerOf(pod); owner != nil && isReady(pod) && pod.DeletionTimestamp == nil {
 			ready[owner.Name]++
 		}
 	}
@@ -110,6 +104,12 @@ func (s *story) downNow(ctx context.Context, e *decision.Explanation) ([]string,
 		}
 	}
 	return down, nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // observeZones shows the zones. It is an error if two are down.

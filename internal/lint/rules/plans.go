@@ -65,7 +65,7 @@ func planRules() []rule {
 		{report.Rule{
 			Code: "SPW410", Level: report.Error, Title: "A task that can never complete",
 			Why:    "The plan fails when it gets there, and is not retried.",
-			Action: "Name a parameter that the OperatorVersion has, or set done of the Dummy.",
+			Action: "Name a parameter that the OperatorVersion has, set done of the Dummy, or give a task that deletes a step of its own.",
 		}, endlessTasks},
 	}
 }
@@ -221,6 +221,13 @@ func endlessTasks(m *manifest.Manifests, r *reporter) {
 				r.findf(o, manifest.Item("spec.tasks", i), "task %s: %s", v.Spec.Tasks[i].Name, why)
 			}
 		}
+		steps(v, func(path []string, step *v1beta1.Step) {
+			for i, name := range step.Tasks {
+				if other := task.Undoes(&v.Spec, step.Tasks, name); other != "" {
+					r.findf(o, append(path, manifest.Item("tasks", i)...), "step %s: task %s deletes what task %s applies", step.Name, name, other)
+				}
+			}
+		})
 	})
 }
 
@@ -234,24 +241,6 @@ func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {
 	default:
 		return ""
 	}
-}
-
-func unknownParameters(m *manifest.Manifests, r *reporter) {
-	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
-		params, pipes := declared(v)
-		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
-			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
-			if err != nil {
-				continue // which has a rule of its own
-			}
-			for _, param := range without(usedParams, params) {
-				r.findf(o, lineWith(v, name, ".Params."+param), "template %s: parameter %s not found", name, param)
-			}
-			for _, pipe := range without(usedPipes, pipes) {
-				r.findf(o, lineWith(v, name, ".Pipes."+pipe), "template %s: Pipe %s not found", name, pipe)
-			}
-		}
-	})
 }
 
 // versions visits the OperatorVersions.
@@ -286,15 +275,24 @@ func declared(v *v1beta1.OperatorVersion) (params, pipes []string) {
 	for i := range v.Spec.Parameters {
 		params = append(params, v.Spec.Parameters[i].Name)
 	}
-	for i := range v.Spec.Tasks {
-		for _, file := range v.Spec.Tasks[i].Spec.Pipe {
-			pipes = append(pipes, file.Key)
+	for _, t := range v.Spec.Tasks {
+		if t.Kind == v1beta1.PipeTask {
+			pipes = append(pipes, piped(&t)...)
 		}
 	}
 	return params, pipes
 }
 
+// piped are the names of what a Pipe keeps.
+func piped(t *v1beta1.Task) []string {
+	var keys []string
+	for _, file := range t.Spec.Pipe {
+		keys = append(keys, file.Key)
+	}
+	return keys
+}
+
 // without are the names that are not among others.
 func without(names, others []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,8 +25,8 @@ func templateRules() []rule {
 		{report.Rule{
 			Code: "SPW411", Level: report.Error, Title: "A template refers to a parameter or a Pipe that does not exist",
 			Why:    "The plan fails when it gets to that part of the template, and is not retried.",
-			Action: "Fix the name, add the parameter, or look it up by the function index if it may be missing.",
-		}, unknownParameters},
+			Action: "Fix the name, add the parameter or the Pipe, or look it up by the function index if it may be missing.",
+		}, unknownReferences},
 		{report.Rule{
 			Code: "SPW412", Level: report.Error, Title: "A template with an API version that is no longer served",
 			Why:    "The plan fails when it gets there, and is not retried.",
@@ -85,19 +86,85 @@ func unknownTemplateFields(m *manifest.Manifests, r *reporter) {
 	})
 }
 
+func unknownReferences(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		params, pipes := declared(v)
+		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
+			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
+			if err != nil {
+				continue // which has a rule of its own
+			}
+			for _, param := range without(usedParams, params) {
+				r.findf(o, lineWith(v, name, ".Params."+param), "template %s: parameter %s not found", name, param)
+			}
+			absent := without(usedPipes, pipes)
+			for _, pipe := range absent {
+				r.findf(o, lineWith(v, name, ".Pipes."+pipe), "template %s: Pipe %s not found", name, pipe)
+			}
+			unfilledPipes(o, v, name, without(usedPipes, absent), r)
+		}
+	})
+}
+
+// unfilledPipes finds what only Pipes of other plans keep: a plan sees its own.
+func unfilledPipes(o *manifest.Object, v *v1beta1.OperatorVersion, name string, used []string, r *reporter) {
+	for _, plan := range manifest.SortedKeys(v.Spec.Plans) {
+		tasks := tasksOf(v, plan)
+		if !slices.ContainsFunc(tasks, func(t *v1beta1.Task) bool { return slices.Contains(templatesOf(t), name) }) {
+			continue
+		}
+		var kept []string
+		for _, t := range tasks {
+			if t.Kind == v1beta1.PipeTask {
+				kept = append(kept, piped(t)...)
+			}
+		}
+		for _, pipe := range without(used, kept) {
+			c := contextOf(v, plan)
+			delete(c.Pipes, pipe)
+			_, err := render.Render(name, v.Spec.Templates[name], c)
+			if err != nil && strings.Contains(err.Error(), ".Pipes."+pipe+">: map has no entry") { // else that plan does not get there
+				r.findf(o, lineWith(v, name, ".Pipes."+pipe), "template %s: no Pipe task of plan %s, which uses the template, keeps %s", name, plan, pipe)
+			}
+		}
+	}
+}
+
+// tasksOf are the tasks of a plan.
+func tasksOf(v *v1beta1.OperatorVersion, plan string) []*v1beta1.Task {
+	var tasks []*v1beta1.Task
+	for _, phase := range v.Spec.Plans[plan].Phases {
+		for _, step := range phase.Steps {
+			for i := range v.Spec.Tasks {
+				if slices.Contains(step.Tasks, v.Spec.Tasks[i].Name) {
+					tasks = append(tasks, &v.Spec.Tasks[i])
+				}
+			}
+		}
+	}
+	return tasks
+}
+
+// contextOf is what templates see in a plan, with the default of each parameter and every
+// Pipe.
+func contextOf(v *v1beta1.OperatorVersion, plan string) render.Context {
+	values, _ := choice.Values(&v.Spec, nil, nil)
+	c := render.Context{
+		Name: "name", Namespace: "namespace", OperatorName: v.Spec.Operator.Name, OperatorVersion: v.Spec.Version, AppVersion: v.Spec.AppVersion,
+		PlanName: plan, PhaseName: "phase", StepName: "step", Params: values, Pipes: map[string]string{},
+	}
+	_, pipes := declared(v)
+	for _, pipe := range pipes {
+		c.Pipes[pipe] = "name"
+	}
+	return c
+}
+
 // rendered visits the objects of the templates that tasks apply, rendered with the default
 // of each parameter. What cannot be rendered so is left out.
 func rendered(m *manifest.Manifests, visit func(o *manifest.Object, name string, u *unstructured.Unstructured)) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
-		values, _ := choice.Values(&v.Spec, nil, nil)
-		_, pipes := declared(v)
-		c := render.Context{
-			Name: "name", Namespace: "namespace", OperatorName: v.Spec.Operator.Name, OperatorVersion: v.Spec.Version, AppVersion: v.Spec.AppVersion,
-			PlanName: v1beta1.DeployPlan, PhaseName: "phase", StepName: "step", Params: values, Pipes: map[string]string{},
-		}
-		for _, pipe := range pipes {
-			c.Pipes[pipe] = "name"
-		}
+		c := contextOf(v, v1beta1.DeployPlan)
 		applied := map[string]bool{}
 		for i := range v.Spec.Tasks {
 			for _, name := range append(v.Spec.Tasks[i].Spec.Resources, v.Spec.Tasks[i].Spec.Pod) {

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -117,11 +119,11 @@ func groupProblems(m *manifest.Manifests, r *reporter, wanted func(field string)
 	for _, g := range groupsIn(m) {
 		for _, p := range decision.ProblemsOf(g.spec(), g.sets) {
 			if o := g.object(p.Object); o != nil && wanted(p.Field) {
-				path := o.RingField(p.Field)
+				field := o.RingField(p.Field)
 				if name, ok := strings.CutPrefix(p.Field, "annotation "); ok && name == vocabulary.RolloutGroup.Native {
-					path = o.Keyed(vocabulary.RolloutGroup)
+					field = o.Keyed(vocabulary.RolloutGroup)
 				}
-				r.findf(o, path, "%s", p.Cause())
+				r.findf(o, field, "%s", p.Cause())
 			}
 		}
 	}
@@ -266,7 +268,34 @@ func groupsIn(m *manifest.Manifests) []*group {
 		}
 	})
 	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) { of(policy.Namespace, policy.Name).policy = o })
-	return found
+	var all []*group
+	for _, g := range found {
+		all = append(all, g.variants()...)
+	}
+	return all
+}
+
+// variants are the group in each of the directories that have it, if a StatefulSet is in several:
+// overlays and examples are for different clusters, so that their StatefulSets never meet.
+func (g *group) variants() []*group {
+	names := map[string]bool{}
+	for _, set := range g.sets {
+		names[set.Name] = true
+	}
+	if len(names) == len(g.sets) {
+		return []*group{g}
+	}
+	var all []*group
+	in := map[string]*group{}
+	for i, o := range g.objects {
+		dir := path.Dir(filepath.ToSlash(o.File))
+		if in[dir] == nil {
+			in[dir] = &group{namespace: g.namespace, name: g.name, policy: g.policy}
+			all = append(all, in[dir])
+		}
+		in[dir].objects, in[dir].sets = append(in[dir].objects, o), append(in[dir].sets, g.sets[i])
+	}
+	return all
 }
 
 // spec is the group with its policy, which is empty if none is among the manifests.

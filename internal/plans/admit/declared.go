@@ -6,6 +6,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 const (
@@ -33,7 +34,7 @@ func declared() admission.Webhook {
 		}},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "is-not-deleted", Expression: "!has(object.metadata.deletionTimestamp)"},
-			{Name: "wants-a-change", Expression: "request.operation == 'CREATE' || " + targetChanged() + " || " + anotherPlanRequested()},
+			{Name: "wants-a-change", Expression: "request.operation == 'CREATE' || " + targetChanged() + " || " + anotherPlanRequested() + " || " + gatesChanged()},
 		},
 		FailurePolicy:  admissionregistrationv1.Ignore,
 		TimeoutSeconds: webhookTimeout,
@@ -49,6 +50,15 @@ func targetChanged() string {
 func anotherPlanRequested() string {
 	const plan = "spec.planExecution.planName"
 	return "(" + fieldInCEL("object", plan, "''") + ") != '' && " + changedInCEL(plan, "''")
+}
+
+// gatesChanged is true, in CEL, of an update that names other gates.
+func gatesChanged() string {
+	gates := func(object string) string {
+		return "(has(" + object + ".metadata.annotations) && '" + vocabulary.PlanGates.Native + "' in " + object + ".metadata.annotations ? " +
+			object + ".metadata.annotations['" + vocabulary.PlanGates.Native + "'] : '')"
+	}
+	return gates("object") + " != " + gates("oldObject")
 }
 
 // Routes answer the ring's webhook, for these namespaces, all if there are none.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // submission is an Instance that a client is about to create or update.
@@ -38,7 +39,7 @@ func (s *submission) problems() []choice.Problem {
 	if s.version(&s.now.Spec) == nil {
 		return nil
 	}
-	problems := s.judge(&s.now.Spec)
+	problems := append(s.judge(&s.now.Spec), s.gates()...)
 	if s.before == nil {
 		return problems
 	}
@@ -72,6 +73,16 @@ func (s *submission) status() *v1beta1.InstanceStatus {
 		choice.Adopt(status, s.before, s.version(&s.before.Spec))
 	}
 	return status
+}
+
+// gates are the problems of the gates. Where they are as they were, they are old mistakes.
+func (s *submission) gates() []choice.Problem {
+	is := vocabulary.PlanGates.Get(s.now.Annotations)
+	if s.before != nil && is == vocabulary.PlanGates.Get(s.before.Annotations) {
+		return nil
+	}
+	_, problems := choice.Gates(s.now, s.version(&s.now.Spec))
+	return problems
 }
 
 // request is the problem of the requested plan, if it was not requested before.

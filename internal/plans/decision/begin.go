@@ -79,6 +79,11 @@ func (d *decider) advance() {
 			" that plan " + e.Plan + " began with no longer exists; abandon the plan"}
 		return
 	}
+	gates, wrong := choice.Gates(d.Instance, version, d.Version)
+	if len(wrong) > 0 {
+		d.block = &rollout.Block{Reason: ReasonInvalid, Message: choice.Sentences(wrong)}
+		return
+	}
 	_, ok := version.Spec.Plans[e.Plan]
 	values, problems := choice.Values(version.Spec, e.Spec.Parameters, d.Status.ImmutableParameters)
 	switch {
@@ -87,7 +92,7 @@ func (d *decider) advance() {
 	case len(problems) > 0:
 		d.fail(choice.Sentences(problems))
 	default:
-		d.follow(execution.Advance(d.Now, &task.Run{Snapshot: &d.Snapshot.Snapshot, Execution: e, Version: version, Values: values}, &d.Status))
+		d.follow(execution.Advance(d.Now, &task.Run{Snapshot: &d.Snapshot.Snapshot, Execution: e, Version: version, Values: values, Gates: gates}, &d.Status))
 	}
 }
 
@@ -104,6 +109,7 @@ func (d *decider) content(e *v1beta1.Execution) *choice.Version {
 // follow makes the outcome of an execution part of the decision.
 func (d *decider) follow(out execution.Outcome) {
 	d.Needs, d.Plan, d.Writes = out.Needs, out.Plan, out.Writes
+	d.wakeBy(out.Wake)
 	switch {
 	case out.Failed != "":
 		d.fail(out.Failed)

@@ -144,6 +144,9 @@ func (d *decider) progress() (reason rollout.Reason, message string) {
 		return d.block.Reason, d.block.Message
 	case answer.Hold != nil:
 		message = answer.Hold.Message
+		if r := answer.Hold.Reason; r.IsGate() && len(d.problems) == 0 {
+			return r, message
+		}
 	case answer.Step != nil:
 		message = d.starting(answer.Step)
 	}
@@ -175,8 +178,8 @@ func (d *decider) beginning() string {
 
 // conditions are Ready, Reconciling and Stalled, without their times.
 func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Condition {
-	running := reason == ReasonInProgress || d.Status.Running() != nil && d.block == nil
-	stalled := reason == ReasonInvalid || reason == ReasonFatal || reason == ReasonNoContent
+	running := reason == ReasonInProgress || d.Status.Running() != nil && d.block == nil && reason != rollout.ReasonGateRefused
+	stalled := slices.Contains([]rollout.Reason{ReasonInvalid, ReasonFatal, ReasonNoContent, rollout.ReasonGateRefused}, reason)
 	ready := kube.Truth(reason == ReasonIdle)
 	if running {
 		ready = metav1.ConditionUnknown

@@ -86,6 +86,13 @@ func (d *decider) waitsForVersion() bool {
 	return true
 }
 
+// hasWrongGates is the link of an Instance whose gates cannot be understood: no plan begins
+// without them.
+func (d *decider) hasWrongGates() bool {
+	_, problems := choice.Gates(d.Instance, d.Version)
+	return len(problems) > 0 && d.stalls(problems...)
+}
+
 // adopts takes over what KUDO has applied. It never ends the chain: the next status
 // that is written contains it.
 func (d *decider) adopts() bool {

@@ -59,7 +59,7 @@ func (d *decider) decide() {
 		return
 	}
 	ends := slices.ContainsFunc([]func() bool{
-		d.continues, d.waitsForVersion, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
+		d.continues, d.waitsForVersion, d.hasWrongGates, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
 	}, func(link func() bool) bool { return link() })
 	if !d.Needs.IsEmpty() || d.Status.Running() != nil || d.block != nil || len(d.problems) > 0 {
 		return
@@ -73,12 +73,18 @@ func (d *decider) decide() {
 }
 
 // outstanding is the plan that the next pass begins, empty if there is none: a pass that
-// ends a plan, or writes the Instance itself, leaves the rest of the chain undecided.
+// ends a plan, or writes the Instance itself, leaves the rest of the chain undecided. A
+// change that is invalid stalls the Instance already now.
 func (d *decider) outstanding() string {
 	if d.Version == nil {
 		return ""
 	}
-	if chosen, _ := choice.Choose(choice.ChangeOf(d.Instance, &d.Status, d.Version, d.Former)); chosen.Plan != "" && !d.hasFailed() {
+	chosen, problems := choice.Choose(choice.ChangeOf(d.Instance, &d.Status, d.Version, d.Former))
+	switch {
+	case len(problems) > 0:
+		d.stalls(problems...)
+		return ""
+	case chosen.Plan != "" && !d.hasFailed():
 		return chosen.Plan
 	}
 	if request := &d.Instance.Spec.PlanExecution; request.PlanName != "" && !d.isAnswered(request) {

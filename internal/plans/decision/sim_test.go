@@ -104,6 +104,9 @@ func simulate(t *testing.T, n int) {
 	s.install(t, "db-1", simple)
 	s.guarded = s.chance(0.5)
 	if s.chance(0.5) {
+		s.annotate(vocabulary.PlanGates, s.someGates())
+	}
+	if s.chance(0.5) {
 		s.refuseInstance()
 	}
 	for range 400 {
@@ -136,6 +139,7 @@ func (s *simulation) remember() {
 	c.instance = s.instance.DeepCopy()
 	c.versions, c.pins, c.refusals = maps.Clone(s.versions), maps.Clone(s.pins), maps.Clone(s.refusals)
 	c.objects = maps.Clone(s.objects) // objects are replaced, never changed
+	c.gates = slices.Clone(s.gates)
 	c.story = nil
 	s.past = append(s.past, &c)
 }
@@ -194,13 +198,15 @@ func (s *simulation) user() {
 // weather makes a Deployment unwell, or the API server refuse something.
 func (s *simulation) weather() {
 	cm := ref("v1", "ConfigMap", "base")
-	switch s.rnd.IntN(5) {
+	switch s.rnd.IntN(6) {
 	case 0:
 		s.unhealthy["app"] = true
 	case 1:
 		delete(s.unhealthy, "app")
 	case 2:
 		s.refuseInstance()
+	case 4:
+		s.annotate(vocabulary.PlanGates, s.someGates())
 	case 3:
 		s.refuses[cm] = task.Refusal{Reason: "not now"}
 	default:
@@ -232,6 +238,7 @@ func (s *simulation) lead(storm bool) bool {
 		s.notef("the leader does %s %s", write.Act, write.Ref)
 		return true
 	}
+	s.decideGates(storm)
 	if !storm {
 		clear(s.refuses)
 		clear(s.unhealthy)
@@ -258,6 +265,7 @@ func (s *simulation) permit(o Snapshot, p Decision) bool {
 		s.notef("the leader writes: %s", p.Sentence)
 		s.leads = len(s.past)
 	}
+	s.checkGates(&o, p.Writes)
 	s.pending = p.Writes
 	return p.Changes || len(p.Writes) > 0
 }
@@ -333,6 +341,7 @@ func (s *simulation) finish() {
 	}
 	undisturbed := newWorld(s.t, fmt.Sprintf(twelve, "1"), fmt.Sprintf(twelve, "2"))
 	undisturbed.install(s.t, "db-1", simple)
+	undisturbed.instance.Annotations = map[string]string{vocabulary.PlanGates.Native: vocabulary.PlanGates.Get(s.instance.Annotations)}
 	undisturbed.instance.Spec = *choice.Target(&s.instance.Spec)
 	(&simulation{world: undisturbed, t: s.t, rnd: s.rnd, made: map[string]int{}}).drain()
 	if diff := cmp.Diff(contents(undisturbed), contents(s.world)); diff != "" {

@@ -500,14 +500,18 @@ func TestDummies(t *testing.T) {
 // TestFatalCauses are mistakes in a package: each ends the plan, and says what it is.
 func TestFatalCauses(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"no such task":      {onePlan("tasks: []", "t"), "OperatorVersion app-1 has no task t"},
-		"no such kind":      {onePlan("tasks: [{name: t, kind: Pray}]", "t"), `task t: unknown kind "Pray"`},
-		"no such template":  {onePlan("tasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "OperatorVersion app-1 has no template x"},
-		"a missing value":   {onePlan("templates: {x: '{{ .Params.NONE }}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), `map has no entry for key "NONE"`},
-		"no YAML":           {onePlan("templates: {x: '{'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: invalid YAML"},
-		"no object":         {onePlan("templates: {x: '[a]'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: not a Kubernetes object"},
-		"no name":           {onePlan("templates: {x: '{apiVersion: v1, kind: Pod}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "Pod has no metadata.name"},
-		"a refused name":    {onePlan("templates: {x: '{{ if false }}{{ now }}{{ end }}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), `template x: function "now" is refused`},
+		"no such task":     {onePlan("tasks: []", "t"), "OperatorVersion app-1 has no task t"},
+		"no such kind":     {onePlan("tasks: [{name: t, kind: Pray}]", "t"), `task t: unknown kind "Pray"`},
+		"no such template": {onePlan("tasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "OperatorVersion app-1 has no template x"},
+		"a missing value":  {onePlan("templates: {x: '{{ .Params.NONE }}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), `map has no entry for key "NONE"`},
+		"no YAML":          {onePlan("templates: {x: '{'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: invalid YAML"},
+		"no object":        {onePlan("templates: {x: '[a]'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: not a Kubernetes object"},
+		"no name":          {onePlan("templates: {x: '{apiVersion: v1, kind: Pod}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "Pod has no metadata.name"},
+		"a refused name":   {onePlan("templates: {x: '{{ if false }}{{ now }}{{ end }}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), `template x: function "now" is refused`},
+		"tasks that undo each other": {
+			onePlan("templates: {x: '{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}'}\ntasks: [{name: t, kind: Delete, spec: {resources: [x]}}, {name: u, kind: Apply, spec: {resources: [x]}}]", "t", "u"),
+			"task t deletes what task u of the same step applies; give each of them a step of its own",
+		},
 		"labels of numbers": {onePlan("templates: {x: '{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {a: 1}}}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "Pod x: values of metadata.labels must be strings; quote them"},
 	} {
 		t.Run(name, func(t *testing.T) {

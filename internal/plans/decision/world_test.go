@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -44,6 +46,8 @@ type world struct {
 	goes      bool
 	// sealed refuses every write of a status.
 	sealed bool
+	// gates are the RolloutGates.
+	gates ask.Gates
 	// groups is true if the API server knows RolloutGroups.
 	groups bool
 
@@ -120,6 +124,7 @@ func (w *world) observe() Snapshot {
 		Snapshot: task.Snapshot{
 			Instance: w.instance.DeepCopy(), Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Refusals: maps.Clone(w.refusals),
+			Gates: slices.Clone(w.gates),
 		},
 		Now: w.now, NewUID: types.UID(fmt.Sprintf("uid-%d", w.uids)),
 		Version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]), NamespaceGoes: w.goes,
@@ -220,7 +225,7 @@ func (w *world) writeStatus(o Snapshot, p Decision) bool {
 
 // do makes a write, or is refused. A deletion is never refused.
 func (w *world) do(write task.Write) {
-	if refusal, refused := w.refuses[write.Ref]; refused && (write.Act == task.Apply || write.IsToInstance()) {
+	if refusal, refused := w.refuses[write.Ref]; refused && (write.Act == task.Apply || write.Act == task.CreateGate || write.IsToInstance()) {
 		refusal.At = w.now.Add(345 * time.Nanosecond)
 		w.refusals[write.Ref] = refusal
 		return
@@ -242,6 +247,11 @@ func (w *world) do(write task.Write) {
 			}
 			w.apply(object.RefOf(kept), kept)
 		}
+	case task.CreateGate:
+		w.createGate(write.Question)
+	case task.DeleteGate:
+		w.gates = slices.DeleteFunc(w.gates, func(g ask.Gate) bool { return g.UID == write.UID && g.ResourceVersion == write.ResourceVersion })
+		w.tellf("delete %s", write.Ref)
 	case task.AddFinalizer:
 		w.instance.Finalizers = append(w.instance.Finalizers, vocabulary.CleanupFinalizer)
 		w.tellf("add finalizer")
@@ -255,6 +265,31 @@ func (w *world) do(write task.Write) {
 	case task.ClearRequest:
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution = v1beta1.PlanExecution{} })
 	}
+}
+
+// createGate creates a RolloutGate that is not decided yet, unless there is one.
+func (w *world) createGate(q *ask.Question) {
+	if w.gates.Find(q) != nil {
+		return
+	}
+	w.uids++
+	w.gates = append(w.gates, ask.Gate{
+		Name: q.Name(), UID: types.UID(fmt.Sprintf("gate-%d", w.uids)), ResourceVersion: "1", Stage: q.Stage, Revision: q.Revision,
+	})
+	w.tellf("create gate %s of %s", q.Gate.Name, q.Stage)
+}
+
+// verdict decides the gate of a unit, and fails if there is none.
+func (w *world) verdict(t *testing.T, stage string, v rollout.Verdict) {
+	t.Helper()
+	w.gates = slices.Clone(w.gates)
+	for i := range w.gates {
+		if w.gates[i].Stage == stage {
+			w.gates[i].Verdict, w.gates[i].Message, w.gates[i].ResourceVersion = v, "says the test", w.gates[i].ResourceVersion+"1"
+			return
+		}
+	}
+	t.Fatalf("there is no gate of %s: %+v", stage, w.gates)
 }
 
 func (w *world) apply(ref object.Ref, object *unstructured.Unstructured) {

@@ -21,8 +21,10 @@ type Outcome struct {
 	Failed string
 	// Plan is the engine's decision.
 	Plan rollout.Plan
-	// Writes are those that the engine lets tasks make now.
+	// Writes are those that the engine lets tasks make now, and those of gates.
 	Writes []task.Write
+	// Wake is when a write that was refused is made again, zero for never.
+	Wake time.Time
 }
 
 // Advance takes an execution as far as it goes without waiting: steps that need
@@ -101,6 +103,8 @@ func (r *run) advance() (out Outcome) {
 	if len(out.Writes) > 0 {
 		r.Execution.Touched = true
 	}
+	gates, wake := r.gateWrites(&out.Plan)
+	out.Writes, out.Wake = append(out.Writes, gates...), wake
 	return out
 }
 

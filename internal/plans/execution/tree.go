@@ -29,7 +29,7 @@ func (r *run) tree() rollout.Observed {
 	plan := rollout.Unit{
 		Name: planUnit + r.Execution.Plan, Group: true,
 		Policy:    rollout.Policy{Order: orderOfUnits(r.plan.Strategy), Timeout: timeout(r.plan.Timeout)},
-		StartedAt: r.Execution.StartedAt.Time, Pause: r.pause(),
+		StartedAt: r.Execution.StartedAt.Time, Pause: r.pause(), Gates: r.gates("", ""),
 	}
 	for i := range r.plan.Phases {
 		plan.Children = append(plan.Children, r.phaseUnit(&r.plan.Phases[i]))
@@ -81,6 +81,7 @@ func (r *run) phaseUnit(phase *v1beta1.Phase) rollout.Unit {
 	unit := rollout.Unit{
 		Name: phaseUnit + phase.Name, Group: true,
 		Policy: rollout.Policy{Order: orderOfUnits(phase.Strategy), Timeout: timeout(phase.Timeout)},
+		Gates:  r.gates(phase.Name, ""),
 	}
 	for i := range r.phases {
 		if r.phases[i].Name == phase.Name {
@@ -104,7 +105,7 @@ func (r *run) stepUnit(phase string, step *v1beta1.Step) rollout.Unit {
 	status := r.step(phase, step.Name)
 	unit := rollout.Unit{
 		Name: stepUnit + step.Name, Group: true, Policy: rollout.Policy{Timeout: timeout(step.Timeout)},
-		StartedAt: timeOf(status.StartedAt),
+		StartedAt: timeOf(status.StartedAt), Gates: r.gates(phase, step.Name),
 	}
 	for _, name := range taskNames(step) {
 		unit.Children = append(unit.Children, r.leaf(taskUnit+name, status, r.finding(phase, step.Name, name)))

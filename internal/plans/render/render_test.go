@@ -2,10 +2,14 @@ package render
 
 import (
 	"maps"
+	"os"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/Masterminds/sprig/v3"
 	"pgregory.net/rapid"
 )
@@ -69,6 +73,20 @@ func TestEveryFunctionIsEither(t *testing.T) {
 	}
 }
 
+// TestAPackageCallsEveryFunction, so that a package which does so is installed by the tests
+// of the ring.
+func TestAPackageCallsEveryFunction(t *testing.T) {
+	raw, err := os.ReadFile("../testdata/packages/column/templates/functions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range functions() {
+		if !regexp.MustCompile(`(\(|\{\{-? |:= )` + name + `\b`).Match(raw) {
+			t.Errorf("%s is not called", name)
+		}
+	}
+}
+
 // TestRefusedWhereverItStands also where it is never executed.
 func TestRefusedWhereverItStands(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(refusals())) {
@@ -127,4 +145,21 @@ func TestHostileTemplates(t *testing.T) {
 			t.Fatalf("%s: %q %v, %q %v", template, one, first, other, second)
 		}
 	})
+}
+
+// Of what functions return, versions alone have methods that templates could call: package
+// template knows no others.
+func TestFunctionsReturnNothingElseWithMethods(t *testing.T) {
+	for name, function := range functions() {
+		for out := range reflect.TypeOf(function).Outs() {
+			for out.Kind() == reflect.Slice || out.Kind() == reflect.Map {
+				out = out.Elem()
+			}
+			switch {
+			case out == reflect.TypeFor[*semver.Version](), out == reflect.TypeFor[error](), out.NumMethod() == 0 && reflect.PointerTo(out).NumMethod() == 0:
+			default:
+				t.Errorf("%s returns a %s, which has methods", name, out)
+			}
+		}
+	}
 }

@@ -1,12 +1,20 @@
 package task
 
-import "github.com/spillway-dev/spillway/internal/plans/object"
+import (
+	"slices"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+)
 
 // deleteTask deletes the objects of its templates, and is done when all are deleted.
 // Kinds that the API server does not know have no objects.
 type deleteTask struct{}
 
 func (deleteTask) assess(w *work) Finding {
+	if other := Undoes(w.Version.Spec, w.siblings(), w.name); other != "" {
+		return fatal("task %s deletes what task %s of the same step applies; give each of them a step of its own", w.name, other)
+	}
 	objects, err := w.objects(w.spec.Resources)
 	if err != nil {
 		return unrenderable(err)
@@ -37,4 +45,35 @@ func (w *work) remove(f *Finding, ref object.Ref) {
 	default:
 		f.Writes = append(f.Writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
 	}
+}
+
+// siblings are the tasks of the step.
+func (w *work) siblings() []string {
+	for _, phase := range w.Version.Spec.Plans[w.Execution.Plan].Phases {
+		for _, step := range phase.Steps {
+			if phase.Name == w.phase && step.Name == w.step {
+				return step.Tasks
+			}
+		}
+	}
+	return nil
+}
+
+// Undoes is the task, of those of a step, that applies what another of them deletes; empty
+// if there is none. None of the two would ever be done: the one makes what the other waits
+// for to be gone.
+func Undoes(v *v1beta1.OperatorVersionSpec, step []string, deletes string) string {
+	var deleted []string
+	for _, t := range v.Tasks {
+		if t.Name == deletes && t.Kind == v1beta1.DeleteTask {
+			deleted = t.Spec.Resources
+		}
+	}
+	for _, t := range v.Tasks {
+		isOf := func(resource string) bool { return slices.Contains(deleted, resource) }
+		if t.Kind == v1beta1.ApplyTask && slices.Contains(step, t.Name) && slices.ContainsFunc(t.Spec.Resources, isOf) {
+			return t.Name
+		}
+	}
+	return ""
 }

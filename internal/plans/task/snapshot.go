@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -29,6 +30,8 @@ type Snapshot struct {
 	Served map[schema.GroupKind][]string
 	// Refusals are the writes that failed, until one to the same object succeeds.
 	Refusals map[object.Ref]Refusal
+	// Gates are the RolloutGates of the Instance.
+	Gates ask.Gates
 	// PipeImage is that of the container that keeps a Pipe's Pod running.
 	PipeImage string
 }

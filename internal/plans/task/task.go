@@ -25,6 +25,8 @@ type Run struct {
 	Version *choice.Version
 	// Values are the parameters as templates see them.
 	Values map[string]any
+	// Gates are those that the Instance names, of all its plans.
+	Gates []choice.Gate
 	// StartedAt is when a step began, nil if it has not.
 	StartedAt func(phase, step string) *metav1.MicroTime
 }

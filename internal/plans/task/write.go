@@ -3,10 +3,12 @@ package task
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
@@ -25,6 +27,10 @@ const (
 	// Extract reads files of the Pod that has UID and applies the objects that keep
 	// them; see [pipe.Extraction].
 	Extract Act = "Extract"
+	// CreateGate creates the RolloutGate that asks Question, DeleteGate deletes one of
+	// another execution.
+	CreateGate Act = "CreateGate"
+	DeleteGate Act = "DeleteGate"
 	// AddFinalizer and RemoveFinalizer are about the Instance's cleanup finalizer.
 	AddFinalizer    Act = "AddFinalizer"
 	RemoveFinalizer Act = "RemoveFinalizer"
@@ -53,14 +59,23 @@ type Write struct {
 	ResourceVersion string
 	// Extraction is for Extract.
 	Extraction *pipe.Extraction
-	// Path is the task: phase, step and task; nil of writes to the Instance.
+	// Question, and when its gate was reached, are for CreateGate.
+	Question *ask.Question
+	Reached  time.Time
+	// Path is the task: phase, step and task; nil of writes that no task makes.
 	Path rollout.Path
 }
 
 // IsToInstance is true of writes to the Instance itself. They are preconditions of
 // the next decision, and not part of a plan.
 func (w *Write) IsToInstance() bool {
-	return w.Act != Apply && w.Act != Delete && w.Act != Extract
+	switch w.Act {
+	case AddFinalizer, RemoveFinalizer, Identify, ClearRequest:
+		return true
+	case Apply, Delete, Extract, CreateGate, DeleteGate:
+		return false
+	}
+	return false
 }
 
 // GeneratedFieldOwner owns the generated values of Secrets in managedFields.

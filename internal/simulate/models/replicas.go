@@ -12,8 +12,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
-// replica stands for a Pod of a Deployment or a DaemonSet. No ring reads those
-// Pods one by one, so they are not kept in the API.
+// replica stands for a Pod of a Deployment or a DaemonSet. Only the config ring reads those
+// Pods, through [Models.Pods], so they are not kept in the API.
 type replica struct {
 	// template is the fingerprint of what it was made from.
 	template string

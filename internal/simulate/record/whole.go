@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -150,10 +151,7 @@ func ofDaemonSet(d *appsv1.DaemonSet) Progress {
 // over, which the ring that waits for it reports; one that is suspended asks for nothing.
 func ofJob(j *batchv1.Job) Progress {
 	p := Progress{Kind: KindJob, pod: &j.Spec.Template.Spec, observed: true, wanted: 1, there: 1}
-	done := slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
-	})
-	if done || j.Spec.Suspend != nil && *j.Spec.Suspend {
+	if health.IsOver(j) || j.Spec.Suspend != nil && *j.Spec.Suspend {
 		p.available = 1
 	}
 	return p

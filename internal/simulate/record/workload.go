@@ -39,14 +39,15 @@ func (r *Recorder) kubernetes(at time.Duration, of Key, does string) {
 	r.step(Step{At: at, Ring: Kubernetes, Namespace: of.Namespace, Object: Reference(of.Kind, of.Name), Does: does})
 }
 
-// unhashed is a template without its config hash, of whose change the config ring tells.
+// unhashed is a template without its config hash and its pins, of whose change the config ring
+// tells.
 func unhashed(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	if vocabulary.ConfigHash.Get(template.Annotations) == "" {
 		return template
 	}
 	bare := *template
 	bare.Annotations = maps.Clone(template.Annotations)
-	for _, key := range vocabulary.ConfigHash.Names() {
+	for _, key := range append(vocabulary.ConfigHash.Names(), vocabulary.Pins.Native) {
 		delete(bare.Annotations, key)
 	}
 	return &bare

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,7 +55,7 @@ type World struct {
 	Now    time.Time
 	Actors []Actor
 	// dirty are what each actor has to look at now, due what later.
-	dirty  []map[types.NamespacedName]bool
+	dirty  []*queue
 	Due    map[Request]time.Time
 	failed map[Request]int
 	// Problems are looks that fail and fail again.
@@ -185,7 +184,7 @@ func (w *World) changed(before, after client.Object) {
 	}
 	for i, a := range w.Actors {
 		for _, key := range a.Wakes(before, after) {
-			w.dirty[i][key] = true
+			w.dirty[i].add(key)
 		}
 	}
 	if !isJudgement(before, after) {
@@ -266,7 +265,7 @@ func (w *World) Advance() bool {
 	}
 	for e, at := range w.Due {
 		if !at.After(w.Now) {
-			w.dirty[e.Actor][e.Key] = true
+			w.dirty[e.Actor].add(e.Key)
 		}
 	}
 	return true
@@ -276,16 +275,14 @@ func (w *World) Advance() bool {
 func (w *World) Add(actors ...Actor) {
 	for _, a := range actors {
 		w.Actors = append(w.Actors, a)
-		w.dirty = append(w.dirty, map[types.NamespacedName]bool{})
+		w.dirty = append(w.dirty, &queue{has: map[types.NamespacedName]bool{}})
 	}
 }
 
 // next is what is to be looked at next: by actor, then by name.
 func (w *World) next() (Request, bool) {
-	for i, keys := range w.dirty {
-		if len(keys) > 0 {
-			key := slices.MinFunc(slices.Collect(maps.Keys(keys)), compareKeys)
-			delete(keys, key)
+	for i, q := range w.dirty {
+		if key, ok := q.next(); ok {
 			return Request{i, key}, true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
@@ -76,37 +77,13 @@ func PodOf(p *corev1.Pod, ordinal int) Pod {
 	if pod.Ready {
 		return pod
 	}
-	waits := waitReasons(p)
-	if i := slices.IndexFunc(waits, isBroken); i >= 0 {
+	waits := health.Waits(p)
+	if i := slices.IndexFunc(waits, health.IsBroken); i >= 0 {
 		pod.Reason, pod.Broken = waits[i], true
 	} else {
 		pod.Reason = unreadyReason(p, waits)
 	}
 	return pod
-}
-
-// waitReasons are the words for what its containers wait for.
-func waitReasons(p *corev1.Pod) (reasons []string) {
-	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for i := range statuses {
-			if w := statuses[i].State.Waiting; w != nil && w.Reason != "" {
-				reasons = append(reasons, w.Reason)
-			}
-		}
-	}
-	return reasons
-}
-
-// isBroken is true of what the kubelet says of a container that waits in vain: it
-// crashes, or its image or its config is wrong.
-func isBroken(reason string) bool {
-	switch reason {
-	case "CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
-		"CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return true
-	default:
-		return false
-	}
 }
 
 // unreadyReason is the most telling word for why a Pod is not ready: what a

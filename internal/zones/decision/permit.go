@@ -26,6 +26,7 @@ func (d *decision) permit() (*Observed, bool) {
 	status.Seen = d.o.seen()
 	status.History = d.begin(news)
 	status.Zones = d.start(news)
+	status.Forecast = d.forecast(status.Zones)
 	after.Group.Status = status
 	return &after, true
 }

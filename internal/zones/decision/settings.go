@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 const (
 	timeToStart         = 570 * time.Second
-	defaultStuckAfter   = 300 * time.Second
 	defaultHistoryLimit = 10
 )
 
@@ -138,7 +138,7 @@ func (o *Observed) deadline() time.Duration {
 // stuckAfter is how long an outdated Pod may be not ready before it counts as stuck.
 func stuckAfter(spec *v1alpha1.RolloutGroupSpec) time.Duration {
 	if spec.StuckAfterSeconds == nil {
-		return defaultStuckAfter
+		return health.StuckAfter
 	}
 	return seconds(*spec.StuckAfterSeconds)
 }

@@ -38,6 +38,9 @@ func (d *decision) status() v1alpha1.RolloutGroupStatus {
 	}
 	s.History = d.history()
 	s.Phase = string(d.phase())
+	if d.phase() == rollout.PhaseComplete {
+		s.Forecast = nil
+	}
 	s.Zone, s.Updated = d.place(), progress(s.Zones)
 	s.WaitingFor, s.Since = d.waitingFor()
 	reason, message := d.verdict()

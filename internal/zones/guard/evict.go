@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
@@ -55,8 +56,8 @@ type answer struct {
 
 // Handle answers one request.
 func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.Response {
-	formerInFlight.Inc()
-	defer formerInFlight.Dec()
+	metrics.FormerInFlight.Inc()
+	defer metrics.FormerInFlight.Dec()
 	yes, err := e.handle(ctx, &req)
 	var no refusal
 	switch {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
@@ -82,7 +83,7 @@ func start(mgr ctrl.Manager, o Options) error {
 func newReconciler(mgr ctrl.Manager, o Options) *reconciler {
 	r := &reconciler{
 		observer: observer{options: o, cached: mgr.GetCache(), live: mgr.GetAPIReader(), scales: mgr.GetClient(), mapper: mgr.GetRESTMapper()},
-		reporter: reporter{ring.Reporter{Events: mgr.GetEventRecorder("spillway"), Action: "Scale", Writes: scales}},
+		reporter: reporter{ring.Reporter{Events: mgr.GetEventRecorder("spillway"), Action: "Scale", Writes: metrics.ZonesScales}},
 		mirrors:  mirrors{sets: mgr.GetCache(), watched: map[schema.GroupVersionKind]bool{}},
 	}
 	r.actor = actor{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
@@ -30,7 +31,7 @@ type Offline struct{ *reconciler }
 func NewOffline(on kube.Offline, o Options, pods http.RoundTripper) *Offline {
 	r := &reconciler{
 		observer: observer{options: o, cached: on, live: on, scales: on, mapper: on.RESTMapper()},
-		reporter: reporter{ring.Reporter{Events: on.Events(), Action: "Scale", Writes: scales}},
+		reporter: reporter{ring.Reporter{Events: on.Events(), Action: "Scale", Writes: metrics.ZonesScales}},
 		mirrors:  mirrors{watched: map[schema.GroupVersionKind]bool{}},
 	}
 	r.actor = actor{

@@ -3,9 +3,9 @@ package scaling
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -28,6 +28,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *Plan, done *resul
 		}
 	}
 	m.Show(gauges(s, p))
+	m.Wait(metrics.RingZones, s.Now, p.Holds)
 	for i := range s.Sets {
 		r.warn(s, &s.Sets[i], m)
 	}
@@ -41,7 +42,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *Plan, done *resul
 // of is the reporter of one group.
 func (r *reporter) of(s *snapshot) *ring.Reporter {
 	of := r.Reporter
-	of.Writes = of.Writes.MustCurryWith(prometheus.Labels{"namespace": s.key.Namespace, "rollout_group": s.key.Name})
+	of.Writes = metrics.ZonesScalesOf(s.key.Namespace, s.key.Name)
 	return &of
 }
 
@@ -58,7 +59,7 @@ func (r *reporter) scaled(s *snapshot, scale *Scale) {
 func gauges(s *snapshot, p *Plan) map[ring.Series]float64 {
 	shown := map[ring.Series]float64{}
 	for i := range p.Holds {
-		shown[ring.SeriesOf(waiting, s.key.Namespace, s.key.Name, string(p.Holds[i].Reason))]++
+		shown[ring.SeriesOf(metrics.ZonesScalingWaiting, s.key.Namespace, s.key.Name, string(p.Holds[i].Reason))]++
 	}
 	return shown
 }

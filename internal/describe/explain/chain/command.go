@@ -84,7 +84,10 @@ func Foreign(group, version string) string {
 
 // Spillway is a command of our own about an object.
 func (a *Asker) Spillway(verb string, ref describe.Ref, args ...string) string {
-	words := []string{"spillway", verb, ref.String(), "-n", ref.Namespace}
+	words := []string{"spillway", verb, ref.String()}
+	if ref.Namespace != "" {
+		words = append(words, "-n", ref.Namespace)
+	}
 	return strings.Join(slices.Concat(words, args, a.Flags), " ")
 }
 

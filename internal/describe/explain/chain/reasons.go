@@ -60,6 +60,7 @@ const (
 	// ReasonStuck: a Pod of an earlier revision is not ready, and its StatefulSet waits for
 	// it before it updates.
 	// Action: delete the Pod, as the command says; it is created at the present revision.
+	// spillway.dev/stuck-pods: Replace on the StatefulSet replaces those that were never ready.
 	ReasonStuck rollout.Reason = "PodStuck"
 	// ReasonFinalizer: a finalizer must be removed before an object can be deleted.
 	// Action: find out why the controller that has set the finalizer does not remove it.

@@ -16,6 +16,9 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
+// ErrNotFound is returned for an object that a person has named and that does not exist.
+var ErrNotFound = errors.New("not found")
+
 // errUnknownKind: nothing says what kind it is.
 var errUnknownKind = errors.New("the cluster has no such kind")
 
@@ -23,7 +26,7 @@ var errUnknownKind = errors.New("the cluster has no such kind")
 func (a *Asker) Object(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
 	u, err := a.ReadAny(ctx, ref)
 	if chain.IsNotFound(err) && first {
-		return chain.Answer{}, fmt.Errorf("%s %s not found%s", ref.Kind, ref.Name, chain.InNamespace(ref))
+		return chain.Answer{}, fmt.Errorf("%s %s %w%s", ref.Kind, ref.Name, ErrNotFound, chain.InNamespace(ref))
 	}
 	if chain.IsNotFound(err) {
 		link := a.Link(ref, chain.ReasonMissing, "%s %s not found", ref.Kind, ref.Name)

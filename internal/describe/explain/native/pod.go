@@ -22,7 +22,7 @@ func (a *Asker) Pod(ctx context.Context, ref describe.Ref, first bool) (chain.An
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
 	if chain.IsNotFound(err) {
-		return chain.Answer{}, fmt.Errorf("Pod %s not found in namespace %s", ref.Name, ref.Namespace)
+		return chain.Answer{}, fmt.Errorf("Pod %s %w in namespace %s", ref.Name, ErrNotFound, ref.Namespace)
 	}
 	if err != nil {
 		return chain.Answer{}, err

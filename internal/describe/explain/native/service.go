@@ -12,9 +12,12 @@ import (
 )
 
 // Service is a Service, which serves if one of its endpoints is ready.
-func (a *Asker) Service(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+func (a *Asker) Service(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
 	s := &corev1.Service{}
 	err := a.Get(ctx, ref, s)
+	if chain.IsNotFound(err) && first {
+		return chain.Answer{}, fmt.Errorf("Service %s %w in namespace %s", ref.Name, ErrNotFound, ref.Namespace)
+	}
 	if chain.IsNotFound(err) {
 		link := a.Link(ref, chain.ReasonMissing, "Service %s in namespace %s does not exist", ref.Name, ref.Namespace)
 		link.Next = a.Command("kubectl get services -n " + ref.Namespace)

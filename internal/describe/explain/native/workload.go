@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -142,9 +143,7 @@ func isBelowPartition(set *appsv1.StatefulSet, p *corev1.Pod) bool {
 // isUnfinished is true of a Job that is neither complete nor has failed.
 func isUnfinished(w *Workload) bool {
 	job, ok := w.Object.(*batchv1.Job)
-	return ok && !slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
-	})
+	return ok && !health.IsOver(job)
 }
 
 // unavailableSince is since when a Deployment has not been available. Others do not say.

@@ -76,17 +76,10 @@ const (
 	EventGate rollout.Reason = "GateWaiting"
 )
 
-// What a user has decided of a gate: the reasons of its condition, and of the Event
-// that the command leaves.
+// What a user has decided: the reasons of the Events that the commands leave.
 const (
-	// ReasonApproved: a user has approved a gate.
-	// Action: nothing, for information only; spillway fleet approve --refuse reverts it.
-	ReasonApproved rollout.Reason = "Approved"
 	// ReasonRemovalApproved: a user has approved that clusters lose a module.
 	// Action: nothing, for information only; to revert it, remove the annotation
 	// spillway.dev/approve-removal.
 	ReasonRemovalApproved rollout.Reason = "RemovalApproved"
-	// ReasonRefused: a user has refused a gate, and the rollout stops there.
-	// Action: to approve it after all: spillway fleet approve.
-	ReasonRefused rollout.Reason = "Refused"
 )

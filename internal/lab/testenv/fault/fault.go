@@ -101,6 +101,18 @@ func (i *Injector) Stopped() <-chan struct{} { return i.stopped }
 // HasStopped is true after the stop. A manager may well complain then.
 func (i *Injector) HasStopped() bool { return i.isStopped() }
 
+// WithSuccessor runs a manager that this injector stops. It returns what starts another one,
+// without faults, once it has: call that again and again while the story goes on.
+func (i *Injector) WithSuccessor(manage func(*Injector) (stop func())) (meanwhile func()) {
+	stop := manage(i)
+	successor := sync.OnceFunc(func() { stop(); manage(New()) })
+	return func() {
+		if i.HasStopped() {
+			successor()
+		}
+	}
+}
+
 // Conflict answers matching writes with 409 and does not send them; nil ends it.
 func (i *Injector) Conflict(match func(Request) bool) {
 	i.mu.Lock()

@@ -1,0 +1,39 @@
+package admit
+
+import (
+	"context"
+	"slices"
+
+	"gomodules.xyz/jsonpatch/v2"
+	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config/pin"
+)
+
+// pinRoutes answer the webhooks that do what the policies of pins do.
+func pinRoutes(namespaces []string) []admission.Route {
+	var routes []admission.Route
+	for path, answer := range pin.Answers() {
+		routes = append(routes, admission.Route{Path: path, Handler: pinner{namespaces, answer}})
+	}
+	return routes
+}
+
+// pinner answers for objects of one kind, in some namespaces.
+type pinner struct {
+	namespaces []string
+	answer     func(now, before []byte) ([]jsonpatch.Operation, error)
+}
+
+// Handle answers one request.
+func (p pinner) Handle(_ context.Context, req webhook.Request) webhook.Response {
+	if !slices.Contains(p.namespaces, req.Namespace) {
+		return webhook.Allowed("")
+	}
+	operations, err := p.answer(req.Object.Raw, req.OldObject.Raw)
+	if err != nil {
+		return webhook.Denied(err.Error())
+	}
+	return webhook.Patched("", operations...)
+}

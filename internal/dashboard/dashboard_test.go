@@ -1,0 +1,432 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// cluster is what a source says, and how often it was asked.
+type cluster struct {
+	mu      sync.Mutex
+	units   []describe.Unit
+	err     error
+	looks   int
+	now     time.Time
+	changed chan struct{}
+}
+
+// shows sets what a look shows from now on, a minute later.
+func (c *cluster) shows(err error, units ...describe.Unit) {
+	c.mu.Lock()
+	c.units, c.err, c.now = units, err, c.now.Add(time.Minute)
+	c.mu.Unlock()
+	c.changed <- struct{}{}
+}
+
+func (c *cluster) look(context.Context) (describe.Description, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	return describe.Description{Units: c.units}, c.err
+}
+
+func (c *cluster) clock() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+const token = "a-token"
+
+// serve serves the pages of a cluster.
+func serve(t *testing.T, units ...describe.Unit) (*cluster, string) {
+	t.Helper()
+	c := &cluster{units: units, now: noon, changed: make(chan struct{}, 1)}
+	server := httptest.NewServer(New(t.Context(), Source{
+		Place: "all namespaces", Now: c.clock, Changed: c.changed, Look: c.look,
+		Named: func(namespace, object string) (describe.Ref, error) {
+			return describe.Named(func() (apimeta.RESTMapper, error) { return apimeta.NewDefaultRESTMapper(nil), nil }, namespace, object)
+		},
+		Explain: func(_ context.Context, ref describe.Ref) (chain.Chain, error) {
+			since := noon.Add(-time.Hour)
+			return chain.Chain{
+				Links: []chain.Link{{Ref: ref, Reason: "MissingConfig", Sentence: "it waits for <b>Secret</b> db", Since: &since, Next: "kubectl create secret generic db -n shop"}},
+				Facts: []describe.Fact{{Name: "uses", Values: []string{"Secret db", "missing"}}},
+			}, nil
+		},
+		History: func(_ context.Context, ref describe.Ref) ([]history.Entry, error) {
+			if ref.Name == "none" {
+				return nil, fmt.Errorf("%s %w in namespace %s", ref, history.ErrNotFound, ref.Namespace)
+			}
+			began := noon.Add(-time.Minute)
+			return []history.Entry{{Ref: ref, What: "config", Change: "Secret db: password", By: "kubectl", Started: &began, Outcome: "Running"}}, nil
+		},
+		Forecast: func(_ context.Context, namespace, _ string, ifs []simulate.Supposition) (simulate.Answer, error) {
+			when := describe.Range{Earliest: noon.Add(time.Minute), Expected: noon.Add(2 * time.Minute), Latest: noon.Add(4 * time.Minute)}
+			course := simulate.Course{Ring: "zones", Namespace: "mimir", Object: "rolloutgroup/ingester", Ends: &when, Steps: []simulate.Coming{{Step: record.Step{Ring: "zones", Object: "rolloutgroup/ingester", Unit: "zone-a", Does: "is opened"}, When: when}}}
+			answer := simulate.Answer{Outlook: simulate.Outlook{At: noon, Rollouts: []simulate.Course{course}}}
+			if len(ifs) > 0 {
+				answer.If = &simulate.Alternative{Suppositions: []string{ifs[0].String()}, Rollouts: []simulate.Course{{
+					Ring: "zones", Namespace: "mimir", Object: course.Object, Waits: &record.Wait{Sentence: "zone-a is paused"},
+				}}}
+			}
+			return answer, nil
+		},
+	}, token, 1234))
+	t.Cleanup(server.Close)
+	return c, server.URL
+}
+
+// ask sends a request as a program that knows the token, unless that is changed.
+func ask(t *testing.T, address string, change ...func(*http.Request)) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	for _, c := range change {
+		c(r)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var text strings.Builder
+	if _, err := bufio.NewReader(answer.Body).WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, text.String()
+}
+
+func asJSON(r *http.Request) { r.Header.Set("Accept", "application/json") }
+
+func group(phase rollout.Phase, parts ...describe.Unit) describe.Unit {
+	return describe.Unit{
+		Ref: describe.Ref{Kind: "RolloutGroup", Namespace: "mimir", Name: "ingester"}, Ring: describe.Zones, Phase: phase,
+		Done: 2, Total: 6, Counted: "Pods", Sentence: "RolloutGroup ingester is waiting", Units: parts,
+	}
+}
+
+func zone(name string, phase rollout.Phase, done int, pods ...describe.Unit) describe.Unit {
+	return describe.Unit{Ref: describe.Ref{Kind: "Zone", Name: name}, Ring: describe.Zones, Phase: phase, Done: done, Total: 3, Counted: "Pods", Sentence: name + " is " + string(phase), Units: pods}
+}
+
+// A client without the token is refused, and so is one that comes by another name than
+// that of this machine: that is another page in the browser of the person.
+func TestGuard(t *testing.T) {
+	_, address := serve(t, group(rollout.PhaseComplete))
+	without := func(r *http.Request) { r.Header.Del("Authorization") }
+	cookie := func(value string) func(*http.Request) {
+		return func(r *http.Request) {
+			without(r)
+			r.AddCookie(&http.Cookie{Name: "spillway-1234", Value: value})
+		}
+	}
+	for name, test := range map[string]struct {
+		path   string
+		change func(*http.Request)
+		status int
+	}{
+		"a program with the token":      {"/", func(*http.Request) {}, http.StatusOK},
+		"a browser that was let in":     {"/", cookie(token), http.StatusOK},
+		"another user":                  {"/", without, http.StatusUnauthorized},
+		"a forged cookie":               {"/", cookie("another"), http.StatusUnauthorized},
+		"a forged token":                {"/?token=another", without, http.StatusUnauthorized},
+		"an empty token":                {"/?token=", without, http.StatusUnauthorized},
+		"who follows":                   {"/live", without, http.StatusUnauthorized},
+		"a file":                        {"/assets/live.js", without, http.StatusUnauthorized},
+		"a name that a site has chosen": {"/", func(r *http.Request) { r.Host = "rebound.example:1234" }, http.StatusMisdirectedRequest},
+		"localhost":                     {"/", func(r *http.Request) { r.Host = "localhost:1234" }, http.StatusOK},
+		"a change":                      {"/", func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
+		"another page":                  {"/admin", func(*http.Request) {}, http.StatusNotFound},
+		"another file":                  {"/assets/..%2fguard.go", func(*http.Request) {}, http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, header, text := ask(t, address+test.path, test.change)
+			if status != test.status {
+				t.Errorf("status %d, want %d: %s", status, test.status, text)
+			}
+			if got := header.Get("Content-Security-Policy"); got != policy {
+				t.Errorf("Content-Security-Policy %q", got)
+			}
+		})
+	}
+}
+
+// The token does not stay in the address, and leads to no other place.
+func TestTheTokenIsRemembered(t *testing.T) {
+	_, address := serve(t)
+	for path, want := range map[string]string{"/?token=" + token: "/", "/past?a=b&token=" + token: "/past?a=b", "//evil.example/?token=" + token: "/evil.example/"} {
+		status, header, _ := ask(t, address+path, func(r *http.Request) { r.Header.Del("Authorization") })
+		if status != http.StatusSeeOther || header.Get("Location") != want {
+			t.Errorf("%s: status %d, to %q", path, status, header.Get("Location"))
+		}
+		cookie := header.Get("Set-Cookie")
+		for _, part := range []string{"spillway-1234=" + token, "HttpOnly", "SameSite=Strict"} {
+			if !strings.Contains(cookie, part) {
+				t.Errorf("%s: cookie %q without %s", path, cookie, part)
+			}
+		}
+	}
+}
+
+// What objects are called and say is text, whatever it is; and no page has a script or a
+// style of its own.
+func TestHostileTexts(t *testing.T) {
+	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>`
+	u := group(rollout.PhaseFailed, zone(evil, rollout.PhaseFailed, 1, describe.Unit{Ref: describe.Ref{Kind: "Pod", Namespace: "mimir", Name: evil}, Phase: rollout.PhaseFailed, Sentence: evil}))
+	u.Name, u.Sentence, u.Namespace = evil, evil, evil
+	_, address := serve(t, u)
+	query := "?namespace=" + url.QueryEscape(evil)
+	for _, path := range []string{"/", "/?all", "/why/rolloutgroup/" + url.PathEscape(evil) + query, "/past", "/past/rolloutgroup/" + url.PathEscape(evil) + query, "/next?if=pause%3Da&object=" + url.QueryEscape("rolloutgroup/"+evil), "/" + url.PathEscape(evil)} {
+		_, _, text := ask(t, address+path)
+		page, err := html.Parse(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range page.Descendants() {
+			if n.Type == html.ElementNode && (n.Data == "img" || n.Data == "style" || n.Data == "script" && n.FirstChild != nil) {
+				t.Errorf("%s has an element %s", path, n.Data)
+			}
+			for _, a := range n.Attr {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || strings.HasPrefix(a.Val, "javascript:") {
+					t.Errorf("%s: <%s> has an attribute %s", path, n.Data, a.Key)
+				}
+			}
+		}
+	}
+}
+
+// Each page is what the command prints, for who asks for that.
+func TestJSON(t *testing.T) {
+	_, address := serve(t, group(rollout.PhaseComplete))
+	for path, want := range map[string]string{
+		"/":                                  `"units": [`,
+		"/why/deployment/web?namespace=shop": `"links": [`,
+		"/next":                              `"rollouts": [`,
+		"/past/deployment/web?namespace=a":   `"change": "Secret db: password"`,
+		"/past/deployment/none?namespace=a":  `"error": "history of deployment/none: deployment/none not found in namespace a"`,
+		"/why/widget/x?namespace=a":          `"error"`,
+		"/next?if=nonsense":                  `"error": "\"nonsense\" cannot be read`,
+	} {
+		_, header, text := ask(t, address+path, asJSON)
+		if !strings.Contains(text, want) || !json.Valid([]byte(text)) || header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %s %s", path, header.Get("Content-Type"), text)
+		}
+	}
+}
+
+// Viewers share one look, and none is taken while nothing changes.
+func TestViewersCostNothing(t *testing.T) {
+	c, address := serve(t, group(rollout.PhaseComplete))
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { ask(t, address+"/") })
+	}
+	all.Wait()
+	if c.looks != 1 {
+		t.Errorf("%d looks for 50 viewers", c.looks)
+	}
+}
+
+// Who follows receives each change, also one that was missed, and that what is shown
+// is old.
+func TestLive(t *testing.T) {
+	c, address := serve(t, group(rollout.PhaseProgressing))
+	_, _, text := ask(t, address+"/")
+	if !strings.Contains(text, `data-version="1"`) || !strings.Contains(text, "What moves") {
+		t.Fatal(text)
+	}
+	events, leave := follow(t, address+"/live?version=1")
+	c.shows(nil, group(rollout.PhaseWaiting))
+	if got := <-events; got != "id: 2" {
+		t.Fatalf("event %q", got)
+	}
+	leave()
+	missed, leave := follow(t, address+"/live?version=1")
+	defer leave()
+	if got := <-missed; got != "id: 2" {
+		t.Fatalf("event %q", got)
+	}
+	c.shows(errors.New("connection refused"))
+	if got := <-missed; got != "id: 3" {
+		t.Fatalf("event %q", got)
+	}
+	_, _, text = ask(t, address+"/")
+	if !strings.Contains(text, "What you see is from 2026-05-04 12:01:00 UTC") || !strings.Contains(text, "connection refused") || !strings.Contains(text, "What waits") {
+		t.Fatal(text)
+	}
+}
+
+// follow returns the identifiers of events.
+func follow(t *testing.T, address string) (ids <-chan string, leave func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r) //nolint:bodyclose // the goroutine closes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 10)
+	go func() {
+		defer answer.Body.Close()
+		for scanner := bufio.NewScanner(answer.Body); scanner.Scan(); {
+			if strings.HasPrefix(scanner.Text(), "id: ") {
+				lines <- scanner.Text()
+			}
+		}
+	}()
+	return lines, cancel
+}
+
+// What waits stands beneath what it waits for, the worst first.
+func TestCauses(t *testing.T) {
+	early, late := noon.Add(-time.Hour), noon.Add(-time.Minute)
+	workload := func(name string, phase rollout.Phase, since *time.Time, on *describe.Ref) describe.Unit {
+		return describe.Unit{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: name}, Ring: describe.Config, Phase: phase, Since: since, WaitsFor: on, Sentence: name}
+	}
+	first := describe.Ref{Kind: "Deployment", Namespace: "shop", Name: "first"}
+	turn := zone("zone-b", rollout.PhaseWaiting, 0)
+	turn.Reason, turn.WaitsFor = rollout.ReasonOrder, &describe.Ref{Kind: "Zone", Name: "zone-a"}
+	pod := describe.Unit{Ref: describe.Ref{Kind: "Pod", Name: "ingester-zone-a-0"}, Phase: rollout.PhaseFailed, Sentence: "the Pod crashes"}
+	found := causes([]describe.Unit{
+		workload("second", rollout.PhaseWaiting, &late, &first), workload("third", rollout.PhaseWaiting, &late, &first),
+		workload("first", rollout.PhaseWaiting, &early, nil), workload("fine", rollout.PhaseComplete, nil, nil), workload("moves", rollout.PhaseProgressing, nil, nil),
+		group(rollout.PhaseWaiting, turn, zone("zone-a", rollout.PhaseFailed, 1, pod)),
+		workload("paused", rollout.PhasePaused, &early, nil),
+	})
+	var got []string
+	for i := range found {
+		got = append(got, fmt.Sprintf("%s of %s holds %d", found[i].Root.String(), found[i].Of, len(found[i].Held)))
+	}
+	want := "pod/ingester-zone-a-0 of rolloutgroup/ingester holds 1, deployment/first of deployment/first holds 3, deployment/paused of deployment/paused holds 1"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+}
+
+// What waits for itself in a circle has a cause all the same.
+func TestCausesOfACircle(t *testing.T) {
+	ref := func(name string) describe.Ref { return describe.Ref{Kind: "Instance", Namespace: "a", Name: name} }
+	var units []describe.Unit
+	for _, pair := range [][2]string{{"a", "b"}, {"b", "c"}, {"c", "a"}} {
+		on := ref(pair[1])
+		units = append(units, describe.Unit{Ref: ref(pair[0]), Phase: rollout.PhaseWaiting, WaitsFor: &on})
+	}
+	held := 0
+	for _, c := range causes(units) {
+		held += len(c.Held)
+	}
+	if held != 3 {
+		t.Errorf("%d of 3 have a cause", held)
+	}
+}
+
+// A drawing has a square for each part, and stays in its frame, however many there are.
+func TestDraw(t *testing.T) {
+	if d := draw(&describe.Unit{Units: []describe.Unit{{Ref: describe.Ref{Name: "x"}}}}); d != nil {
+		t.Errorf("a drawing of nothing: %+v", d)
+	}
+	for _, clusters := range []int{1, 59, 61, 499, 10000} {
+		stage := func(name string) describe.Unit {
+			s := describe.Unit{Ref: describe.Ref{Kind: "Stage", Name: name}, Total: clusters, Done: clusters / 2, Counted: "clusters"}
+			for i := range clusters / 3 {
+				s.Units = append(s.Units, describe.Unit{Ref: describe.Ref{Kind: "Cluster", Name: fmt.Sprint("c", i)}, Phase: rollout.PhaseProgressing})
+			}
+			return s
+		}
+		d := draw(&describe.Unit{Ref: describe.Ref{Kind: "Module", Name: "shop"}, Units: []describe.Unit{stage("canary"), stage("rest"), stage("last"), stage("never")}})
+		squares := 0
+		for _, c := range d.Columns {
+			squares += len(c.Squares)
+			for _, s := range c.Squares {
+				if s.X < c.X || s.Y < c.Y+columnHead || s.X+s.Size > d.Width || s.Y+s.Size > d.Height {
+					t.Fatalf("%d clusters: a square at %d,%d of %d is outside of %d,%d", clusters, s.X, s.Y, s.Size, d.Width, d.Height)
+				}
+			}
+		}
+		if squares != 4*clusters || d.Width > drawingWidth+columnGap {
+			t.Errorf("%d squares for 4 times %d clusters, %d wide", squares, clusters, d.Width)
+		}
+	}
+}
+
+// Every page has one heading, and says what it is for people who do not see it.
+func TestPages(t *testing.T) {
+	_, address := serve(t, group(rollout.PhaseWaiting, zone("zone-a", rollout.PhaseProgressing, 1), zone("zone-b", rollout.PhaseWaiting, 0)))
+	for path, wants := range map[string][]string{
+		"/": {"<h1>Now</h1>", "What waits", `href="/why/rolloutgroup/ingester?namespace=mimir"`},
+		"/why/rolloutgroup/ingester?namespace=mimir":  {"it waits for &lt;b&gt;Secret&lt;/b&gt; db", "kubectl create secret generic db -n shop", "<svg", "rolloutgroup/ingester; zone-a: 1/3 Pods Progressing; zone-b: 0/3 Pods Waiting", "Secret db"},
+		"/next?if=pause%3Dzone-a":                     {"It ends in 2m0s (1m0s to 4m0s)", "If pause=zone-a: It waits: zone-a is paused", "spillway forecast --if pause=zone-a"},
+		"/past":                                       {`href="/past/rolloutgroup/ingester?namespace=mimir"`},
+		"/past/rolloutgroup/ingester?namespace=mimir": {"Secret db: password", "1m0s so far", "by kubectl"},
+		"/nothing":                                    {"<h1>Not Found</h1>"},
+	} {
+		_, _, text := ask(t, address+path)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", path, want, text)
+			}
+		}
+		if n := strings.Count(text, "<h1>"); n != 1 {
+			t.Errorf("%s has %d headings", path, n)
+		}
+	}
+}
+
+// The first paint of many workloads, and of a fleet.
+func BenchmarkPages(b *testing.B) {
+	var units []describe.Unit
+	for i := range 5000 {
+		units = append(units, describe.Unit{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: fmt.Sprint("web", i)}, Ring: describe.Config, Phase: rollout.PhaseWaiting, Sentence: "Deployment is waiting for its turn"})
+	}
+	module := describe.Unit{Ref: describe.Ref{Kind: "Module", Namespace: "fleet", Name: "shop"}, Ring: describe.Fleet, Phase: rollout.PhaseProgressing}
+	for stage := range 10 {
+		s := describe.Unit{Ref: describe.Ref{Kind: "Stage", Name: fmt.Sprint("stage", stage)}, Total: 1000, Counted: "clusters"}
+		for i := range 1000 {
+			s.Units = append(s.Units, describe.Unit{Ref: describe.Ref{Kind: "Cluster", Name: fmt.Sprint("c", i)}, Phase: rollout.PhaseProgressing, Sentence: "it is being updated"})
+		}
+		module.Units = append(module.Units, s)
+	}
+	b.Run("5,000 workloads wait", func(b *testing.B) {
+		for b.Loop() {
+			v := nowView{Waiting: causes(units)}
+			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Now", body: v.show})
+		}
+	})
+	b.Run("a module on 10,000 clusters", func(b *testing.B) {
+		for b.Loop() {
+			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: draw(&module)}
+			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Why", body: v.show})
+		}
+	})
+}

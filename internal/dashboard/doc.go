@@ -1,0 +1,15 @@
+// Package dashboard serves pages on what the commands status, explain, forecast and history
+// say: what moves, why it waits, what comes next, and what happened.
+//
+//  1. A request is let in by [guard]: by a name of the loopback interface, so that no site can
+//     reach the pages by a name of its own, and with the token that the command printed.
+//  2. All viewers share one look at the cluster, [live]. It is taken when a watch says that
+//     something has changed and a page is open, at most once a second; a viewer costs
+//     no request to the API server.
+//  3. A page is made from values that the commands print as JSON. Who asks for
+//     application/json gets the value itself.
+//  4. A page is whole without its script, which only reads the page again when [live] has
+//     changed, and copies commands.
+//
+// Nothing is written: each page shows the command that a person may type.
+package dashboard

@@ -1,0 +1,127 @@
+package dashboard
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// view is a page: what a program gets, and what a person sees.
+type view struct {
+	title string
+	// version is what was seen when the page was made, of one that is read again when
+	// something changes; 0 of others.
+	version int
+	value   any
+	// body makes what is shown at a time.
+	body func(now time.Time) []*html.Node
+}
+
+// write writes a page of a place.
+func write(w http.ResponseWriter, status int, place string, now time.Time, v *view) {
+	page := bytes.NewBufferString("<!DOCTYPE html>\n")
+	if err := html.Render(page, layout(place, now, v)); err != nil {
+		http.Error(w, "this page cannot be shown: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = page.WriteTo(w) // the client is gone
+}
+
+func layout(place string, now time.Time, v *view) *html.Node {
+	main := el("main", at("id", "main"), at("tabindex", "-1"), v.body(now))
+	if v.version > 0 {
+		main.Attr = append(main.Attr, html.Attribute{Key: "data-version", Val: strconv.Itoa(v.version)})
+	}
+	return el("html", at("lang", "en"),
+		el("head",
+			el("meta", at("charset", "utf-8")),
+			el("meta", at("name", "viewport"), at("content", "width=device-width, initial-scale=1")),
+			el("title", v.title+" · Spillway"),
+			el("link", at("rel", "icon"), at("href", "/assets/icon.svg")),
+			el("link", at("rel", "stylesheet"), at("href", "/assets/style.css")),
+			el("script", at("type", "module"), at("src", "/assets/live.js")),
+		),
+		el("body",
+			el("a", at("class", "skip"), at("href", "#main"), "Skip to content"),
+			el("header",
+				el("strong", "Spillway"),
+				el("nav", at("aria-label", "Pages"), el("a", at("href", "/"), "Now"), el("a", at("href", "/next"), "Next"), el("a", at("href", "/past"), "Past")),
+				el("span", at("class", "place"), place),
+			),
+			el("p", at("id", "lost"), at("role", "status"), at("hidden", "hidden")),
+			main,
+		),
+	)
+}
+
+// pathOf is the page of an object, empty of what is none and of what is in another cluster.
+func pathOf(page string, ref describe.Ref) string {
+	if ref.Cluster != "" || ref.Namespace == "" && ref.Kind != describe.KindClusterPolicy || slices.Contains(describe.NoObjects, ref.Kind) {
+		return ""
+	}
+	kind := strings.ToLower(ref.Kind)
+	if group, _, ok := strings.Cut(ref.APIVersion, "/"); ok {
+		kind += "." + group
+	}
+	path := "/" + page + "/" + url.PathEscape(kind) + "/" + url.PathEscape(ref.Name)
+	if ref.Namespace != "" {
+		path += "?namespace=" + url.QueryEscape(ref.Namespace)
+	}
+	return path
+}
+
+// link is the name of an object, which leads to its page if there is one.
+func link(page string, ref describe.Ref) *html.Node {
+	path := pathOf(page, ref)
+	if path == "" {
+		return el("span", ref.String())
+	}
+	return el("a", at("href", path), ref.String())
+}
+
+// phase is a phase as a badge: a word, and a color beside it.
+func phase(p rollout.Phase) *html.Node {
+	if p == "" {
+		return nil
+	}
+	return el("span", at("class", "phase "+classOf(p)), string(p))
+}
+
+func classOf(p rollout.Phase) string { return "is-" + strings.ToLower(string(p)) }
+
+// ago is how long ago something was.
+func ago(now time.Time, t *time.Time) *html.Node {
+	if t == nil {
+		return nil
+	}
+	return el("time", at("datetime", t.UTC().Format(time.RFC3339)), at("title", describe.Moment(*t)), describe.Age(now, t))
+}
+
+// command is one to copy.
+func command(text string) *html.Node {
+	if text == "" {
+		return nil
+	}
+	return el("p", at("class", "command"), el("code", text), " ", el("button", at("type", "button"), at("class", "copy"), at("hidden", "hidden"), "Copy"))
+}
+
+// table is one with a head and a caption.
+func table(caption string, heads []string, rows []*html.Node) *html.Node {
+	head := el("tr")
+	for _, h := range heads {
+		head.AppendChild(el("th", at("scope", "col"), h))
+	}
+	return el("div", at("class", "wide"), at("tabindex", "0"), at("role", "region"), at("aria-label", caption),
+		el("table", el("caption", caption), el("thead", head), el("tbody", rows)))
+}

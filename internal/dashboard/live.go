@@ -1,0 +1,149 @@
+package dashboard
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+const (
+	// looksApart is how much time is between one look and the next at least.
+	looksApart = time.Second
+	// lookTimeout is how long one may take.
+	lookTimeout = 30 * time.Second
+)
+
+// live is the view of the cluster that all viewers share.
+type live struct {
+	source *Source
+
+	// looking is held during a look.
+	looking sync.Mutex
+
+	mu sync.Mutex
+	// isDirty is true if something may have changed since the last look.
+	isDirty  bool
+	last     time.Time
+	seen     seen
+	onlooker map[chan struct{}]bool
+	arrived  chan struct{}
+}
+
+// seen is what was seen, and whether that is old.
+type seen struct {
+	// Version counts the changes.
+	Version     int
+	Description describe.Description
+	// Err is why it cannot be read at present, Since since when.
+	Err   error
+	Since time.Time
+	// At is when it was read.
+	At time.Time
+}
+
+func newLive(s *Source) *live {
+	return &live{source: s, isDirty: true, onlooker: map[chan struct{}]bool{}, arrived: make(chan struct{}, 1)}
+}
+
+// run looks again when something has changed and a page is open, until the context ends.
+func (l *live) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.source.Changed:
+			l.mu.Lock()
+			l.isDirty = true
+			l.mu.Unlock()
+		case <-l.arrived:
+		}
+		for l.isWanted() && ctx.Err() == nil {
+			l.current(ctx)
+			select {
+			case <-ctx.Done():
+			case <-clock.RealClock{}.After(looksApart):
+			}
+		}
+	}
+}
+
+// isWanted is true if a page is open, and something may have changed.
+func (l *live) isWanted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isDirty && len(l.onlooker) > 0
+}
+
+// current is how things stand. It looks unless that was done a moment ago.
+func (l *live) current(ctx context.Context) seen {
+	l.looking.Lock()
+	defer l.looking.Unlock()
+	l.mu.Lock()
+	isFresh := l.seen.Version > 0 && (!l.isDirty || l.source.Now().Before(l.last.Add(looksApart)))
+	if isFresh {
+		defer l.mu.Unlock()
+		return l.seen
+	}
+	l.isDirty = false
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout) // it is everybody's, not that of who asked first
+	defer cancel()
+	description, err := l.source.Look(ctx)
+	return l.learn(description, err)
+}
+
+// learn notes what a look has shown, and tells the onlookers if it is something else.
+func (l *live) learn(d describe.Description, err error) seen {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = l.source.Now()
+	before := l.seen
+	switch {
+	case err != nil && before.Err == nil:
+		l.seen.Err, l.seen.Since = err, l.last
+	case err != nil:
+		l.seen.Err = err
+	default:
+		l.seen.Description, l.seen.Err, l.seen.Since, l.seen.At = d, nil, time.Time{}, l.last
+	}
+	l.isDirty = l.isDirty || err != nil
+	if (err == nil) != (before.Err == nil) || before.Version == 0 || !reflect.DeepEqual(before.Description, l.seen.Description) {
+		l.seen.Version++
+		for on := range l.onlooker {
+			select {
+			case on <- struct{}{}:
+			default: // it reads what is newest anyway
+			}
+		}
+	}
+	return l.seen
+}
+
+// follow returns what says that something has changed, until leave.
+func (l *live) follow() (changed <-chan struct{}, leave func()) {
+	on := make(chan struct{}, 1)
+	l.mu.Lock()
+	l.onlooker[on] = true
+	l.mu.Unlock()
+	select {
+	case l.arrived <- struct{}{}:
+	default: // another one has just come
+	}
+	return on, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.onlooker, on)
+	}
+}
+
+// version is that of what was seen last.
+func (l *live) version() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen.Version
+}

@@ -1,0 +1,197 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/net/html"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+)
+
+// errBusy is that another forecast runs.
+var errBusy = errors.New("another forecast is being made; ask again when it is done")
+
+// requestError is an error of who asks.
+type requestError struct{ error }
+
+// Unwrap gives the error that it is.
+func (e requestError) Unwrap() error { return e.error }
+
+// explained is an error as an answer.
+func explained(err error) (status int, text string) {
+	bad := requestError{}
+	switch {
+	case errors.As(err, &bad), errors.Is(err, simulate.ErrNotSupposed), errors.Is(err, history.ErrNoHistory):
+		status = http.StatusBadRequest
+	case errors.Is(err, errBusy):
+		status = http.StatusTooManyRequests
+	case errors.Is(err, history.ErrNotFound), chain.IsNotFound(err):
+		status = http.StatusNotFound
+	case apierrors.IsForbidden(err):
+		status = http.StatusForbidden
+	default:
+		status = http.StatusBadGateway
+	}
+	return status, err.Error()
+}
+
+// nowView is what moves and what waits.
+type nowView struct {
+	seen
+
+	Moving  []describe.Unit
+	Waiting []cause
+	// Complete is how many are complete, by ring; All are they, if they were asked for.
+	Complete []count
+	All      []describe.Unit
+}
+
+// now is the page of all rollouts.
+func (p *server) now(r *http.Request) (*view, error) {
+	s := p.live.current(r.Context())
+	if s.At.IsZero() && s.Err != nil { // there is nothing to show yet
+		return nil, s.Err
+	}
+	v := nowView{seen: s, Waiting: causes(s.Description.Units)}
+	for _, u := range describe.Rolled(s.Description.Units) {
+		switch {
+		case u.IsComplete():
+			v.Complete = counted(v.Complete, u.Ring)
+			if r.URL.Query().Has("all") {
+				v.All = append(v.All, u)
+			}
+		case !u.IsWaiting():
+			v.Moving = append(v.Moving, u)
+		}
+	}
+	return &view{title: "Now", version: s.Version, value: s.Description, body: v.show}, nil
+}
+
+// object is the one that a page is about.
+func (p *server) object(r *http.Request) (describe.Ref, error) {
+	namespace := r.URL.Query().Get("namespace")
+	if namespace == "" {
+		namespace = p.Namespace
+	}
+	ref, err := p.Named(namespace, r.PathValue("kind")+"/"+r.PathValue("name"))
+	if err != nil {
+		return ref, requestError{err}
+	}
+	return ref, nil
+}
+
+// whyView is why an object waits.
+type whyView struct {
+	Ref   describe.Ref
+	Chain chain.Chain
+	// Unit is the object as the ring describes it, nil if none does.
+	Unit    *describe.Unit
+	Drawing *drawing
+}
+
+// why is the page of one object.
+func (p *server) why(r *http.Request) (*view, error) {
+	ref, err := p.object(r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := p.Explain(r.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	s := p.live.current(r.Context())
+	v := whyView{Ref: ref, Chain: found, Unit: describe.Find(s.Description.Units, ref)}
+	if v.Unit != nil {
+		v.Drawing = draw(v.Unit)
+	}
+	return &view{title: "Why " + ref.String(), version: s.Version, value: found, body: v.show}, nil
+}
+
+// nextView is what comes next.
+type nextView struct {
+	simulate.Answer
+
+	Object, Namespace string
+	Ifs               []string
+	Suppositions      []string
+}
+
+// next is the page of the forecast.
+func (p *server) next(r *http.Request) (*view, error) {
+	query := r.URL.Query()
+	v := nextView{Object: query.Get("object"), Namespace: query.Get("namespace"), Suppositions: simulate.Suppositions()}
+	namespace, object := v.Namespace, ""
+	if namespace == "" {
+		namespace = p.Namespace
+	}
+	if v.Object != "" {
+		ref, err := p.Named(namespace, v.Object)
+		if err != nil {
+			return nil, requestError{err}
+		}
+		object = record.Reference(ref.Kind, ref.Name)
+	}
+	var ifs []simulate.Supposition
+	for _, text := range query["if"] {
+		if text == "" { // a field that was left empty
+			continue
+		}
+		s, err := simulate.ParseSupposition(text)
+		if err != nil {
+			return nil, requestError{err}
+		}
+		ifs, v.Ifs = append(ifs, s), append(v.Ifs, text)
+	}
+	select {
+	case p.foreseeing <- struct{}{}:
+		defer func() { <-p.foreseeing }()
+	default:
+		return nil, errBusy
+	}
+	answer, err := p.Forecast(r.Context(), namespace, object, ifs)
+	if err != nil {
+		return nil, err
+	}
+	v.Answer = answer
+	return &view{title: "Next", value: answer, body: v.show}, nil
+}
+
+// rolled is the page of all that has a past.
+func (p *server) rolled(r *http.Request) (*view, error) {
+	s := p.live.current(r.Context())
+	if s.At.IsZero() && s.Err != nil {
+		return nil, s.Err
+	}
+	units := slices.DeleteFunc(slices.Clone(describe.Rolled(s.Description.Units)), func(u describe.Unit) bool { return u.IsPolicy() })
+	return &view{title: "Past", value: units, body: func(time.Time) []*html.Node { return showRolled(units) }}, nil
+}
+
+// pastView is what was rolled of an object.
+type pastView struct {
+	Ref     describe.Ref
+	Entries []history.Entry
+}
+
+// past is the page of what was rolled of an object.
+func (p *server) past(r *http.Request) (*view, error) {
+	ref, err := p.object(r)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := p.History(r.Context(), ref)
+	if err != nil {
+		return nil, fmt.Errorf("history of %s: %w", ref, err)
+	}
+	entries = append([]history.Entry{}, entries...)
+	v := pastView{ref, entries}
+	return &view{title: "Past of " + ref.String(), value: entries, body: v.show}, nil
+}

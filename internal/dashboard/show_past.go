@@ -1,0 +1,74 @@
+package dashboard
+
+import (
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+)
+
+// showRolled is the page of all that has a past.
+func showRolled(all []describe.Unit) []*html.Node {
+	if len(all) == 0 {
+		return []*html.Node{el("h1", "Past"), el("p", "No ring rolls anything here.")}
+	}
+	return []*html.Node{el("h1", "Past"), table("What is rolled", []string{"Ring", "Namespace", "Object", "Phase"}, each(all, func(u *describe.Unit) *html.Node {
+		return el("tr", el("td", u.Ring), el("td", u.Namespace), el("th", at("scope", "row"), link("past", u.Ref)), el("td", phase(u.Phase)))
+	}))}
+}
+
+// show is the page of what was rolled of an object.
+func (v *pastView) show(now time.Time) []*html.Node {
+	nodes := []*html.Node{el("h1", "Past of "+v.Ref.String()), el("p", "namespace "+v.Ref.Namespace+" · ", el("a", at("href", pathOf("why", v.Ref)), "why"))}
+	if len(v.Entries) == 0 {
+		return append(nodes, el("p", "Nothing was rolled, as far as objects and Events still say."))
+	}
+	return append(nodes, el("ol", at("class", "chain"), each(v.Entries, func(e *history.Entry) *html.Node { return showEntry(now, e) })))
+}
+
+// showEntry is one rollout: who wanted it, what changed, how long it took and how it ended.
+func showEntry(now time.Time, e *history.Entry) *html.Node {
+	title := e.What
+	if e.To != "" {
+		title += " to " + e.To
+	}
+	about := el("p", at("class", "about"), e.Outcome+" ", ago(now, e.Started))
+	if e.Started != nil {
+		about.AppendChild(el("span", " ago, took "+took(now, e.Started, e.Ended)))
+	}
+	if e.By != "" {
+		about.AppendChild(el("span", " · by "+e.By))
+	}
+	item := el("li", el("p", at("class", "sentence"), title), about)
+	for _, text := range []string{e.Change, e.Message} {
+		if text != "" {
+			item.AppendChild(el("p", text))
+		}
+	}
+	if len(e.Units) > 0 {
+		item.AppendChild(el("ul", each(e.Units, func(p *history.Part) *html.Node {
+			return el("li", p.String()+": "+strings.TrimSpace(p.Outcome+" "+took(now, p.Started, p.Ended)))
+		})))
+	}
+	if len(e.Notes) > 0 {
+		item.AppendChild(el("ul", at("class", "notes"), each(e.Notes, func(n *history.Event) *html.Node {
+			return el("li", describe.Moment(n.At)+" "+n.About.String()+" "+n.Reason+": "+n.Text)
+		})))
+	}
+	return item
+}
+
+// took is how long something has taken, up to now if it goes on.
+func took(now time.Time, started, ended *time.Time) string {
+	switch {
+	case started == nil:
+		return ""
+	case ended == nil:
+		return max(0, now.Sub(*started)).Truncate(time.Second).String() + " so far"
+	default:
+		return ended.Sub(*started).Round(100 * time.Millisecond).String()
+	}
+}

@@ -1,0 +1,89 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+)
+
+// show is the page of why an object waits.
+func (v *whyView) show(now time.Time) []*html.Node {
+	return []*html.Node{
+		el("h1", v.Ref.String()),
+		el("p", "namespace "+v.Ref.Namespace+" · ", el("a", at("href", pathOf("past", v.Ref)), "past"), " · ",
+			el("a", at("href", "/next?object="+queryOf(v.Ref)), "next")),
+		el("ol", at("class", "chain"), each(v.Chain.Links, func(l *chain.Link) *html.Node { return showLink(now, l) })),
+		v.Drawing.show(),
+		facts(v.Chain.Facts),
+	}
+}
+
+// showLink is a link of the chain: what it says, since when, and the command that helps.
+func showLink(now time.Time, l *chain.Link) *html.Node {
+	about := el("p", at("class", "about"), link("why", l.Ref), " ", phase(l.Phase))
+	if l.Reason != "" {
+		about.AppendChild(el("span", " "+string(l.Reason)))
+	}
+	if l.Since != nil {
+		about.AppendChild(el("span", " for ", ago(now, l.Since)))
+	}
+	if l.Until != nil {
+		about.AppendChild(el("span", " · until "+describe.Moment(*l.Until)))
+	}
+	if l.Deadline != nil {
+		about.AppendChild(el("span", " · deadline "+describe.Moment(*l.Deadline)))
+	}
+	if l.Owner != "" {
+		about.AppendChild(el("span", " · "+l.Owner))
+	}
+	return el("li", el("p", at("class", "sentence"), l.Sentence), about, command(l.First), command(l.Next))
+}
+
+// facts is a table of what else is to be known, nil if there is nothing.
+func facts(all []describe.Fact) *html.Node {
+	if len(all) == 0 {
+		return nil
+	}
+	return table("Facts", []string{"Fact", "Value"}, each(all, func(f *describe.Fact) *html.Node {
+		row := el("tr", el("th", at("scope", "row"), f.Name))
+		cell := el("td")
+		for i, value := range f.Values {
+			if i > 0 {
+				cell.AppendChild(el("span", " · "))
+			}
+			cell.AppendChild(el("span", value))
+		}
+		row.AppendChild(cell)
+		return row
+	}))
+}
+
+// show is the drawing as SVG, nil if there is none.
+func (d *drawing) show() *html.Node {
+	if d == nil {
+		return nil
+	}
+	svg := el("svg", at("xmlns", "http://www.w3.org/2000/svg"), pixels("width", d.Width), pixels("height", d.Height),
+		at("viewBox", fmt.Sprintf("0 0 %d %d", d.Width, d.Height)), at("role", "group"), at("aria-label", d.Text))
+	for i := range d.Columns {
+		c := &d.Columns[i]
+		svg.AppendChild(el("text", pixels("x", c.X), pixels("y", c.Y+14), at("class", "name"), c.Name))
+		svg.AppendChild(el("text", pixels("x", c.X), pixels("y", c.Y+30), at("class", "amount "+classOf(c.Phase)), c.Counted))
+		for n := range c.Squares {
+			svg.AppendChild(c.Squares[n].show())
+		}
+	}
+	return el("figure", svg)
+}
+
+func (s *square) show() *html.Node {
+	rect := el("rect", pixels("x", s.X), pixels("y", s.Y), pixels("width", s.Size), pixels("height", s.Size), at("class", classOf(s.Phase)), el("title", s.Title))
+	if s.Path == "" {
+		return rect
+	}
+	return el("a", at("href", s.Path), at("aria-label", s.Title), rect)
+}

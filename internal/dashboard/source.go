@@ -1,0 +1,34 @@
+package dashboard
+
+import (
+	"context"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/simulate"
+)
+
+// Source is where the pages get what they show. All of it is read with the permissions of
+// one user.
+type Source struct {
+	// Place is what is shown, in words: "namespace shop of context prod".
+	Place string
+	// Namespace is the one that is shown, all if it is empty.
+	Namespace string
+	// Now is the clock.
+	Now func() time.Time
+	// Changed says that something may have changed since the last look.
+	Changed <-chan struct{}
+	// Look describes all rollouts.
+	Look func(context.Context) (describe.Description, error)
+	// Named is the object that a person means by KIND/NAME.
+	Named func(namespace, object string) (describe.Ref, error)
+	// Explain says why an object waits, History what was rolled of it.
+	Explain func(context.Context, describe.Ref) (chain.Chain, error)
+	History func(context.Context, describe.Ref) ([]history.Entry, error)
+	// Forecast says what comes next in a namespace, in all if it is empty, of one object or of
+	// all if that is empty: as things are, and if something happened.
+	Forecast func(ctx context.Context, namespace, object string, ifs []simulate.Supposition) (simulate.Answer, error)
+}

@@ -1,0 +1,132 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/gates/source"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	notify "github.com/spillway-dev/spillway/internal/notify/decision"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+)
+
+func gateRules() []rule {
+	return []rule{
+		{report.Rule{
+			Code: "SPW117", Level: report.Error, Title: "A GateTemplate that cannot be measured",
+			Why:    "Each measurement is an error, so the gate is refused once there are more than errorLimit.",
+			Action: "Correct the field that the message names.",
+		}, brokenTemplates},
+		{report.Rule{
+			Code: "SPW118", Level: report.Warning, Title: "A GateTemplate that no rollout names",
+			Why:    "Rollouts among the manifests of its namespace name gates, but none of them this one. A name may be misspelled; a gate without a GateTemplate waits for a user.",
+			Action: "Name it where the rollout names its gates, or remove it.",
+		}, unnamedTemplates},
+		{report.Rule{
+			Code: "SPW119", Level: report.Error, Title: "A Notifier with a filter that is not valid",
+			Why:    "It tells of nothing.",
+			Action: "Correct the expression as the message says.",
+		}, brokenFilters},
+		{report.Rule{
+			Code: "SPW120", Level: report.Warning, Title: "A Notifier without an address",
+			Why:    "Its Secret, among the manifests, lacks a key; or the namespace has Secrets among the manifests, and not this one. Messages stay pending until the queue is full.",
+			Action: "Add the Secret, or its key address.",
+		}, missingAddresses},
+	}
+}
+
+func brokenFilters(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		if n, ok := o.Typed.(*v1alpha1.Notifier); ok {
+			if _, err := notify.CompileFilter(n.Spec.Filter); err != nil {
+				r.findf(o, manifest.Fields("spec.filter"), "%s", err)
+			}
+		}
+	}
+}
+
+// missingAddresses finds nothing where no Secret of a namespace is among the manifests: then they
+// are made in another way.
+func missingAddresses(m *manifest.Manifests, r *reporter) {
+	secrets := map[string]bool{}
+	for ref := range m.Configs {
+		secrets[ref.Namespace] = secrets[ref.Namespace] || ref.Kind == content.Secret
+	}
+	for _, o := range m.Objects {
+		n, ok := o.Typed.(*v1alpha1.Notifier)
+		if !ok {
+			continue
+		}
+		ref := content.Object{Kind: content.Secret, Namespace: o.Namespace(), Name: n.Spec.SecretRef.Name}
+		switch there := m.Configs[ref]; {
+		case there != nil && !slices.Contains(keysOf(there.Typed), "address"):
+			r.findf(o, manifest.Fields("spec.secretRef.name"), "Secret %s has no key address", ref.Name)
+		case there == nil && secrets[ref.Namespace] && !m.IsThere(ref):
+			r.findf(o, manifest.Fields("spec.secretRef.name"), "Secret %s is not among the manifests", ref.Name)
+		}
+	}
+}
+
+func brokenTemplates(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		if t, ok := o.Typed.(*v1alpha1.GateTemplate); ok {
+			for _, p := range source.Check(&t.Spec) {
+				r.findf(o, manifest.Fields("spec."+p.Field), "%s: %s", p.Field, p.Text)
+			}
+		}
+	}
+}
+
+// unnamedTemplates finds templates without a gate where there are gates that could be meant.
+func unnamedTemplates(m *manifest.Manifests, r *reporter) {
+	named := map[string][]string{}
+	for _, o := range m.Objects {
+		named[o.Namespace()] = append(named[o.Namespace()], gatesOf(o)...)
+	}
+	for _, o := range m.Objects {
+		_, is := o.Typed.(*v1alpha1.GateTemplate)
+		if gates := named[o.Namespace()]; is && len(gates) > 0 && !slices.Contains(gates, o.Name()) {
+			slices.Sort(gates)
+			r.findf(o, manifest.Fields("metadata.name"), "rollouts name %s, and not this gate", strings.Join(slices.Compact(gates), ", "))
+		}
+	}
+}
+
+// gatesOf are the gates that an object names.
+func gatesOf(o *manifest.Object) []string {
+	var names []string
+	switch t := o.Typed.(type) {
+	case *v1alpha1.RolloutGroup:
+		for _, g := range t.Spec.Gates {
+			names = append(names, g.Name)
+		}
+	case *v1beta1.Instance:
+		gates, _ := choice.Gates(t)
+		for i := range gates {
+			names = append(names, gates[i].Name)
+		}
+	case *fleetv1.Module:
+		names = gatesOfStages(t.Spec.Rollout)
+	case *fleetv1.BootstrapModule:
+		names = gatesOfStages(t.Spec.Rollout)
+	}
+	return names
+}
+
+func gatesOfStages(rollout *fleetv1.Rollout) []string {
+	var names []string
+	if rollout == nil {
+		return nil
+	}
+	for i := range rollout.Stages {
+		for _, g := range rollout.Stages[i].Gates {
+			names = append(names, g.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,24 @@
+package notify
+
+import "github.com/spillway-dev/spillway/rollout"
+
+// The reasons of the conditions of Notifiers, and of their Events.
+const (
+	// ReasonNotifying: the Notifier sends its messages.
+	// Action: nothing, this is the desired state.
+	ReasonNotifying rollout.Reason = "Notifying"
+	// ReasonDeliveryFailed: the receiver of a Notifier does not accept a message, or cannot be
+	// reached.
+	// Action: correct the Secret or the receiver as the message says; messages are kept and
+	// sent again automatically, within five minutes.
+	ReasonDeliveryFailed rollout.Reason = "DeliveryFailed"
+	// ReasonInvalidFilter: the filter of a Notifier is not a valid CEL expression, so
+	// it tells of nothing new.
+	// Action: correct spec.filter as the message says.
+	ReasonInvalidFilter rollout.Reason = "InvalidFilter"
+	// EventDropped: messages of a Notifier are not sent: too many are pending, or the receiver
+	// has rejected one several times.
+	// Action: correct what the condition Ready says; spillway history shows the rollouts
+	// that were not told.
+	EventDropped rollout.Reason = "MessagesDropped"
+)

@@ -1,0 +1,98 @@
+package subject
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/metrics"
+	"github.com/spillway-dev/spillway/internal/notify/decision"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Releases are the releases of a policy in a namespace that are under way: a ConfigMap or
+// Secret with one content.
+func Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, namespace string) []decision.Subject {
+	var subjects []decision.Subject
+	for i := range s.Releases {
+		if r := &s.Releases[i]; r.Namespace == namespace {
+			subjects = append(subjects, release(KeyOf(kind, p), r))
+		}
+	}
+	return subjects
+}
+
+func release(policy string, r *v1alpha1.ConfigRelease) decision.Subject {
+	object, digest := cutLast(r.Object)
+	kind, name, _ := strings.Cut(object, " ")
+	is := decision.Rollout{ID: digest, Sentence: r.WaitingFor}
+	switch {
+	case r.RolledBack > 0:
+		is.State, is.Reason = decision.Returned, string(rollout.OutcomeRolledBack)
+	case r.Phase == string(rollout.PhaseFailed):
+		is.State, is.Reason = decision.Stopped, string(rollout.OutcomeFailed)
+	}
+	return decision.Subject{
+		Key: policy + "/" + r.Object, Ring: metrics.RingConfig, Kind: kind, Name: name, Rollouts: []decision.Rollout{is},
+	}
+}
+
+// cutLast is an object and the digest of its content, of "Secret db@9676b5e".
+func cutLast(text string) (object, digest string) {
+	i := strings.LastIndex(text, "@")
+	if i < 0 {
+		return text, text
+	}
+	return text[:i], text[i+1:]
+}
+
+// EndedRelease is what became of a release that a policy has no longer under way: another
+// content of the object came, or it is complete. Nil if the status does not list all.
+func EndedRelease(key string, s *v1alpha1.ConfigPolicyStatus, namespace string) *decision.Gone {
+	if int(s.Underway) > len(s.Releases) {
+		return nil
+	}
+	gone := Deleted(key)
+	gone.Outcome = decision.OutcomeComplete
+	mine, _ := cutLast(releaseOf(key))
+	if slices.ContainsFunc(s.Releases, func(r v1alpha1.ConfigRelease) bool {
+		object, _ := cutLast(r.Object)
+		return r.Namespace == namespace && object == mine
+	}) {
+		gone.Outcome = decision.OutcomeSuperseded
+	}
+	return gone
+}
+
+// PolicyKey is the key of the policy of a release, empty if the key is of something else.
+func PolicyKey(key string) string {
+	parts := strings.SplitN(key, "/", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[0] + "/" + parts[1]
+}
+
+func releaseOf(key string) string {
+	parts := strings.SplitN(key, "/", 3)
+	return parts[len(parts)-1]
+}
+
+// Deleted is what became of an object that does not exist any more.
+func Deleted(key string) *decision.Gone {
+	gone := &decision.Gone{Kind: KindOf(key), Outcome: decision.OutcomeDeleted}
+	switch gone.Kind {
+	case KindGroup:
+		gone.Ring = metrics.RingZones
+	case KindInstance:
+		gone.Ring = metrics.RingPlans
+	case KindPolicy, KindClusterPolicy:
+		gone.Ring = metrics.RingConfig
+		gone.Kind, _, _ = strings.Cut(releaseOf(key), " ")
+	default:
+		gone.Ring = metrics.RingFleet
+	}
+	return gone
+}
