@@ -293,6 +293,7 @@ func TestADeletedSnapshot(t *testing.T) {
 	w.annotate("app", native+"pause", "true")
 	w.sentinel() // the manager has seen it
 	w.secret("db", "p", "2")
+	w.ready(w.sentinel()) // nothing but the deletion starts a pass
 	w.remove(&corev1.Secret{}, name)
 	w.saysEventually("app", "Secret "+name+", the snapshot of Secret db, not found")
 	w.secret("db", "p", "1")

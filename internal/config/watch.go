@@ -105,7 +105,8 @@ func isUsed(ctx context.Context, workloads client.Reader, o content.Object) bool
 	return false
 }
 
-// indexUses lists the objects that a workload uses, for [usesIndex].
+// indexUses lists the objects that a workload uses, for [usesIndex]: those to which it refers,
+// and the snapshots of those.
 func indexUses(obj client.Object) []string {
 	m := workload.ManifestOf(obj)
 	if !m.Tracked {
@@ -114,6 +115,9 @@ func indexUses(obj client.Object) []string {
 	used := map[string]bool{}
 	for _, ref := range m.Uses {
 		used[ref.Object.From("")] = true
+	}
+	for _, snapshot := range workload.SnapshotsOf(obj) {
+		used[snapshot.From("")] = true
 	}
 	return slices.Collect(maps.Keys(used))
 }

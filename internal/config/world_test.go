@@ -307,15 +307,16 @@ func (w *world) settledWith(name string, n int) {
 }
 
 // sentinel makes sure that the manager has come to rest after everything done
-// so far: a workload that is created now has been seen to.
-func (w *world) sentinel() {
+// so far: a workload that is created now has been seen to. It returns the name of that.
+func (w *world) sentinel() (name string) {
 	w.t.Helper()
-	name := fmt.Sprintf("sentinel-%d", time.Now().UnixNano())
+	name = fmt.Sprintf("sentinel-%d", time.Now().UnixNano())
 	w.configMap(name, "a", "1")
 	w.apply(deployment(name, envFrom(configMapRef(name))))
 	first := w.hashed(name, "")
 	w.configMap(name, "a", "2")
 	w.hashed(name, first)
+	return name
 }
 
 // condition is the condition that the manager wrote on the workload, empty if none.

@@ -57,6 +57,23 @@ type Before struct {
 	Pins string `json:"pins"`
 }
 
+// SnapshotsOf are the snapshots of which new Pods of a workload start, and those of the config
+// to which it may go back.
+func SnapshotsOf(workload client.Object) []content.Object {
+	pins := pin.Mentioned(vocabulary.Pins.Get(TemplateOf(workload).Annotations))
+	if len(pins) == 0 {
+		return nil
+	}
+	pins = append(pins, recordsOf(workload).Answered.Before.Parsed()...)
+	var snapshots []content.Object
+	for _, p := range pins {
+		if p.HasSnapshot() {
+			snapshots = append(snapshots, content.Object{Kind: p.Kind, Namespace: workload.GetNamespace(), Name: p.Snapshot()})
+		}
+	}
+	return snapshots
+}
+
 // readPinning reads the Pod template. Where no pin is asked for or exists, nothing is read.
 func (w *Workload) readPinning(t *corev1.PodTemplateSpec) {
 	text, _, pinned := vocabulary.Pins.Lookup(t.Annotations)
