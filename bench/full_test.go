@@ -10,4 +10,7 @@ const (
 	full      = true
 
 	webhookRequests = 20000
+
+	podRounds  = 30
+	podsInTurn = 500
 )

@@ -10,4 +10,7 @@ const (
 	full      = false
 
 	webhookRequests = 500
+
+	podRounds  = 1
+	podsInTurn = 50
 )
