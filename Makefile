@@ -127,7 +127,7 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 
 .PHONY: sim
 sim: ## Run the engine, the zones and the fleet against many seeded worlds (SEEDS=20000)
-	$(GO) test -count=1 -timeout 30m -run Simulation $(SIMS) -seeds=$(SEEDS)
+	WORLDS=$(SEEDS) $(GO) test -timeout 30m -run Simulation $(SIMS)
 
 .PHONY: trials
 trials: ## Try a program from outside (BINARY=bin/spillway), on a control plane that it starts or on a cluster (CLUSTER=KUBECONFIG IMAGE=pause)
@@ -152,7 +152,7 @@ preconditions: ## Remove each precondition of internal/ring: a simulation must f
 
 .PHONY: release-test
 release-test: ## Run all that CI runs, and more of what can be run for longer: do it before a release
-	SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
+	AGAIN=1 SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
 	$(MAKE) preconditions
 	$(MAKE) upgrade-test
 	$(MAKE) monitoring-check

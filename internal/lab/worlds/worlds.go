@@ -6,7 +6,9 @@ package worlds
 import (
 	"flag"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +18,7 @@ import (
 var (
 	seedFlag  = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
 	fromFlag  = flag.Uint64("from", 0, "how many worlds to leave out before")
-	seedsFlag = flag.Uint64("seeds", 0, "how many worlds to play (default: as many as the package has chosen)")
+	seedsFlag = flag.Uint64("seeds", 0, "how many worlds to play (default: as many as $WORLDS says, or the package has chosen)")
 	stormFlag = flag.Bool("storm", false, "play the storms alone, which is faster: what they break, and not whether a rollout ends")
 )
 
@@ -104,7 +106,7 @@ func (g *Game) playAll(t *testing.T) Counts {
 
 	next.Store(*fromFlag)
 
-	last, sum := *fromFlag+g.seeds(), Counts{}
+	last, sum := *fromFlag+g.seeds(t), Counts{}
 
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
@@ -124,12 +126,26 @@ func (g *Game) playAll(t *testing.T) Counts {
 	return sum
 }
 
-func (g *Game) seeds() uint64 {
+// seeds is how many worlds to play. An environment variable says it too: go test remembers the
+// result of a test by its environment, and of one with flags of its own never.
+func (g *Game) seeds(t *testing.T) uint64 {
+	t.Helper()
+
 	if *seedsFlag != 0 {
 		return *seedsFlag
 	}
 
-	return g.Seeds
+	text, ok := os.LookupEnv("WORLDS")
+	if !ok {
+		return g.Seeds
+	}
+
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("WORLDS: want a number of worlds, not %q", text)
+	}
+
+	return n
 }
 
 func (all Counts) add(of Counts) {
