@@ -137,8 +137,21 @@ func applyGate(ctx context.Context, w client.Writer, write *decision.GateWrite, 
 	})
 }
 
-// act makes the writes, several at a time.
+// act makes the writes, those first that record a failure.
 func act(ctx context.Context, w client.Writer, writes []decision.Write) results {
+	var failures, others []decision.Write
+	for _, write := range writes {
+		if write.Fails {
+			failures = append(failures, write)
+			continue
+		}
+		others = append(others, write)
+	}
+	return append(together(ctx, w, failures), together(ctx, w, others)...)
+}
+
+// together makes some writes, several at a time.
+func together(ctx context.Context, w client.Writer, writes []decision.Write) results {
 	done := make(results, len(writes))
 	var group errgroup.Group
 	group.SetLimit(writers)

@@ -4,18 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -26,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=configpolicies.spillway.dev;clusterconfigpolicies.spillway.dev,verbs=list;watch
@@ -131,27 +123,11 @@ type awaitedKind struct {
 // NeedLeaderElection is false: the webhooks of all replicas read policies.
 func (*awaitedKind) NeedLeaderElection() bool { return false }
 
-// servedWithin is how long after its definition a kind may need to be served.
-const servedWithin = time.Minute
-
-// Start waits until the kind is installed. The manager runs without it meanwhile, and for good
-// if it must not know.
+// Start waits until the kind is installed. The manager runs without it meanwhile.
 func (a *awaitedKind) Start(ctx context.Context) error {
-	c, err := client.NewWithWatch(a.mgr.GetConfig(), client.Options{HTTPClient: a.mgr.GetHTTPClient(), Scheme: a.mgr.GetScheme(), Mapper: a.mgr.GetRESTMapper()})
-	if err != nil {
-		return fmt.Errorf("make a client that watches definitions: %w", err)
-	}
-	definitions := a.definitions(c)
-	if _, err := toolscache.ToListerWatcherWithContext(definitions).ListWithContext(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-		a.log().V(1).Info("no policy of the kind is in force: it was not installed when the manager began; restart the manager once it is", "kind", a.kind.Name, "error", err.Error())
-		return nil
-	}
-	_, err = watchtools.UntilWithSync(ctx, definitions, &metav1.PartialObjectMetadata{}, nil, func(watch.Event) (bool, error) { return a.isServed(ctx) })
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the manager stops
-	}
-	if err != nil {
-		return fmt.Errorf("wait for the kind %s: %w", a.kind.Name, err)
+	kind := v1alpha1.GroupVersion.WithKind(a.kind.Name)
+	if err := kube.UntilDefined(ctx, a.mgr, kind, a.isServed); err != nil || ctx.Err() != nil {
+		return err
 	}
 	a.log().Info("the kind is installed now", "kind", a.kind.Name)
 	select {
@@ -161,39 +137,12 @@ func (a *awaitedKind) Start(ctx context.Context) error {
 	return nil
 }
 
-// isServed begins with the kind, if it may be read. Its definition exists, so the API server
-// serves it soon.
+// isServed begins with the kind, if it may be read.
 func (a *awaitedKind) isServed(ctx context.Context) (bool, error) {
-	err := wait.PollUntilContextTimeout(ctx, time.Second, servedWithin, true, func(ctx context.Context) (bool, error) {
-		err := a.begin(ctx, a.kind)
-		if apierrors.IsForbidden(err) {
-			a.sayForbidden(a.kind)
-			return true, nil
-		}
-		return err == nil, nil
-	})
-	return err == nil, ctx.Err() //nolint:wrapcheck // the manager stops; else until the definition changes
-}
-
-// definitions lists and watches the definition of the kind, by its metadata.
-func (a *awaitedKind) definitions(c client.WithWatch) toolscache.ListerWatcher {
-	gvk := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"}
-	options := func(o metav1.ListOptions) *client.ListOptions {
-		return &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", a.kind.Definition()), Raw: &o}
+	err := a.begin(ctx, a.kind)
+	if apierrors.IsForbidden(err) {
+		a.sayForbidden(a.kind)
+		return true, nil
 	}
-	list := func() *metav1.PartialObjectMetadataList {
-		l := &metav1.PartialObjectMetadataList{}
-		l.SetGroupVersionKind(gvk)
-		return l
-	}
-	return &toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			l := list()
-			err := c.List(ctx, l, options(o))
-			return l, err //nolint:wrapcheck // the reflector reads what it is
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, list(), options(o))
-		},
-	}
+	return err == nil, err
 }

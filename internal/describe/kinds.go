@@ -8,6 +8,7 @@ const (
 	KindPod           = "Pod"
 	KindReplicaSet    = "ReplicaSet"
 	KindJob           = "Job"
+	KindCronJob       = "CronJob"
 	KindConfigMap     = "ConfigMap"
 	KindSecret        = "Secret"
 	KindClaim         = "PersistentVolumeClaim"

@@ -24,6 +24,7 @@ var named = []kindNames{
 	{"DaemonSet", "apps", []string{"daemonset", "daemonsets", "ds"}},
 	{KindReplicaSet, "apps", []string{"replicaset", "replicasets", "rs"}},
 	{KindJob, "batch", []string{"job", "jobs"}},
+	{KindCronJob, "batch", []string{"cronjob", "cronjobs", "cj"}},
 	{KindPod, "", []string{"pod", "pods", "po"}},
 	{KindConfigMap, "", []string{"configmap", "configmaps", "cm"}},
 	{KindSecret, "", []string{"secret", "secrets"}},

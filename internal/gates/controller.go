@@ -22,6 +22,7 @@ import (
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates;gatetemplates,verbs=list;watch
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates/status,verbs=update
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=gatetemplates.spillway.dev;rolloutgates.spillway.dev,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // nameIndex finds the RolloutGates of a gate by its name.

@@ -3,18 +3,12 @@ package kube
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
-
-// installedEvery is how often to look for kinds that are not installed: the API
-// server sends no event when its kinds change.
-const installedEvery = 5 * time.Second
 
 // Needed are kinds without which a ring cannot run.
 type Needed struct {
@@ -37,7 +31,7 @@ func (n Needed) Start(ctx context.Context, mgr ctrl.Manager, start func(context.
 	if err != nil {
 		return err
 	}
-	if missing == "" {
+	if len(missing) == 0 {
 		return start(ctx)
 	}
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return n.startOnceInstalled(ctx, mgr, missing, start) }))
@@ -47,36 +41,46 @@ func (n Needed) Start(ctx context.Context, mgr ctrl.Manager, start func(context.
 	return nil
 }
 
-// missing is the first kind that the API server does not know, empty if it knows all.
-func (n Needed) missing(mapper apimeta.RESTMapper) (string, error) {
+// missing are the kinds that the API server does not serve.
+func (n Needed) missing(mapper apimeta.RESTMapper) (missing []schema.GroupVersionKind, err error) {
 	for _, kind := range n.Kinds {
-		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if apimeta.IsNoMatchError(err) {
-			return kind.GroupKind().String(), nil
-		}
+		served, err := isServed(mapper, kind)
 		if err != nil {
-			return "", fmt.Errorf("look for the kind %s: %w", kind.Kind, err)
+			return nil, err
+		}
+		if !served {
+			missing = append(missing, kind)
 		}
 	}
-	return "", nil
+	return missing, nil
 }
 
-func (n Needed) startOnceInstalled(ctx context.Context, mgr ctrl.Manager, missing string, start func(context.Context) error) error {
+func isServed(mapper apimeta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
+	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if apimeta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the kind %s: %w", kind.Kind, err)
+	}
+	return true, nil
+}
+
+func (n Needed) startOnceInstalled(ctx context.Context, mgr ctrl.Manager, missing []schema.GroupVersionKind, start func(context.Context) error) error {
 	logger := mgr.GetLogger().WithName(n.Ring)
 	if text := n.Without + ": " + n.Called + " not installed; " + n.Action; n.IsOptional {
-		logger.Info(text, "missing", missing)
+		logger.Info(text, "missing", missing[0].GroupKind().String())
 	} else {
-		logger.Error(nil, text, "missing", missing)
+		logger.Error(nil, text, "missing", missing[0].GroupKind().String())
 	}
-	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
-		missing, err := n.missing(mgr.GetRESTMapper())
-		if err != nil {
-			logger.V(1).Info("looking again", "error", err.Error())
+	for _, kind := range missing {
+		served := func(context.Context) (bool, error) { return isServed(mgr.GetRESTMapper(), kind) }
+		if err := UntilDefined(ctx, mgr, kind, served); err != nil {
+			return err
 		}
-		return err == nil && missing == "", nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // the manager stops
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the manager stops
+		}
 	}
 	logger.Info(n.Called + " installed now")
 	return start(ctx)

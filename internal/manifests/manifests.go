@@ -274,13 +274,13 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 		})
 	}
 	slices.SortStableFunc(rules, func(a, b rbacv1.PolicyRule) int { // whatever the order of the rings
-		return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources), slices.Compare(a.Verbs, b.Verbs))
+		return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources), slices.Compare(a.Verbs, b.Verbs), slices.Compare(a.ResourceNames, b.ResourceNames))
 	})
 	return rules, nil
 }
 
 // withoutClusterPolicies are the rules without the policies that are in no namespace, and
-// without the definitions of policies: no Role can grant them.
+// without the definitions of kinds: no Role can grant them.
 func withoutClusterPolicies(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for i := range rules {
 		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool {

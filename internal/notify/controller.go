@@ -21,6 +21,7 @@ import (
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=notifiers,verbs=list;watch
 // +kubebuilder:rbac:groups=spillway.dev,resources=notifiers/status,verbs=update
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=notifiers.spillway.dev,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options are the choices of the user who runs the manager.

@@ -29,6 +29,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=zoneawarepoddisruptionbudgets.rollout-operator.grafana.com,verbs=list;watch
 
 // budgets reads the disruption budgets, from a cache where it is their manager that
 // reads: a rollout pays no call for them.

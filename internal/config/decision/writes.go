@@ -20,6 +20,10 @@ type Write struct {
 	Rolls bool
 	// Disowns is true if it removes what old versions of wave left.
 	Disowns bool
+	// Fails is true if it records that the workload has failed with its config. It is made
+	// before what other workloads say of that, so that a manager that stops in between leaves
+	// nothing that its successor would take back until it has read Pods.
+	Fails bool
 	// Patches are made one after the other; the first that fails ends the write.
 	Patches []workload.Patch
 	// Pins are those that the write sets. Their snapshots have to exist before it.
@@ -122,14 +126,14 @@ func record(w *Workload, now time.Time) []Write {
 	if unchanged && same && !adopts && !answers && !w.IsMarkedInVain() {
 		return nil
 	}
-	write, e := Write{Workload: w}, workload.EditStored(&w.Workload)
+	write, e := Write{Workload: w, Fails: w.failure != nil && !same}, workload.EditStored(&w.Workload)
 	e.SetCondition(c)
 	e.SetFailed(failed)
 	if w.IsMarkedInVain() {
 		e.DropMarks()
 	}
 	switch {
-	case w.failure != nil && !same:
+	case write.Fails:
 		write.Events = []Event{{corev1.EventTypeWarning, ReasonConfigFailed, w.failedNote()}}
 	case !unchanged:
 		write.Events = conditionEvents(w, c)

@@ -26,14 +26,6 @@ type KindOf struct {
 	list client.ObjectList
 }
 
-// Definition is the name of the CustomResourceDefinition.
-func (k KindOf) Definition() string {
-	if k.Name == ClusterKind {
-		return "clusterconfigpolicies." + v1alpha1.GroupVersion.Group
-	}
-	return "configpolicies." + v1alpha1.GroupVersion.Group
-}
-
 // KindsFor are the kinds of the policies for a manager of some namespaces. It has no permission
 // for what is in none, and would not know all releases of a ClusterConfigPolicy.
 func KindsFor(namespaces []string) []KindOf {

@@ -38,7 +38,7 @@ func newAsker(w chain.World) *asker {
 func (a *asker) answers(ref describe.Ref) chain.AnswerFunc {
 	by := map[string]func(context.Context, describe.Ref, bool) (chain.Answer, error){
 		workloads.Deployment: a.workload, workloads.StatefulSet: a.workload, workloads.DaemonSet: a.workload,
-		describe.KindReplicaSet: a.Controller, describe.KindJob: a.Controller,
+		describe.KindReplicaSet: a.Controller, describe.KindJob: a.job, describe.KindCronJob: a.cronJob,
 		describe.KindPod: a.Pod, describe.KindConfigMap: a.configObject, describe.KindSecret: a.configObject, describe.KindClaim: a.Claim, describe.KindService: a.Service,
 		describe.KindPDB: a.DisruptionBudget, describe.KindZoneBudget: a.ZoneBudget,
 		describe.KindGroup: a.group, describe.KindGate: a.gate, describe.KindRevision: a.revision,

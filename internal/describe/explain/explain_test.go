@@ -399,6 +399,7 @@ func TestExplainNamesTheRoot(t *testing.T) {
 	stop := manage(t)
 	t.Run("with a manager", func(t *testing.T) {
 		runAll(t, c, configSituations)
+		runAll(t, c, jobSituations)
 		runAll(t, c, policySituations)
 		runAll(t, c, podSituations)
 		runAll(t, c, zoneSituations)

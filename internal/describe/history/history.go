@@ -72,6 +72,10 @@ func (h *historian) episodes(ctx context.Context) ([]Entry, error) {
 		return h.ofWorkload(ctx)
 	case describe.KindConfigMap, describe.KindSecret:
 		return h.ofObject(ctx)
+	case describe.KindJob:
+		return h.ofJob(ctx)
+	case describe.KindCronJob:
+		return h.ofCronJob(ctx)
 	default:
 		return nil, fmt.Errorf("%s: %w", h.ref, ErrNoHistory)
 	}

@@ -113,6 +113,47 @@ func (i *Injector) WithSuccessor(manage func(*Injector) (stop func())) (meanwhil
 	}
 }
 
+// Relay runs managers one after another, each of which stops at the first write that it can: so
+// one of them stops before, or after, every write of all of them.
+type Relay struct {
+	when    When
+	manage  func(*Injector) (stop func())
+	current *Injector
+	stop    func()
+	// managers are all so far.
+	managers int
+}
+
+// NewRelay runs the first manager.
+func NewRelay(when When, manage func(*Injector) (stop func())) *Relay {
+	r := &Relay{when: when, manage: manage}
+	r.start(1)
+	return r
+}
+
+// Next runs another manager if the present one has stopped: call it again and again.
+func (r *Relay) Next() {
+	if !r.current.HasStopped() {
+		return
+	}
+	r.stop()
+	if r.when == Before {
+		r.start(2) // the write before which the last manager has stopped, and then the next one
+		return
+	}
+	r.start(1)
+}
+
+func (r *Relay) start(at int) {
+	r.current = New()
+	r.current.StopAt(at, r.when)
+	r.managers++
+	r.stop = r.manage(r.current)
+}
+
+// Stops is how many managers have been stopped.
+func (r *Relay) Stops() int { return r.managers - 1 }
+
 // Conflict answers matching writes with 409 and does not send them; nil ends it.
 func (i *Injector) Conflict(match func(Request) bool) {
 	i.mu.Lock()

@@ -1,0 +1,60 @@
+package describe
+
+import (
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// HeldText is why a Job is suspended that asks for pins, as a clause about it.
+func HeldText(j *batchv1.Job) string {
+	if why, waits := strings.CutPrefix(vocabulary.JobPins.Get(j.Annotations), "waiting: "); waits {
+		return "is suspended until its pins can be set: " + why
+	}
+	return "is suspended until the manager has set its pins"
+}
+
+// UnpinnedText is why the Pods of a Job use the present config, as a clause about it; empty if they
+// keep the config that the Job started with.
+func UnpinnedText(j *batchv1.Job) string {
+	state := vocabulary.JobPins.Get(j.Annotations)
+	why, released := strings.CutPrefix(state, pin.JobPinned+" without pins: ")
+	switch {
+	case vocabulary.Pins.Get(j.Spec.Template.Annotations) != "":
+		return ""
+	case released:
+		return "no pins: " + why
+	case state == pin.JobPinned:
+		return "no pins: it refers to no ConfigMap or Secret"
+	case vocabulary.PinConfig.Get(j.Annotations) != "true":
+		return "no pins: without the annotation " + vocabulary.PinConfig.Native + `: "true" its Pods use the present config`
+	default:
+		return "no pins: when it was created, its namespace was not one of --pin-namespaces"
+	}
+}
+
+// JobFacts are the pins of a Job, or why it has none.
+func JobFacts(j *batchv1.Job) []Fact {
+	if pin.IsHeld(j) {
+		return nil
+	}
+	if why := UnpinnedText(j); why != "" {
+		return []Fact{FactOf("pinned", why)}
+	}
+	var f []Fact
+	for _, p := range pin.Mentioned(vocabulary.Pins.Get(j.Spec.Template.Annotations)) {
+		f = append(f, FactOf("pinned", p.String()))
+	}
+	return f
+}
+
+// CronJobFacts say whether the next Job of a CronJob is pinned.
+func CronJobFacts(c *batchv1.CronJob) []Fact {
+	if vocabulary.PinConfig.Get(c.Spec.JobTemplate.Annotations) == "true" {
+		return []Fact{FactOf("pinned", "its next Job keeps the config that exists when it starts")}
+	}
+	return []Fact{FactOf("pinned", "no: without the annotation "+vocabulary.PinConfig.Native+`: "true" its Pods use the present config`)}
+}
