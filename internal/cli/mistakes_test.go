@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -158,6 +159,11 @@ func makeMistakenWorld(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "binary"), fstest.MapFS{
+		"logo.yaml": {Data: []byte("\x89PNG\x00")}, "web.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())

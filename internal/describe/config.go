@@ -50,10 +50,14 @@ func surveyConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) (config
 
 // Workload is a workload whose config is tracked.
 func Workload(e *config.Explanation) Unit {
-	return Unit{
+	u := Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
 		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline,
 	}
+	if p := e.Pause; p != nil {
+		u.pausedBy(&rollout.Pause{By: p.By, Reason: p.Reason, Since: p.At})
+	}
+	return u
 }
 
 // WorkloadFacts are what else there is to know of a workload.

@@ -49,6 +49,7 @@ func Module(e *decision.Explanation) Unit {
 		delete(of, e.Stages[i].Name)
 	}
 	u.Units = append(u.Units, of[""]...)
+	u.pausedBy(e.Pause)
 	return u
 }
 

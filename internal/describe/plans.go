@@ -33,6 +33,7 @@ func Instance(e *plans.Explanation) Unit {
 		Ring: Plans, Phase: e.Phase, Sentence: e.Sentence, Since: e.Since,
 	}
 	if u.IsComplete() {
+		u.pausedBy(e.Pause)
 		return u
 	}
 	u.Reason = e.Reason

@@ -98,8 +98,8 @@ func Policy(e *policy.Explanation, namespace string) Unit {
 		if n > 1 {
 			u.Sentence = fmt.Sprintf("%d releases are under way: %s: %s", n, main.Name, main.Sentence)
 		}
-	case e.Pause != nil:
-		u.Sentence += "; paused " + byWhom(e.Pause.By, e.Pause.Reason)
+	default:
+		u.pausedBy(e.Pause)
 	}
 	return u
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/plans"
 	zones "github.com/spillway-dev/spillway/internal/zones/decision"
@@ -103,6 +104,29 @@ func TestWorkload(t *testing.T) {
 	same(t, lines(WorkloadFacts(e)),
 		"state: Waiting (BudgetExhausted)", "queue: position 2", "missing: Secret db", "problem: annotation x", "uses: Secret db (user, password), not found",
 		"uses: ConfigMap a", "uses: ConfigMap b, optional, not found", "uses: ConfigMap c, ignored", "hash: abc")
+}
+
+// What is complete and paused says so, in every ring; what is not has a reason that says so.
+func TestCompleteAndPaused(t *testing.T) {
+	p := &rollout.Pause{By: "ann", Reason: "holidays", Since: noon}
+	for want, u := range map[string]Unit{
+		"Deployment web is up to date; paused by ann since 4 May 12:00:00 UTC: holidays": Workload(&config.Explanation{
+			State: config.StateUpToDate, Sentence: "Deployment web is up to date", Pause: &content.Pause{By: "ann", Reason: "holidays", At: noon},
+		}),
+		"all of 3 zones are up to date; paused: holidays": Group(&zones.Explanation{
+			Phase: "Complete", Sentence: "all of 3 zones are up to date", Pause: &v1alpha1.Pause{Reason: "holidays"},
+		}),
+		"idle; paused by ann since 4 May 12:00:00 UTC: holidays": Instance(&plans.Explanation{Phase: rollout.PhaseComplete, Sentence: "idle", Pause: p}),
+		"done; paused by ann since 4 May 12:00:00 UTC: holidays": Module(&decision.Explanation{Phase: "Complete", Sentence: "done", Pause: p}),
+	} {
+		if u.Sentence != want || !u.Paused || !u.IsComplete() {
+			t.Errorf("%s, %t: %s", u.Phase, u.Paused, u.Sentence)
+		}
+	}
+	e := &config.Explanation{State: config.StateWaiting, Reason: rollout.ReasonPaused, Sentence: "is paused", Pause: &content.Pause{}}
+	if u := Workload(e); u.Paused || u.Sentence != "is paused" {
+		t.Errorf("%t: %s", u.Paused, u.Sentence)
+	}
 }
 
 // What a workload waits for stands first, then what it rolls for, then some of the rest.

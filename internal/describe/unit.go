@@ -36,8 +36,10 @@ type Unit struct {
 	Reason rollout.Reason `json:"reason,omitempty"`
 	// Sentence is the one that the ring says everywhere, without a full stop. Of what
 	// is complete it may be empty.
-	Sentence string     `json:"sentence,omitempty"`
-	Since    *time.Time `json:"since,omitempty"`
+	Sentence string `json:"sentence,omitempty"`
+	// Paused is true of what is complete and paused: its next change waits until it is resumed.
+	Paused bool       `json:"paused,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
 	// Until is when what it waits for ends automatically, nil if that is not known.
 	Until *time.Time `json:"until,omitempty"`
 	// Deadline is when it counts as failed, nil if it never does or that is not known.
@@ -67,6 +69,24 @@ type Range struct {
 
 // IsComplete is true of what is where it should be.
 func (u *Unit) IsComplete() bool { return u.Phase == rollout.PhaseComplete }
+
+// pausedBy says of a unit that is complete that it is paused; of another, its reason does.
+func (u *Unit) pausedBy(p *rollout.Pause) {
+	if p == nil || !u.IsComplete() {
+		return
+	}
+	u.Paused = true
+	u.Sentence += "; paused"
+	if p.By != "" {
+		u.Sentence += " by " + p.By
+	}
+	if !p.Since.IsZero() {
+		u.Sentence += " since " + rollout.Clock(p.Since)
+	}
+	if p.Reason != "" {
+		u.Sentence += ": " + p.Reason
+	}
+}
 
 // Find is the unit of an object, wherever it is, nil if there is none.
 func Find(units []Unit, ref Ref) *Unit {

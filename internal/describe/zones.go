@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
@@ -38,6 +39,7 @@ func Group(e *decision.Explanation) Unit {
 	for i := range e.Zones {
 		u.Units = append(u.Units, zone(e, &e.Zones[i]))
 	}
+	u.pausedBy(ring.PauseOf(e.Pause))
 	return u
 }
 

@@ -37,6 +37,8 @@ type Explanation struct {
 	// Sentence is the one of the status.
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
+	// Pause is that its plans are paused, nil if they are not.
+	Pause *rollout.Pause `json:"-"`
 	// Plan is the one that is running, or the last one that ran; UID, Cause, Started and
 	// Ended are of that execution.
 	Plan    string                  `json:"plan,omitempty"`
@@ -75,6 +77,9 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 	e := Explanation{
 		Namespace: i.Namespace, Name: i.Name, OperatorVersion: i.Spec.OperatorVersion.Name,
 		Sentence: s.WaitingFor, History: s.History,
+	}
+	if vocabulary.Paused.Get(i.Annotations) == "true" {
+		e.Pause = &rollout.Pause{}
 	}
 	if s.Since != nil {
 		e.Since = &s.Since.Time

@@ -168,9 +168,22 @@ func (r *reader) read(file string, content func() ([]byte, error)) {
 		r.unreadable(file, err)
 		return
 	}
+	if !isText(raw) {
+		r.notText(file)
+		return
+	}
 	documents, errs := r.parse(file, raw)
 	r.documents = append(r.documents, documents...)
 	r.errs = append(r.errs, errs...)
+}
+
+// notText leaves out a file that is not text, unless a user has named it.
+func (r *reader) notText(file string) {
+	if r.walking && r.NotText != nil {
+		r.NotText(file)
+		return
+	}
+	r.fail(file, "is not text", "name a manifest, in YAML or JSON")
 }
 
 // unreadable says why the system cannot read a path, without naming it twice.

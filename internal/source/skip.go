@@ -27,6 +27,15 @@ type Options struct {
 	// directories are then read as repositories, which hold many other files: what .gitignore
 	// and .spillwayignore say is left out too. Nil takes anything else for a mistake.
 	Skip func(Skipped)
+	// NotText, if it is not nil, is called with the files below a directory that are named as
+	// manifests and are not text, which are left out.
+	NotText func(path string)
+}
+
+// isText is false of what no manifest is: it has zero bytes, which only UTF-16 has in a text.
+func isText(raw []byte) bool {
+	isWide := bytes.HasPrefix(raw, []byte{0xff, 0xfe}) || bytes.HasPrefix(raw, []byte{0xfe, 0xff})
+	return isWide || !bytes.Contains(raw, []byte{0})
 }
 
 // ReadTree reads as [Read] does, by the options.

@@ -252,6 +252,19 @@ template.yaml is a file without manifests
 values.yaml is a file without manifests`, strings.Join(skipped, "\n"))
 }
 
+// What is not text is left out of a directory, and is a mistake if it is named.
+func TestNotText(t *testing.T) {
+	named := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"
+	tree(t, map[string]string{"a.yaml": named, "binary.yaml": "\x7fELF\x00\x01"})
+	var left []string
+	o := source.Options{NotText: func(path string) { left = append(left, path) }}
+	documents, err := source.ReadTree(nil, o, ".")
+	same(t, "a.yaml:1 ConfigMap a\n", shown(documents, err))
+	same(t, "binary.yaml", strings.Join(left, " "))
+	_, err = source.ReadTree(nil, o, "binary.yaml")
+	same(t, "binary.yaml: is not text; name a manifest, in YAML or JSON\n", shown(nil, err))
+}
+
 func TestWhatIsNamedIsRead(t *testing.T) {
 	tree(t, map[string]string{"values.yaml": "a: 1", ".gitignore": "*\n", "chart/Chart.yaml": "name: x"})
 	o := source.Options{Skip: func(s source.Skipped) { t.Errorf("%s was left out", s.Path) }}

@@ -237,8 +237,26 @@ func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	if _, _, err := rest.DefaultServerUrlFor(config); err != nil {
 		return nil, fmt.Errorf("%q is not the address of an API server; name one such as https://10.0.0.1:6443 with --server, or in the kubeconfig", config.Host)
 	}
+	if err := c.unknownUser(config); err != nil {
+		return nil, err
+	}
 	config.QPS = -1
 	return config, nil
+}
+
+// unknownUser is an error if the kubeconfig has no user of the name that the context says, and
+// no flag says who asks: kubectl goes on as an anonymous user then.
+func (c *Cluster) unknownUser(config *rest.Config) error {
+	raw, err := c.Loader().RawConfig()
+	if err != nil || config.BearerToken != "" || config.CertFile != "" || len(config.CertData) > 0 {
+		return nil //nolint:nilerr // there is none inside a cluster
+	}
+	name := cmp.Or(c.Context, raw.CurrentContext)
+	used := raw.Contexts[name]
+	if used == nil || used.AuthInfo == "" || raw.AuthInfos[used.AuthInfo] != nil {
+		return nil
+	}
+	return fmt.Errorf("kubeconfig: context %s names user %q, which is not in the file; name another with: kubectl config set-context %s --user=NAME", name, used.AuthInfo, Quoted(name))
 }
 
 // Loader returns what reads the kubeconfig.

@@ -124,7 +124,7 @@ func (t *Tree) row(u *describe.Unit, said string) Row {
 	if !u.IsComplete() {
 		r.Since = describe.Age(t.Now, u.Since)
 	}
-	if r.sentence == said || u.IsComplete() && !t.Whole {
+	if r.sentence == said || u.IsComplete() && !t.Whole && !u.Paused {
 		r.sentence = ""
 	}
 	r.sentence = WithEnd(r.sentence, u, t.Now)
@@ -171,14 +171,24 @@ func (t *Tree) countMore(shown []shownUnit, seen, last map[string]int) []shownUn
 		with = append(with, shown[i])
 		kind := alike(shown[i].unit)
 		if more := seen[kind] - shownAlike; more > 0 && last[kind] == i {
-			with = append(with, shownUnit{more: fmt.Sprintf("... and %d more: %s", more, shown[i].unit.Phase)})
+			with = append(with, shownUnit{more: fmt.Sprintf("... and %d more: %s", more, pausedPhase(shown[i].unit))})
 		}
 	}
 	return with
 }
 
+// pausedPhase is the phase of units, and that they are paused if it does not say so.
+func pausedPhase(u *describe.Unit) string {
+	if u.Paused {
+		return string(u.Phase) + ", paused"
+	}
+	return string(u.Phase)
+}
+
 // alike is what units have in common of which a few are shown for all.
-func alike(u *describe.Unit) string { return u.Kind + " " + string(u.Phase) + " " + string(u.Reason) }
+func alike(u *describe.Unit) string {
+	return u.Kind + " " + pausedPhase(u) + " " + string(u.Reason)
+}
 
 // lay puts a row into its columns, and the sentence beside or beneath them.
 func (t *Tree) lay(r *Row, w ColumnWidths) []string {

@@ -113,6 +113,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	}
 	var skipped []source.Skipped
 	leaveOut := func(s source.Skipped) { skipped = append(skipped, s) }
+	notText := func(path string) { tellNotText(cmd.ErrOrStderr(), path) }
 	documents, manifests, err := l.readPackages(cmd.Context())
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	var unread error
 	if len(manifests) > 0 {
 		var others []source.Document
-		others, unread = source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut}, manifests...)
+		others, unread = source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText}, manifests...)
 		documents = append(documents, others...)
 	}
 	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor})
@@ -174,6 +175,11 @@ func tellSkipped(w io.Writer, skipped []source.Skipped) {
 	if files > 0 {
 		_, _ = fmt.Fprintf(w, "note: %s without manifests left out\n", report.Plural(files, "file"))
 	}
+}
+
+// tellNotText says that a file was left out that has the name of a manifest.
+func tellNotText(w io.Writer, path string) {
+	_, _ = fmt.Fprintf(w, "note: %s is not text, and was left out\n", path)
 }
 
 // verdict is the error that makes the exit code 1.

@@ -326,7 +326,8 @@ func readyKey(of string) (key string, ok bool) {
 
 // manifests reads manifests, and finds what no API server would take.
 func (s *simulation) manifests(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
-	documents, err := source.Read(stdin, paths...)
+	leaveOut := func(path string) { tellNotText(s.env.Err, path) }
+	documents, err := source.ReadTree(stdin, source.Options{NotText: leaveOut}, paths...)
 	if err != nil {
 		return nil, err
 	}

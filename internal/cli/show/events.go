@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,8 +31,10 @@ type telling struct {
 	all, watch bool
 	rings      []string
 	since      time.Duration
-	members    *history.Members
-	selection  selection.Flags
+	// ref is the object that was named, members is what it consists of.
+	ref       describe.Ref
+	members   *history.Members
+	selection selection.Flags
 	// labeled is true of the objects with the labels that were asked for.
 	labeled func(describe.Ref) bool
 }
@@ -112,6 +115,9 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	w := cmd.OutOrStdout()
+	if err := t.missing(cmd.Context(), c, namespace); err != nil {
+		return err
+	}
 	if t.watch {
 		return t.follow(cmd.Context(), c, namespace, w, cmd.ErrOrStderr())
 	}
@@ -168,8 +174,28 @@ func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace st
 	if err != nil {
 		return err
 	}
+	t.ref = ref
 	t.members, err = history.MembersOf(ctx, reader, ref)
 	return err
+}
+
+// missing is an error if the object that was named does not exist, and no Event is about it.
+// Events outlive their object. What may not be read may exist.
+func (t *telling) missing(ctx context.Context, c client.Reader, namespace string) error {
+	kind, known := command.KindOf(t.ref.Kind)
+	if !known {
+		return nil
+	}
+	var obj metav1.PartialObjectMetadata
+	obj.SetGroupVersionKind(kind)
+	if err := c.Get(ctx, client.ObjectKey{Namespace: t.ref.Namespace, Name: t.ref.Name}, &obj); !apierrors.IsNotFound(err) {
+		return nil
+	}
+	notes, err := history.Events(ctx, c, namespace)
+	if err != nil || slices.ContainsFunc(notes, func(n history.Event) bool { return t.members.Has(&n) }) {
+		return err
+	}
+	return command.NotFound(ctx, c, kind, t.ref.Namespace, t.ref.Name)
 }
 
 func (t *telling) write(w io.Writer, notes []history.Event) {

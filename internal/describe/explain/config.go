@@ -82,8 +82,6 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 		} else {
 			only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
 		}
-	case e.State == config.StateUpToDate && e.Pause != nil:
-		only.Links[0].Next = a.Spillway("resume", w.Ref())
 	case e.Reason == decision.ReasonPodsKept:
 		return a.Kept(ctx, w, only)
 	case e.Reason == decision.ReasonNotHeld:

@@ -97,6 +97,9 @@ func (a *Asker) LinkTo(u *describe.Unit) Link {
 	link := a.Link(u.Ref, u.Reason, "%s", u.Sentence)
 	link.Ring, link.Phase = u.Ring, u.Phase
 	link.Since, link.Until, link.Deadline = u.Since, u.Until, u.Deadline
+	if u.Paused {
+		link.Next = a.Spillway("resume", u.Ref)
+	}
 	return link
 }
 

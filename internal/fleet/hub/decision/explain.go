@@ -51,6 +51,8 @@ type Explanation struct {
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// Clusters are those of the module, in the order in which they go.
 	Clusters []ClusterExplanation `json:"clusters,omitempty"`
+	// Pause is that a user has paused the module, nil if none has.
+	Pause *rollout.Pause `json:"-"`
 	// Steered is the last command of a user, nil if there is none.
 	Steered *model.Steering `json:"steered,omitempty"`
 	// Problems are mistakes, each with its fix; Notes are what is worth knowing
@@ -190,6 +192,12 @@ func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
 	}
 	if status.Since != nil {
 		e.Since = &status.Since.Time
+	}
+	if s := e.Steered; o.Module.Spec.Suspend {
+		e.Pause = &rollout.Pause{}
+		if s != nil && s.Verb == model.VerbPause {
+			e.Pause = &rollout.Pause{By: s.By, Reason: s.Reason, Since: s.At.Time}
+		}
 	}
 	switch {
 	case e.Sentence != "":
