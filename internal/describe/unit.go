@@ -76,7 +76,10 @@ func (u *Unit) pausedBy(p *rollout.Pause) {
 		return
 	}
 	u.Paused = true
-	u.Sentence += "; paused"
+	if u.Sentence != "" {
+		u.Sentence += "; "
+	}
+	u.Sentence += "paused"
 	if p.By != "" {
 		u.Sentence += " by " + p.By
 	}

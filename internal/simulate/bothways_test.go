@@ -42,11 +42,15 @@ var configured = map[string]func(*config.Options){
 	"config-priority": rolling(1),
 }
 
-// never are what is never ready after the change, where --ready says so; what
-// the files say in kwok's words is what makes it so.
+// never are what is never ready after the change, where --ready says so; what the files say in
+// kwok's words is what makes it so, or [scene.breakPods].
 var never = map[string][]string{
-	"kube-broken": {"deployment/web", "statefulset/db", "daemonset/agent", "job/migrate"},
+	"kube-broken":  {"deployment/web", "statefulset/db", "daemonset/agent", "job/migrate"},
+	"policy-fails": {"deployment/app1"},
 }
+
+// breaking are the workloads whose Pods are not ready with other config, by the label app.
+var breaking = map[string]string{"policy-fails": "app1"}
 
 // readiness is that of a scenario.
 func (w *scene) readiness() world.Readiness {
@@ -162,6 +166,9 @@ func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 	w.bringAbout(base)
 	testenv.Eventually(t, func(ctx context.Context) error { return w.restsAs(ctx, said.Before) })
 	seen := w.simulatePresent(change)
+	if app := breaking[name]; app != "" {
+		w.breakPods(app)
+	}
 	w.witness()
 	w.apply(change)
 	testenv.Eventually(t, func(ctx context.Context) error { return w.restsAs(ctx, said.Stuck) })
@@ -176,6 +183,49 @@ func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 		t.Errorf("from the present state of the cluster: %v", err)
 	}
 	t.Logf("%d steps, %d are stuck", len(said.Steps), len(said.Stuck))
+}
+
+// breakPods makes Pods of a workload that are created from now on never ready, as a value does
+// with which they cannot work.
+func (w *scene) breakPods(app string) {
+	w.t.Helper()
+	const policy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  reinvocationPolicy: Never
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAME}}
+    objectSelector: {matchLabels: {app: APP}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{metadata: Object.metadata{annotations: {"testenv.spillway.dev/behavior": "never-ready"}}}'}
+`
+	const binding = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: NAME}
+`
+	named := strings.NewReplacer("NAME", w.namespace, "APP", app)
+	for _, manifest := range []string{policy, binding} {
+		testenv.ApplyManifest(w.t, w.client, named.Replace(manifest))
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe", Labels: map[string]string{"app": app}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "x"}}
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		probe := pod.DeepCopy()
+		if err := w.client.Create(ctx, probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(probe.Annotations) == 0 {
+			return errors.New("the policy is not in force yet")
+		}
+		return nil
+	})
 }
 
 // bringAbout makes what stands in files run, before what holds it is in force.
