@@ -40,17 +40,19 @@ func rolling(n int) func(*config.Options) {
 var configured = map[string]func(*config.Options){
 	"config-budget":   rolling(2),
 	"config-priority": rolling(1),
+	"policy-returns":  func(o *config.Options) { o.PinNamespaces = o.Namespaces },
 }
 
 // never are what is never ready after the change, where --ready says so; what the files say in
 // kwok's words is what makes it so, or [scene.breakPods].
 var never = map[string][]string{
-	"kube-broken":  {"deployment/web", "statefulset/db", "daemonset/agent", "job/migrate"},
-	"policy-fails": {"deployment/app1"},
+	"kube-broken":    {"deployment/web", "statefulset/db", "daemonset/agent", "job/migrate"},
+	"policy-fails":   {"deployment/app1"},
+	"policy-returns": {"deployment/app1"},
 }
 
 // breaking are the workloads whose Pods are not ready with other config, by the label app.
-var breaking = map[string]string{"policy-fails": "app1"}
+var breaking = map[string]string{"policy-fails": "app1", "policy-returns": "app1"}
 
 // readiness is that of a scenario.
 func (w *scene) readiness() world.Readiness {
@@ -216,16 +218,7 @@ spec: {policyName: NAME}
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe", Labels: map[string]string{"app": app}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "x"}}
-	testenv.Eventually(w.t, func(ctx context.Context) error {
-		probe := pod.DeepCopy()
-		if err := w.client.Create(ctx, probe, client.DryRunAll); err != nil {
-			return err
-		}
-		if len(probe.Annotations) == 0 {
-			return errors.New("the policy is not in force yet")
-		}
-		return nil
-	})
+	w.awaitMutation(pod, func(p *corev1.Pod) bool { return len(p.Annotations) > 0 })
 }
 
 // bringAbout makes what stands in files run, before what holds it is in force.

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -28,6 +29,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -134,6 +136,7 @@ func newScene(t *testing.T, scenario string, configure func(*config.Options)) *s
 		Namespaces: []string{w.namespace}, Now: time.Now, Options: decision.Options{CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}, Zones: true,
 	}
 	configure(&w.config)
+	w.installPins()
 	var webhooks admission.Options
 	if guarded[scenario] {
 		served := testenv.RegisterWebhooks(t, w.namespace, guard.Declared().Webhooks)
@@ -147,6 +150,35 @@ func newScene(t *testing.T, scenario string, configure func(*config.Options)) *s
 		})
 	})
 	return w
+}
+
+// installPins lets the API server apply pins, where a scenario has them.
+func (w *scene) installPins() {
+	w.t.Helper()
+	if len(w.config.PinNamespaces) == 0 {
+		return
+	}
+	for _, obj := range pin.Policy(w.config.PinNamespaces) {
+		testenv.Apply(w.t, w.client, obj)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe", Annotations: map[string]string{vocabulary.Pins.Native: "secret/db=0123456789"}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "x", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}}}}}
+	w.awaitMutation(pod, func(p *corev1.Pod) bool { return p.Spec.Containers[0].EnvFrom[0].SecretRef.Name != "db" })
+}
+
+// awaitMutation waits until the API server changes Pods as they are created.
+func (w *scene) awaitMutation(pod *corev1.Pod, is func(*corev1.Pod) bool) {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		probe := pod.DeepCopy()
+		if err := w.client.Create(ctx, probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if !is(probe) {
+			return errors.New("the policy is not in force yet")
+		}
+		return nil
+	})
 }
 
 // apply applies what stands in files, as a user does.
