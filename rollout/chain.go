@@ -126,7 +126,7 @@ func (d *decision) paused(n *node) *cause {
 		return nil
 	}
 
-	return &cause{reason: ReasonPaused, message: n.name() + " is " + p.clause(), since: p.Since}
+	return &cause{reason: ReasonPaused, message: n.name() + " is " + p.Clause(), since: p.Since}
 }
 
 // blocked: a fact of the ring's own.

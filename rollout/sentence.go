@@ -298,8 +298,9 @@ func (n *node) name() string {
 	return n.unit.Name
 }
 
-// clause says who paused a unit, and why.
-func (p *Pause) clause() string {
+// Clause says who paused a unit, since when and why, as far as that is known: "paused by ann since
+// 2 Jan 15:04:05 UTC: the database moves".
+func (p *Pause) Clause() string {
 	by := ""
 	if p.By != "" {
 		by = " by " + p.By

@@ -348,8 +348,7 @@ func (p *pass) lostOf(ctx context.Context, w *decision.Workload, pins pin.Pins) 
 	now := w.PinsNow()
 	for _, of := range pins {
 		present, _ := now.Of(of.Kind, of.Name)
-		snapshot := content.Object{Kind: of.Kind, Namespace: w.Namespace, Name: of.Snapshot()}
-		if of.HasSnapshot() && of != present && !p.lookup.Exists(ctx, snapshot) {
+		if of.HasSnapshot() && of != present && !p.lookup.Exists(ctx, of.SnapshotIn(w.Namespace)) {
 			lost = append(lost, of)
 		}
 	}

@@ -1,9 +1,14 @@
 package describe
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -49,6 +54,15 @@ func JobFacts(j *batchv1.Job) []Fact {
 		f = append(f, FactOf("pinned", p.String()))
 	}
 	return f
+}
+
+// JobsOf are the Jobs that Kubernetes keeps of a CronJob, in no order.
+func JobsOf(ctx context.Context, reader client.Reader, of *batchv1.CronJob) ([]batchv1.Job, error) {
+	all := &batchv1.JobList{}
+	if err := reader.List(ctx, all, client.InNamespace(of.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the Jobs of %s: %w", RefTo(KindCronJob, of), err)
+	}
+	return slices.DeleteFunc(all.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, of) }), nil
 }
 
 // CronJobFacts say whether the next Job of a CronJob is pinned.

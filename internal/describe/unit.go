@@ -79,16 +79,7 @@ func (u *Unit) pausedBy(p *rollout.Pause) {
 	if u.Sentence != "" {
 		u.Sentence += "; "
 	}
-	u.Sentence += "paused"
-	if p.By != "" {
-		u.Sentence += " by " + p.By
-	}
-	if !p.Since.IsZero() {
-		u.Sentence += " since " + rollout.Clock(p.Since)
-	}
-	if p.Reason != "" {
-		u.Sentence += ": " + p.Reason
-	}
+	u.Sentence += p.Clause()
 }
 
 // Find is the unit of an object, wherever it is, nil if there is none.

@@ -124,6 +124,11 @@ func (p Pin) HasSnapshot() bool { return p.Digest != Absent }
 // Snapshot is the name of the snapshot.
 func (p Pin) Snapshot() string { return SnapshotName(p.Name, p.Digest) }
 
+// SnapshotIn is the snapshot, of a pin in a namespace.
+func (p Pin) SnapshotIn(namespace string) content.Object {
+	return content.Object{Kind: p.Kind, Namespace: namespace, Name: p.Snapshot()}
+}
+
 // SnapshotName is the name of the snapshot of an object with a content. Of a name that would
 // be too long, the beginning remains: the digest tells objects apart as well.
 func SnapshotName(name, digest string) string {

@@ -68,7 +68,7 @@ func SnapshotsOf(workload client.Object) []content.Object {
 	var snapshots []content.Object
 	for _, p := range pins {
 		if p.HasSnapshot() {
-			snapshots = append(snapshots, content.Object{Kind: p.Kind, Namespace: workload.GetNamespace(), Name: p.Snapshot()})
+			snapshots = append(snapshots, p.SnapshotIn(workload.GetNamespace()))
 		}
 	}
 	return snapshots

@@ -2,13 +2,10 @@ package explain
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
@@ -59,11 +56,11 @@ func (a *asker) cronJob(ctx context.Context, ref describe.Ref, _ bool) (chain.An
 	if err := a.Get(ctx, ref, of); err != nil {
 		return chain.Answer{}, err
 	}
-	all := &batchv1.JobList{}
-	if err := a.Client.List(ctx, all, client.InNamespace(ref.Namespace)); err != nil {
-		return chain.Answer{}, fmt.Errorf("list the Jobs of %s: %w", ref, err)
+	jobs, err := describe.JobsOf(ctx, a.Client, of)
+	if err != nil {
+		return chain.Answer{}, err
 	}
-	jobs := slices.DeleteFunc(all.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, of) || health.IsOver(&j) })
+	jobs = slices.DeleteFunc(jobs, func(j batchv1.Job) bool { return health.IsOver(&j) })
 	slices.SortFunc(jobs, func(a, b batchv1.Job) int { return strings.Compare(b.Name, a.Name) })
 	so := chain.Answer{Facts: describe.CronJobFacts(of)}
 	if of.Spec.Suspend != nil && *of.Spec.Suspend {

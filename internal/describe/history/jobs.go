@@ -2,18 +2,15 @@ package history
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/revisions"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -29,14 +26,14 @@ func (h *historian) ofJob(ctx context.Context) ([]Entry, error) {
 
 // ofCronJob are the Jobs that Kubernetes keeps of a CronJob, the newest first.
 func (h *historian) ofCronJob(ctx context.Context) ([]Entry, error) {
-	of, all := &batchv1.CronJob{}, &batchv1.JobList{}
+	of := &batchv1.CronJob{}
 	if err := h.get(ctx, of); err != nil {
 		return nil, err
 	}
-	if err := h.reader.List(ctx, all, client.InNamespace(h.ref.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the Jobs of %s: %w", h.ref, err)
+	jobs, err := describe.JobsOf(ctx, h.reader, of)
+	if err != nil {
+		return nil, err
 	}
-	jobs := slices.DeleteFunc(all.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, of) })
 	slices.SortFunc(jobs, func(a, b batchv1.Job) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	return h.jobs(ctx, jobs)
 }
@@ -69,17 +66,13 @@ func (h *historian) ofOne(j *batchv1.Job) Entry {
 		return e
 	}
 	e.Started, e.Outcome = &j.Status.StartTime.Time, string(rollout.OutcomeRunning)
-	for i := range j.Status.Conditions {
-		c := &j.Status.Conditions[i]
-		if c.Status != corev1.ConditionTrue {
-			continue
-		}
-		switch c.Type {
-		case batchv1.JobComplete:
-			e.Outcome, e.Ended = string(rollout.OutcomeComplete), &c.LastTransitionTime.Time
-		case batchv1.JobFailed:
-			e.Outcome, e.Ended = string(rollout.OutcomeFailed), &c.LastTransitionTime.Time
-		}
+	end := health.EndOf(j)
+	if end == nil {
+		return e
+	}
+	e.Outcome, e.Ended = string(rollout.OutcomeComplete), &end.LastTransitionTime.Time
+	if end.Type == batchv1.JobFailed {
+		e.Outcome = string(rollout.OutcomeFailed)
 	}
 	return e
 }
