@@ -22,6 +22,6 @@
 // a workload and computes its hash, [workload] reads and changes workloads, and [admit]
 // answers the API server when a workload is created or updated. The loop of passes,
 // retries, Events and metrics are those of package ring. What is kept of a workload from
-// pass to pass is three things: what was read (cache.go), which changes of its config are
-// not rolled yet (change.go), and what failed (retry.go).
+// pass to pass is two things: what was read, with the changes of its config that are not rolled
+// yet (cache.go), and what failed (retry.go).
 package config

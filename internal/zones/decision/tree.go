@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
@@ -216,6 +217,28 @@ func (z *zone) gates() []rollout.Gate {
 		gates = append(gates, z.o.Gates.Engine(&q))
 	}
 	return gates
+}
+
+// questions are the gates after a zone: once it was moved to its present revision, until the
+// whole of it was at it and they had passed. So a group that is adopted asks about nothing,
+// and one that goes back to the last good revision neither.
+func (z *zone) questions() []ask.Question {
+	started := z.row.Target == z.UpdateRevision && z.row.StartedAt != nil
+	if len(z.o.Group.Spec.Gates) == 0 || z.stale() || !started || z.row.Revision == z.UpdateRevision {
+		return nil
+	}
+	questions := make([]ask.Question, len(z.o.Group.Spec.Gates))
+	for i, gate := range z.o.Group.Spec.Gates {
+		questions[i] = ask.Question{Target: z.o.target(), Stage: z.Name, Revision: z.UpdateRevision, Gate: gate, When: rollout.After}
+	}
+	return questions
+}
+
+// target is the group as what rolls out.
+func (o *Observed) target() ask.Target {
+	return ask.Target{UID: o.Group.UID, TargetReference: v1alpha1.TargetReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "RolloutGroup", Name: o.Group.Name,
+	}}
 }
 
 func (z *zone) notObserved() string {

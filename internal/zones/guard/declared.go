@@ -3,6 +3,7 @@ package guard
 import (
 	"crypto/tls"
 	"slices"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +16,30 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
+
+// The paths that rollout-operator serves.
+const (
+	PathNoDownscale      = "/admission/no-downscale"
+	PathPrepareDownscale = "/admission/prepare-downscale"
+	PathPodEviction      = "/admission/pod-eviction"
+	// PathPrepareScale is ours: the same answers as those of PathPrepareDownscale, about Scales.
+	PathPrepareScale = "/admission/prepare-downscale/scale"
+	PathValidation   = "/admission/zpdb-validation"
+)
+
+// Options are what the user of the manager chooses.
+type Options struct {
+	// ClusterDomain is the domain under which Services have names.
+	// Empty is [preparehook.DefaultDomain].
+	ClusterDomain string
+	// PodTimeout is how long a Pod has to answer; zero has a default.
+	PodTimeout time.Duration
+	// FailClosed refuses what rollout-operator lets pass when it cannot find out
+	// whether a downscale is forbidden or must be prepared.
+	FailClosed bool
+	// Now is the clock.
+	Now func() time.Time
+}
 
 const (
 	// quickTimeout and prepareTimeout are how long, in seconds, the API server waits.

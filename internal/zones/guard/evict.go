@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -79,6 +80,13 @@ func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.R
 		response.Patches = pinned(req.Object.Raw, yes.pin)
 	}
 	return response
+}
+
+// answered counts an answer.
+func answered(reason rollout.Reason, code int) {
+	status := strconv.Itoa(code)
+	metrics.ZonesEvictions.WithLabelValues(string(reason), status).Inc()
+	metrics.FormerEvictions.WithLabelValues(string(reason), status).Inc()
 }
 
 // shown is the code of an answer. What has a code of 500 with rollout-operator would

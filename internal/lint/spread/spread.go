@@ -1,4 +1,5 @@
-package rules
+// Package spread says what keeps the Pods of two StatefulSets on different nodes.
+package spread
 
 import (
 	"slices"
@@ -15,17 +16,17 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 )
 
-// barrier is what keeps two StatefulSets apart, "the label topology.kubernetes.io/zone";
+// Barrier is what keeps two StatefulSets apart, "the label topology.kubernetes.io/zone";
 // empty if nothing does.
-type barrier string
+type Barrier string
 
-// between is the best barrier between two StatefulSets: one of zones, if there is any.
+// Between returns the best barrier between two StatefulSets: one of zones, if there is any.
 // That each is spread over the zones is none, whatever a topologySpreadConstraint
 // selects: then all of them are in every zone.
-func between(m *manifest.Manifests, a, b *appsv1.StatefulSet) barrier {
+func Between(m *manifest.Manifests, a, b *appsv1.StatefulSet) Barrier {
 	barriers := slices.Concat(apart(pinsOf(m, a), pinsOf(m, b)), repels(a, b), repels(b, a))
 	for _, found := range barriers {
-		if found.isZonal() {
+		if found.IsZonal() {
 			return found
 		}
 	}
@@ -35,9 +36,9 @@ func between(m *manifest.Manifests, a, b *appsv1.StatefulSet) barrier {
 	return barriers[0]
 }
 
-// isZonal is true of a barrier between failure domains of many nodes, as far as the
+// IsZonal is true of a barrier between failure domains of many nodes, as far as the
 // name of its label says so: topology.kubernetes.io/zone, topology.rook.io/rack.
-func (b barrier) isZonal() bool {
+func (b Barrier) IsZonal() bool {
 	key, isLabel := strings.CutPrefix(string(b), labelPin(""))
 	if !isLabel {
 		return false
@@ -50,11 +51,11 @@ func (b barrier) isZonal() bool {
 }
 
 // apart are the pins by which nothing is for both.
-func apart(a, b pins) []barrier {
-	var barriers []barrier
+func apart(a, b pins) []Barrier {
+	var barriers []Barrier
 	for _, key := range manifest.SortedKeys(a) {
 		if others, both := b[key]; both && len(intersection(a[key], others)) == 0 {
-			barriers = append(barriers, barrier(key))
+			barriers = append(barriers, Barrier(key))
 		}
 	}
 	return barriers
@@ -134,16 +135,16 @@ func (p pins) addAny(terms []pins) {
 
 // repels are the barriers by which the Pods of one set keep those of another out of
 // where they are.
-func repels(set, other *appsv1.StatefulSet) []barrier {
+func repels(set, other *appsv1.StatefulSet) []Barrier {
 	affinity := set.Spec.Template.Spec.Affinity
 	if affinity == nil || affinity.PodAntiAffinity == nil {
 		return nil
 	}
-	var barriers []barrier
+	var barriers []Barrier
 	for i := range affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 		term := &affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i]
 		if term.TopologyKey != "" && isWithin(term, set.Namespace) && selectorOf(term, set.Spec.Template.Labels).Matches(labels.Set(other.Spec.Template.Labels)) {
-			barriers = append(barriers, barrier(labelPin(term.TopologyKey)))
+			barriers = append(barriers, Barrier(labelPin(term.TopologyKey)))
 		}
 	}
 	return barriers
