@@ -33,7 +33,7 @@ var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 //go:embed assets
 var assets embed.FS
 
-// server has the pages, for viewers who share what it looks at.
+// server has the pages, for viewers who share one look.
 type server struct {
 	live *live
 	// foreseeing has as many places as forecasts may run at a time, following as many as

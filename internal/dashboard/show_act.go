@@ -117,17 +117,15 @@ func hidden(name, value string) *html.Node {
 
 // foreseen says what a forecast says of an act, beside what it says without.
 func foreseen(now time.Time, verb string, a *simulate.Answer) string {
-	if len(a.Rollouts) == 0 {
+	if len(a.Rollouts) == 0 || a.If == nil || len(a.If.Rollouts) == 0 {
 		return ""
 	}
-	as := "As it is: " + lower(ends(now, &a.Rollouts[0]))
-	if a.If == nil || len(a.If.Rollouts) == 0 {
-		return as
+	course := func(c *simulate.Course) string {
+		text := strings.TrimSuffix(ends(now, c), ".")
+		return strings.ToLower(text[:1]) + text[1:] + "."
 	}
-	return as + " With " + verb + ": " + lower(ends(now, &a.If.Rollouts[0]))
+	return "As it is, " + course(&a.Rollouts[0]) + " With " + verb + ", " + course(&a.If.Rollouts[0])
 }
-
-func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // done says what was done just before, nil if nothing was.
 func done(said string) *html.Node {

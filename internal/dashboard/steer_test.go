@@ -127,7 +127,7 @@ func TestSteeringWhatHasChanged(t *testing.T) {
 		t.Fatalf("status %d, done %+v: %s", status, s.done, text)
 	}
 	if again := formOf(t, text); again.Get("version") != "8" || !strings.Contains(text, `value="incident 42"`) {
-		t.Errorf("the form is not there again: %s", text)
+		t.Errorf("the form is not shown again: %s", text)
 	}
 }
 
