@@ -3,17 +3,23 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/net/html"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli"
@@ -21,6 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // pages are those of the command dashboard, for who knows the address that it prints.
@@ -159,4 +166,142 @@ func TestDashboardMistakes(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", args, code, out)
 		}
 	}
+}
+
+// form is a page with a form, as a browser gets it: what it would send, and the page.
+func (p *pages) form(path, reason string) (url.Values, string, error) {
+	text, err := p.send(http.MethodGet, path, nil, http.StatusOK)
+	if err != nil {
+		return nil, "", err
+	}
+	page, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		return nil, "", err
+	}
+	values := url.Values{}
+	for n := range page.Descendants() {
+		attributes := map[string]string{}
+		for _, a := range n.Attr {
+			attributes[a.Key] = a.Val
+		}
+		if n.Data == "input" {
+			values.Set(attributes["name"], attributes["value"])
+		}
+	}
+	values.Set("reason", reason)
+	return values, text, nil
+}
+
+// send sends what a browser sends, and returns the page if the status is the one that is
+// wanted.
+func (p *pages) send(method, path string, form url.Values, want int) (string, error) {
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.address+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Origin", p.address)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := browser.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != want {
+		err = fmt.Errorf("%s: status %d, not %d: %s", path, answer.StatusCode, want, text)
+	}
+	return string(text), err
+}
+
+// A person steers on the pages as with the commands: as herself, for a reason, and only what
+// is still as she saw it.
+func TestDashboardSteers(t *testing.T) {
+	namespace := testenv.Namespace(t)
+	user, err := client.New(testenv.Shared().Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.ApplyManifest(t, user, strings.Replace(waitsForSecret, "metadata: {", "metadata: {namespace: "+namespace+", ", 1))
+	p := openDashboard(t, "-n", namespace, "--namespaces", namespace)
+	web := func() *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		if err := user.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "web"}, d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	pause, resume := "/act/pause/deployment/web?namespace="+namespace, "/act/resume/deployment/web?namespace="+namespace
+	if _, text, err := p.form(resume, ""); err != nil || !strings.Contains(text, "is not paused") {
+		t.Errorf("%v: %s", err, text)
+	}
+	seen, text, err := p.form(pause, "incident 42")
+	if err != nil || !strings.Contains(text, "If you go on: deployment/web paused.") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if err := user.Patch(t.Context(), web(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"changed": "meanwhile"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.send(http.MethodPost, pause, seen, http.StatusConflict); err != nil {
+		t.Error(err)
+	}
+	if by := web().Annotations[vocabulary.PausedBy.Native]; by != "" {
+		t.Fatalf("it is paused, although it has changed: %s", by)
+	}
+	testenv.Eventually(t, func(context.Context) error { // controllers write there as well
+		seen, _, err := p.form(pause, "incident 42")
+		if err != nil {
+			return err
+		}
+		_, err = p.send(http.MethodPost, pause, seen, http.StatusSeeOther)
+		return err
+	})
+	if by := web().Annotations[vocabulary.PausedBy.Native]; !strings.Contains(by, "incident 42") {
+		t.Errorf("who has paused it, and why, is not recorded: %q", by)
+	}
+	testenv.Eventually(t, func(context.Context) error {
+		seen, _, err := p.form(resume, "it is over")
+		if err != nil {
+			return err
+		}
+		_, err = p.send(http.MethodPost, resume, seen, http.StatusSeeOther)
+		return err
+	})
+	if vocabulary.Paused.Get(web().Annotations) == "true" {
+		t.Error("it is still paused")
+	}
+}
+
+// Who may only read sees which permission lacks; and a form that is sent all the same is
+// refused by the API server.
+func TestDashboardOfAReader(t *testing.T) {
+	namespace := testenv.Namespace(t)
+	user, err := client.New(testenv.Shared().Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.ApplyManifest(t, user, strings.Replace(waitsForSecret, "metadata: {", "metadata: {namespace: "+namespace+", ", 1))
+	reader := "reader-of-" + namespace
+	testenv.Grant(t, user, namespace, reader, []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}})
+	p := openDashboard(t, "-n", namespace, "--namespaces", namespace, "--as", reader)
+	pause := "/act/pause/deployment/web?namespace=" + namespace
+	testenv.Eventually(t, func(context.Context) error { // until the API server knows the role
+		_, text, err := p.form(pause, "incident 42")
+		if err == nil && !strings.Contains(text, "it takes the permission to patch deployments.apps in namespace "+namespace) {
+			err = errors.New(text)
+		}
+		return err
+	})
+	testenv.Eventually(t, func(context.Context) error { // controllers write there as well
+		seen, _, err := p.form(pause, "incident 42")
+		if err != nil {
+			return err
+		}
+		text, err := p.send(http.MethodPost, pause, seen, http.StatusForbidden)
+		if err == nil && !strings.Contains(text, "forbidden") {
+			err = errors.New(text)
+		}
+		return err
+	})
 }

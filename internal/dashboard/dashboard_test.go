@@ -63,9 +63,15 @@ const token = "a-token"
 // serve serves the pages of a cluster.
 func serve(t *testing.T, units ...describe.Unit) (*cluster, string) {
 	t.Helper()
+	return serveSteered(t, nil, units...)
+}
+
+// serveSteered serves pages on which something can be done.
+func serveSteered(t *testing.T, steering Steering, units ...describe.Unit) (*cluster, string) {
+	t.Helper()
 	c := &cluster{units: units, now: noon, changed: make(chan struct{}, 1)}
 	server := httptest.NewServer(New(t.Context(), Source{
-		Place: "all namespaces", Now: c.clock, Changed: c.changed, Look: c.look,
+		Place: "all namespaces", Steering: steering, Now: c.clock, Changed: c.changed, Look: c.look,
 		Named: func(namespace, object string) (describe.Ref, error) {
 			return describe.Named(func() (apimeta.RESTMapper, error) { return apimeta.NewDefaultRESTMapper(nil), nil }, namespace, object)
 		},
@@ -162,7 +168,7 @@ func TestGuard(t *testing.T) {
 		"a file":                        {"/assets/live.js", without, http.StatusUnauthorized},
 		"a name that a site has chosen": {"/", func(r *http.Request) { r.Host = "rebound.example:1234" }, http.StatusMisdirectedRequest},
 		"localhost":                     {"/", func(r *http.Request) { r.Host = "localhost:1234" }, http.StatusOK},
-		"a change":                      {"/", func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
+		"a change":                      {"/", func(r *http.Request) { r.Method = http.MethodPost }, http.StatusForbidden},
 		"another page":                  {"/admin", func(*http.Request) {}, http.StatusNotFound},
 		"another file":                  {"/assets/..%2fguard.go", func(*http.Request) {}, http.StatusNotFound},
 	} {
@@ -201,9 +207,9 @@ func TestHostileTexts(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>`
 	u := group(rollout.PhaseFailed, zone(evil, rollout.PhaseFailed, 1, describe.Unit{Ref: describe.Ref{Kind: "Pod", Namespace: "mimir", Name: evil}, Phase: rollout.PhaseFailed, Sentence: evil}))
 	u.Name, u.Sentence, u.Namespace = evil, evil, evil
-	_, address := serve(t, u)
+	_, address := serveSteered(t, &steered{version: evil, denied: evil}, u)
 	query := "?namespace=" + url.QueryEscape(evil)
-	for _, path := range []string{"/", "/?all", "/why/rolloutgroup/" + url.PathEscape(evil) + query, "/past", "/past/rolloutgroup/" + url.PathEscape(evil) + query, "/next?if=pause%3Da&object=" + url.QueryEscape("rolloutgroup/"+evil), "/" + url.PathEscape(evil)} {
+	for _, path := range []string{"/", "/?all", "/why/rolloutgroup/" + url.PathEscape(evil) + query, "/act/pause/rolloutgroup/" + url.PathEscape(evil) + query, "/past", "/past/rolloutgroup/" + url.PathEscape(evil) + query, "/next?if=pause%3Da&object=" + url.QueryEscape("rolloutgroup/"+evil), "/" + url.PathEscape(evil)} {
 		_, _, text := ask(t, address+path)
 		page, err := html.Parse(strings.NewReader(text))
 		if err != nil {

@@ -10,6 +10,7 @@
 //     application/json gets the value itself.
 //  4. A page is whole without its script, which only reads the page again when [live] has
 //     changed, and copies commands.
-//
-// Nothing is written: each page shows the command that a person may type.
+//  5. What is done is done by [Steering], as the person, after a page has said what it will
+//     do, and only to what is still as she saw it. A form is accepted from a page of this
+//     server alone.
 package dashboard

@@ -30,6 +30,8 @@ func (e requestError) Unwrap() error { return e.error }
 func explained(err error) (status int, text string) {
 	bad := requestError{}
 	switch {
+	case errors.Is(err, errOrigin):
+		status = http.StatusForbidden
 	case errors.As(err, &bad), errors.Is(err, simulate.ErrNotSupposed), errors.Is(err, history.ErrNoHistory):
 		status = http.StatusBadRequest
 	case errors.Is(err, errBusy):
@@ -56,8 +58,8 @@ type nowView struct {
 }
 
 // now is the page of all rollouts.
-func (p *server) now(r *http.Request) (*view, error) {
-	s := p.live.current(r.Context())
+func (p *viewer) now(r *http.Request) (*view, error) {
+	s := p.seen(r.Context())
 	if s.At.IsZero() && s.Err != nil { // there is nothing to show yet
 		return nil, s.Err
 	}
@@ -77,7 +79,7 @@ func (p *server) now(r *http.Request) (*view, error) {
 }
 
 // object is the one that a page is about.
-func (p *server) object(r *http.Request) (describe.Ref, error) {
+func (p *viewer) object(r *http.Request) (describe.Ref, error) {
 	namespace := r.URL.Query().Get("namespace")
 	if namespace == "" {
 		namespace = p.Namespace
@@ -96,10 +98,13 @@ type whyView struct {
 	// Unit is the object as the ring describes it, nil if none does.
 	Unit    *describe.Unit
 	Drawing *drawing
+	// Verbs are what the viewer can do to it, Said is what she has just done.
+	Verbs []string
+	Said  string
 }
 
 // why is the page of one object.
-func (p *server) why(r *http.Request) (*view, error) {
+func (p *viewer) why(r *http.Request) (*view, error) {
 	ref, err := p.object(r)
 	if err != nil {
 		return nil, err
@@ -108,8 +113,11 @@ func (p *server) why(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := p.live.current(r.Context())
+	s := p.seen(r.Context())
 	v := whyView{Ref: ref, Chain: found, Unit: describe.Find(s.Description.Units, ref)}
+	if p.Steering != nil {
+		v.Verbs, v.Said = p.Verbs(ref.Kind), p.said(r)
+	}
 	if v.Unit != nil {
 		v.Drawing = draw(v.Unit)
 	}
@@ -126,7 +134,7 @@ type nextView struct {
 }
 
 // next is the page of the forecast.
-func (p *server) next(r *http.Request) (*view, error) {
+func (p *viewer) next(r *http.Request) (*view, error) {
 	query := r.URL.Query()
 	v := nextView{Object: query.Get("object"), Namespace: query.Get("namespace"), Suppositions: simulate.Suppositions()}
 	namespace, object := v.Namespace, ""
@@ -166,8 +174,8 @@ func (p *server) next(r *http.Request) (*view, error) {
 }
 
 // rolled is the page of all that has a past.
-func (p *server) rolled(r *http.Request) (*view, error) {
-	s := p.live.current(r.Context())
+func (p *viewer) rolled(r *http.Request) (*view, error) {
+	s := p.seen(r.Context())
 	if s.At.IsZero() && s.Err != nil {
 		return nil, s.Err
 	}
@@ -182,7 +190,7 @@ type pastView struct {
 }
 
 // past is the page of what was rolled of an object.
-func (p *server) past(r *http.Request) (*view, error) {
+func (p *viewer) past(r *http.Request) (*view, error) {
 	ref, err := p.object(r)
 	if err != nil {
 		return nil, err

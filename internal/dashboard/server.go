@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -32,33 +33,58 @@ var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 //go:embed assets
 var assets embed.FS
 
-// server has the pages of one source.
+// server has the pages, for viewers who share one look.
 type server struct {
-	*Source
-
 	live *live
 	// foreseeing has as many places as forecasts may run at a time, following as many as
 	// clients may follow.
 	foreseeing, following chan struct{}
+	// key is what [server.seal] seals with.
+	key []byte
+	// open returns the pages as who asks may see them.
+	open func(*http.Request) (*viewer, error)
+}
+
+// viewer is who asks, and what she may see and do.
+type viewer struct {
+	*server
+	*Source
+
+	// user is who she is, empty of the only one.
+	user string
 }
 
 // New returns the pages, for who knows the token, on a port of the loopback interface. It
 // looks on until the context ends.
 func New(ctx context.Context, s Source, token string, port int) http.Handler {
-	p := &server{Source: &s, live: newLive(&s), foreseeing: make(chan struct{}, 1), following: make(chan struct{}, followers)}
+	p := newServer(ctx, &s)
+	only := &viewer{server: p, Source: &s}
+	p.open = func(*http.Request) (*viewer, error) { return only, nil }
+	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: p.routes()}
+}
+
+func newServer(ctx context.Context, s *Source) *server {
+	p := &server{live: newLive(s), foreseeing: make(chan struct{}, 1), following: make(chan struct{}, followers), key: []byte(rand.Text())}
 	go p.live.run(ctx)
+	return p
+}
+
+// routes are the pages.
+func (s *server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", p.page(p.now))
-	mux.HandleFunc("GET /why/{kind}/{name}", p.page(p.why))
-	mux.HandleFunc("GET /next", p.page(p.next))
-	mux.HandleFunc("GET /past", p.page(p.rolled))
-	mux.HandleFunc("GET /past/{kind}/{name}", p.page(p.past))
-	mux.HandleFunc("GET /live", p.follow)
+	mux.HandleFunc("GET /{$}", s.page((*viewer).now))
+	mux.HandleFunc("GET /why/{kind}/{name}", s.page((*viewer).why))
+	mux.HandleFunc("GET /next", s.page((*viewer).next))
+	mux.HandleFunc("GET /past", s.page((*viewer).rolled))
+	mux.HandleFunc("GET /past/{kind}/{name}", s.page((*viewer).past))
+	mux.HandleFunc("GET /act/{verb}/{kind}/{name}", s.page((*viewer).ask))
+	mux.HandleFunc("POST /act/{verb}/{kind}/{name}", s.act)
+	mux.HandleFunc("GET /live", s.follow)
 	mux.HandleFunc("GET /assets/{file}", asset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusNotFound, "there is no page "+r.URL.Path+"; the pages are /, /why/KIND/NAME, /next and /past")
 	})
-	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: mux}
+	return mux
 }
 
 // wantsJSON is true of a program.
@@ -68,21 +94,51 @@ func wantsJSON(r *http.Request) bool {
 }
 
 // page answers with what view makes: the value of the command as JSON, or a page of it.
-func (p *server) page(of func(*http.Request) (*view, error)) http.HandlerFunc {
+func (s *server) page(of func(*viewer, *http.Request) (*view, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		mustBeReadIn(writeTimeout, http.NewResponseController(w))
-		v, err := of(r)
+		p, err := s.open(r)
 		if err != nil {
-			status, text := explained(err)
-			fail(w, r, status, text)
+			refuse(w, r, err)
 			return
 		}
-		if wantsJSON(r) {
+		v, err := of(p, r)
+		switch {
+		case err != nil:
+			refuse(w, r, err)
+		case wantsJSON(r):
 			writeJSON(w, http.StatusOK, v.value)
-			return
+		default:
+			write(w, http.StatusOK, p.Place, p.Now(), v)
 		}
-		write(w, http.StatusOK, p.Place, p.Now(), v)
 	}
+}
+
+// act answers to a form.
+func (s *server) act(w http.ResponseWriter, r *http.Request) {
+	mustBeReadIn(writeTimeout, http.NewResponseController(w))
+	p, err := s.open(r)
+	if err == nil {
+		err = p.do(w, r)
+	}
+	if err != nil {
+		refuse(w, r, err)
+	}
+}
+
+// seen is what all see, as far as this viewer may see it.
+func (p *viewer) seen(ctx context.Context) seen {
+	s := p.live.current(ctx)
+	if p.Visible != nil {
+		s.Description = p.Visible(ctx, s.Description)
+	}
+	return s
+}
+
+// refuse answers with an error of a page.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := explained(err)
+	fail(w, r, status, text)
 }
 
 // fail answers with an error, in the form that was asked for.
@@ -118,23 +174,23 @@ func asset(w http.ResponseWriter, r *http.Request) {
 
 // follow tells a client whenever something has changed, as server-sent events: the page is
 // to be read again. One that was away is sent what it has missed.
-func (p *server) follow(w http.ResponseWriter, r *http.Request) {
+func (s *server) follow(w http.ResponseWriter, r *http.Request) {
 	select {
-	case p.following <- struct{}{}:
-		defer func() { <-p.following }()
+	case s.following <- struct{}{}:
+		defer func() { <-s.following }()
 	default:
 		fail(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already; close one", followers))
 		return
 	}
-	changed, leave := p.live.follow()
+	changed, leave := s.live.follow()
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	known, err := strconv.Atoi(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
 	if err != nil {
-		known = p.live.version()
+		known = s.live.version()
 	}
 	for out := http.NewResponseController(w); ; {
-		if err := tell(w, out, &known, p.live.version()); err != nil {
+		if err := tell(w, out, &known, s.live.version()); err != nil {
 			return
 		}
 		select {

@@ -13,9 +13,10 @@ import (
 // show is the page of why an object waits.
 func (v *whyView) show(now time.Time) []*html.Node {
 	return []*html.Node{
-		el("h1", v.Ref.String()),
+		el("h1", v.Ref.String()), done(v.Said),
 		el("p", "namespace "+v.Ref.Namespace+" · ", el("a", at("href", pathOf("past", v.Ref)), "past"), " · ",
 			el("a", at("href", "/next?object="+queryOf(v.Ref)), "next")),
+		v.acts(),
 		el("ol", at("class", "chain"), each(v.Chain.Links, func(l *chain.Link) *html.Node { return showLink(now, l) })),
 		v.Drawing.show(),
 		facts(v.Chain.Facts),

@@ -10,8 +10,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate"
 )
 
-// Source is where the pages get what they show. All of it is read with the permissions of
-// one user.
+// Source is where the pages get what they show to a viewer. All of it is read and done with
+// her permissions.
 type Source struct {
 	// Place is what is shown, in words: "namespace shop of context prod".
 	Place string
@@ -31,4 +31,8 @@ type Source struct {
 	// Forecast says what comes next in a namespace, in all if it is empty, of one object or of
 	// all if that is empty: as things are, and if something happened.
 	Forecast func(ctx context.Context, namespace, object string, ifs []simulate.Supposition) (simulate.Answer, error)
+	// Visible leaves of what all see what one viewer may see; nil leaves all.
+	Visible func(context.Context, describe.Description) describe.Description
+	// Steering is what the viewer can do; nil of pages that only show.
+	Steering
 }

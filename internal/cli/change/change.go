@@ -17,7 +17,7 @@ import (
 // Apply reads an object, lets change edit it, and writes it if it is still as it was
 // read. On a conflict it starts again from a new read: the manager writes there as well.
 func Apply(ctx context.Context, c client.Client, obj client.Object, change func() error) error {
-	return Retry(name(c, obj), func() error {
+	return Retry(Name(c, obj), func() error {
 		if err := Get(ctx, c, obj); err != nil {
 			return err
 		}
@@ -45,14 +45,14 @@ func Retry(what string, change func() error) error {
 func Write(ctx context.Context, c client.Client, obj, before client.Object) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Patch(ctx, obj, patch, client.FieldOwner(FieldOwner)); err != nil {
-		return fmt.Errorf("change %s: %w", name(c, obj), err)
+		return fmt.Errorf("change %s: %w", Name(c, obj), err)
 	}
 	return nil
 }
 
 // Get reads an object, by the name and the namespace that it has.
 func Get(ctx context.Context, c client.Client, obj client.Object) error {
-	what, key := name(c, obj), client.ObjectKeyFromObject(obj)
+	what, key := Name(c, obj), client.ObjectKeyFromObject(obj)
 	err := c.Get(ctx, key, obj)
 	switch {
 	case apimeta.IsNoMatchError(err):
@@ -70,8 +70,8 @@ func Get(ctx context.Context, c client.Client, obj client.Object) error {
 	}
 }
 
-// name is how kubectl names an object.
-func name(c client.Client, obj client.Object) string {
+// Name is how kubectl names an object.
+func Name(c client.Client, obj client.Object) string {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return obj.GetName()

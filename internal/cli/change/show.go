@@ -22,7 +22,7 @@ func Show(w io.Writer, output string, c client.Client, said string, changed ...c
 		return err //nolint:wrapcheck // nothing can be added to a broken pipe
 	case command.OutputName:
 		for _, obj := range changed {
-			if _, err := fmt.Fprintln(w, name(c, obj)); err != nil {
+			if _, err := fmt.Fprintln(w, Name(c, obj)); err != nil {
 				return err //nolint:wrapcheck // nothing can be added to a broken pipe
 			}
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
 	"github.com/spillway-dev/spillway/internal/cli/revision"
-	"github.com/spillway-dev/spillway/internal/cli/steer"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -132,11 +132,11 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	kinds := command.RolledKinds
 	switch cmd.Name() {
 	case "retry":
-		kinds = steer.RetriedKinds
+		kinds = act.RetriedKinds
 	case "pause", "resume":
-		kinds = steer.PausedKinds
+		kinds = act.PausedKinds
 	case "approve", "refuse":
-		kinds = steer.GatedKinds
+		kinds = act.GatedKinds
 	case "explain", "watch":
 		kinds = slices.Concat(kinds, command.ReleasingKinds)
 	case "rollback", "diff":
@@ -344,11 +344,11 @@ func (a *asking) revisions() []string {
 	if module == nil {
 		return nil
 	}
-	revisions, err := fleet.Revisions(a.ctx, a.client, m, module)
+	revisions, err := act.Revisions(a.ctx, a.client, m, module)
 	if err != nil {
 		return nil
 	}
-	names := []string{fleet.Latest}
+	names := []string{act.Latest}
 	for _, r := range revisions {
 		names = append(names, r.Name)
 	}
@@ -356,9 +356,9 @@ func (a *asking) revisions() []string {
 }
 
 // module is the one that was named before, nil if none was.
-func (a *asking) module() (fleet.Module, client.Object) {
+func (a *asking) module() (act.Module, client.Object) {
 	if len(a.args) == 0 || !a.connect() {
-		return fleet.Module{}, nil
+		return act.Module{}, nil
 	}
 	m, err := fleet.Named(a.args[0])
 	if err != nil {

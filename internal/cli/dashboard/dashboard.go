@@ -61,8 +61,8 @@ func New(env command.Environment) *cobra.Command {
 		Short: "Serve pages that show what moves, why it waits, what comes next, what happened",
 		Long: "Serve pages on this machine that show what the commands status, explain, forecast and\n" +
 			"history say. Nothing is installed in the cluster: what is shown is read with your own\n" +
-			"permissions. The pages follow the cluster, and change nothing in it; they show the\n" +
-			"commands that do.\n" +
+			"permissions. The pages follow the cluster. What you do on them is done as the commands\n" +
+			"pause, resume, retry, approve, refuse, rollback and fleet do it, by you.\n" +
 			"\n" +
 			"Open the address that is printed. It has a token, so that other users of this machine\n" +
 			"do not see the pages. A program sends it as \"Authorization: Bearer TOKEN\", and gets\n" +
@@ -160,6 +160,7 @@ func (s *serving) source(ctx context.Context) (dashboard.Source, error) {
 		History: func(ctx context.Context, ref describe.Ref) ([]history.Entry, error) {
 			return history.History(ctx, s.live, ref)
 		},
+		Steering: &person{client: s.live, now: s.Env.Now, words: s.Cluster.Words()},
 	}, nil
 }
 

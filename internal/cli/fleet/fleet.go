@@ -13,8 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -29,7 +31,7 @@ type fleeter struct {
 	lookup func(string) (string, bool)
 	out    io.Writer
 	client client.Client
-	module Module
+	module act.Module
 	who    change.Author
 }
 
@@ -64,6 +66,19 @@ func New(env command.Environment) *cobra.Command {
 		cmd.AddCommand(add(&fleeter{now: env.Now, lookup: env.Lookup}))
 	}
 	return cmd
+}
+
+// do does what is wanted with the module, and tells of it.
+func (f *fleeter) do(ctx context.Context, r act.Request) error {
+	r.Ref = describe.Ref{Kind: f.module.Kind, Namespace: f.module.Namespace, Name: f.module.Name}
+	w, err := act.Do(ctx, f.client, r, f.who)
+	if err != nil {
+		return err
+	}
+	if err := change.Show(f.out, f.output, f.client, w.Said, w.Object); err != nil {
+		return err
+	}
+	return w.Record(ctx, f.client, f.who, f.now())
 }
 
 // done tells what was done with an object for a module, here and in an Event about the
@@ -112,12 +127,12 @@ func (f *fleeter) connect(cmd *cobra.Command, arg string) error {
 }
 
 // Named takes a name with or without the kind.
-func Named(arg string) (Module, error) {
-	if m, ok := moduleNamed(arg); ok {
-		return m, nil
+func Named(arg string) (act.Module, error) {
+	if ref, ok := command.NamedAs(arg, model.KindModule, model.KindBootstrap); ok {
+		return act.Module{Kind: ref.Kind, Name: ref.Name}, nil
 	}
 	if arg == "" || strings.Contains(arg, "/") {
-		return Module{}, fmt.Errorf("%q is not a module; name it as NAME, module/NAME or bootstrapmodule/NAME", arg)
+		return act.Module{}, fmt.Errorf("%q is not a module; name it as NAME, module/NAME or bootstrapmodule/NAME", arg)
 	}
-	return Module{Kind: model.KindModule, Name: arg}, nil
+	return act.Module{Kind: model.KindModule, Name: arg}, nil
 }

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -151,11 +151,11 @@ func (p *planner) hasPlan(ctx context.Context, i *v1beta1.Instance, plan string)
 
 func newPlanAbandon(p *planner) *cobra.Command {
 	return p.gives(p.waits(p.command("abandon INSTANCE", "Abandon the running plan", "abandon zookeeper -n shop --reason \"the disk is full\"", 1, func(ctx context.Context, _ []string) error {
-		uid, err := p.order(ctx, vocabulary.AbandonPlan, func(x *v1beta1.Execution) error {
-			if x == nil || x.FinishedAt != nil {
+		uid, err := p.order(ctx, change.ReasonAbandoned, func(i *v1beta1.Instance, who change.Author) error {
+			if x := i.Status.Execution; x == nil || x.FinishedAt != nil {
 				return errors.New("no plan is running")
 			}
-			return nil
+			return act.Order(i, vocabulary.AbandonPlan, who)
 		})
 		if err != nil {
 			return err
@@ -171,12 +171,7 @@ func newPlanAbandon(p *planner) *cobra.Command {
 
 func newPlanRetry(p *planner) *cobra.Command {
 	return p.gives(p.waits(p.command("retry INSTANCE", "Retry the plan that has failed, from the step that failed", "retry zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
-		uid, err := p.order(ctx, vocabulary.RetryPlan, func(x *v1beta1.Execution) error {
-			if x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
-				return errors.New("the last plan has not failed and was not abandoned")
-			}
-			return nil
-		})
+		uid, err := p.order(ctx, change.ReasonRetried, act.RetryPlan)
 		if err != nil {
 			return err
 		}
@@ -199,28 +194,20 @@ func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// order annotates the Instance with an order about its execution.
-func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1beta1.Execution) error) (uid types.UID, err error) {
-	by := change.Whoami(ctx, p.client)
+// order gives an order about the execution of the Instance, and records it in a word.
+func (p *planner) order(ctx context.Context, word rollout.Reason, give func(*v1beta1.Instance, change.Author) error) (uid types.UID, err error) {
+	who := change.Author{By: change.Whoami(ctx, p.client), Reason: p.reason}
 	err = p.change(ctx, func(i *v1beta1.Instance) error {
-		if err := check(i.Status.Execution); err != nil {
+		if err := give(i, who); err != nil {
 			return err
 		}
 		uid = i.Status.Execution.UID
-		raw, err := json.Marshal(map[string]string{"uid": string(uid), "by": by, "reason": p.reason})
-		if err != nil {
-			return fmt.Errorf("encode the order: %w", err)
-		}
-		if i.Annotations == nil {
-			i.Annotations = map[string]string{}
-		}
-		i.Annotations[key.Native] = string(raw)
 		return nil
 	})
 	if err != nil {
 		return "", err
 	}
-	return uid, p.leaveNote(ctx, map[string]rollout.Reason{vocabulary.AbandonPlan.Native: change.ReasonAbandoned, vocabulary.RetryPlan.Native: change.ReasonRetried}[key.Native])
+	return uid, p.leaveNote(ctx, word)
 }
 
 // leaveNote records in an Event who wanted what was done.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -112,13 +113,13 @@ func (d *diffing) ofWorkload(ctx context.Context, c client.Client, differ *revis
 	}
 	to := current(all, obj)
 	if d.to != "" {
-		if to, err = numbered(all, diff.Ref, "--to", d.to); err != nil {
+		if to, err = act.Numbered(all, diff.Ref, "--to", d.to); err != nil {
 			return err
 		}
 	}
 	from := before(all, to)
 	if d.from != "" {
-		if from, err = numbered(all, diff.Ref, "--from", d.from); err != nil {
+		if from, err = act.Numbered(all, diff.Ref, "--from", d.from); err != nil {
 			return err
 		}
 	}
@@ -164,19 +165,6 @@ func called(r *revisions.Revision) string {
 	return fmt.Sprintf("revision %d", r.Number)
 }
 
-// numbered is the revision that a flag names.
-func numbered(all []revisions.Revision, ref describe.Ref, flag, text string) (*revisions.Revision, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %q is not the number of a revision; choose from %s", flag, text, numbers(all))
-	}
-	r := revisions.Numbered(all, n)
-	if r == nil {
-		return nil, fmt.Errorf("%s has no revision %d; choose from %s", ref, n, numbers(all))
-	}
-	return r, nil
-}
-
 // Names are what --from and --to can name: the numbers of the revisions of a workload, or the
 // digests of the contents of an object; none if they cannot be read.
 func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
@@ -205,17 +193,6 @@ func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
 		names = append(names, strconv.FormatInt(all[i].Number, 10))
 	}
 	return names
-}
-
-func numbers(all []revisions.Revision) string {
-	if len(all) == 0 {
-		return "none: no revision is kept"
-	}
-	kept := make([]string, len(all))
-	for i := range all {
-		kept[i] = strconv.FormatInt(all[i].Number, 10)
-	}
-	return strings.Join(kept, ", ")
 }
 
 func (d *diffing) ofObject(ctx context.Context, c client.Client, differ *revisions.Differ, diff *Diff) error {

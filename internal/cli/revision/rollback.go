@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -116,126 +114,35 @@ func (r *rollback) sayf(format string, args ...any) {
 	r.said = append(r.said, line)
 }
 
-// change edits a workload as [command.Change] does, and records who did. A dry run of the
-// client writes nothing.
-func (r *rollback) change(ctx context.Context, obj client.Object, edit func() error) error {
-	if r.dryRun == dryClient {
-		if err := change.Get(ctx, r.client, obj); err != nil {
+// change writes what was prepared, and records who did. A dry run of the client writes
+// nothing.
+func (r *rollback) change(ctx context.Context, ref describe.Ref, prepare func() (*act.Write, error)) (*act.Write, error) {
+	var w *act.Write
+	err := change.Retry(ref.String(), func() (err error) {
+		if w, err = prepare(); err != nil || r.dryRun == dryClient {
 			return err
 		}
-		if err := edit(); err != nil {
-			return err
-		}
-		r.changed = append(r.changed, obj)
-		return nil
+		return w.Write(ctx, r.client)
+	})
+	if err != nil {
+		return nil, err
 	}
-	if err := change.Apply(ctx, r.client, obj, edit); err != nil {
-		return err
+	if r.changed = append(r.changed, w.Object); r.dryRun != dryNone {
+		return w, nil
 	}
-	if r.changed = append(r.changed, obj); r.dryRun == dryServer {
-		return nil
-	}
-	return change.RecordEvent(ctx, r.client, corev1.ObjectReference{
-		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: workload.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-	}, change.ReasonRolledBackTo, r.who, r.env.Now())
+	return w, w.Record(ctx, r.client, r.who, r.env.Now())
 }
 
 // workload goes back to an earlier revision of a workload.
 func (r *rollback) workload(ctx context.Context) error {
-	obj, to := workload.New(r.ref.Kind), &revisions.Revision{}
-	obj.SetNamespace(r.ref.Namespace)
-	obj.SetName(r.ref.Name)
-	err := r.change(ctx, obj, func() (err error) {
-		if to, err = r.revision(ctx, obj); err != nil {
-			return err
-		}
-		if err := r.exist(ctx, to.Pins); err != nil {
-			return err
-		}
-		*workload.TemplateOf(obj) = *to.Template.DeepCopy()
-		return r.hold(ctx, obj)
+	w, err := r.change(ctx, r.ref, func() (*act.Write, error) {
+		return act.Prepare(ctx, r.client, act.Request{Verb: act.Rollback, Ref: r.ref, To: r.to}, r.who)
 	})
 	if err != nil {
 		return err
 	}
-	r.sayf("%s rolled back to revision %d", r.ref, to.Number)
-	r.said = append(r.said, "it stays there until its config changes; to roll it for the present config: spillway retry for what differs, which spillway diff names")
-	return nil
-}
-
-// revision is the one to go back to.
-func (r *rollback) revision(ctx context.Context, obj client.Object) (*revisions.Revision, error) {
-	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
-		return nil, fmt.Errorf("%s is paused (spec.paused); resume it first with: kubectl rollout resume %s", r.ref, r.ref)
-	}
-	all, err := revisions.Of(ctx, r.client, obj)
-	if err != nil {
-		return nil, err
-	}
-	to := revisions.Previous(all)
-	if r.to != "" {
-		if to, err = numbered(all, r.ref, "--to", r.to); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case to == nil:
-		return nil, fmt.Errorf("%s has no earlier revision", r.ref)
-	case to.Current:
-		return nil, fmt.Errorf("%s is at revision %d already", r.ref, to.Number)
-	case len(to.Pins) == 0:
-		return nil, fmt.Errorf("revision %d of %s has no pins: its Pods would start with the present config; to restore the Pod template alone: kubectl rollout undo %s --to-revision=%d -n %s",
-			to.Number, r.ref, r.ref, to.Number, r.ref.Namespace)
-	case workload.IsSuspendedTemplate(&to.Template):
-		return nil, fmt.Errorf("revision %d of %s is suspended: its Pods would never be scheduled; choose from %s", to.Number, r.ref, numbers(all))
-	}
-	return to, nil
-}
-
-// exist fails if Pods with these pins could not start: a snapshot is missing, and the manager
-// cannot write it again because the object has another content.
-func (r *rollback) exist(ctx context.Context, pins pin.Pins) error {
-	kept, err := revisions.SnapshotsIn(ctx, r.client, r.ref.Namespace)
-	if err != nil {
-		return err
-	}
-	for _, p := range pins {
-		if kept.Has(p) {
-			continue
-		}
-		o := content.Object{Kind: p.Kind, Namespace: r.ref.Namespace, Name: p.Name}
-		present, err := revisions.PresentOf(ctx, r.client, o)
-		if err != nil {
-			return err
-		}
-		if present != p {
-			return fmt.Errorf("%s %s, the snapshot of %s %s, not found: Pods of %s could not start; restore it from a backup, or choose another revision", p.Kind, p.Snapshot(), p.Kind, p.Name, r.ref)
-		}
-	}
-	return nil
-}
-
-// hold records what the objects contain now, so that the workload is not rolled forward again.
-func (r *rollback) hold(ctx context.Context, obj client.Object) error {
-	var objects []content.Object
-	for _, ref := range pin.References(&workload.TemplateOf(obj).Spec) {
-		objects = append(objects, content.Object{Kind: ref.Kind, Namespace: r.ref.Namespace, Name: ref.Name})
-	}
-	facts, err := revisions.Facts(ctx, r.client, objects...)
-	if err != nil {
-		return err
-	}
-	seen := make(pin.Pins, len(objects))
-	for i, o := range objects {
-		seen[i] = revisions.PinOf(facts, o)
-	}
-	at := r.who.At.UTC().Truncate(time.Millisecond)
-	for _, retried := range facts.Retries() { // it comes after what was asked for before
-		if retried.After(at) {
-			at = retried
-		}
-	}
-	workload.SetUndone(obj, seen, at, r.who.By, r.who.Reason)
+	r.sayf("%s", w.Said)
+	r.said = append(r.said, w.Next)
 	return nil
 }
 
@@ -269,7 +176,8 @@ func (r *rollback) each(ctx context.Context, all []client.Object, to pin.Pin) er
 	var failed []error
 	pinned, changed := 0, 0
 	for _, obj := range all {
-		name := strings.ToLower(workload.KindOf(obj)) + "/" + obj.GetName()
+		ref := describe.Ref{Kind: workload.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		name := ref.String()
 		p, ok := pinOf(obj, to)
 		switch {
 		case !revisions.RefersTo(workload.TemplateOf(obj), to.Kind, to.Name):
@@ -283,12 +191,13 @@ func (r *rollback) each(ctx context.Context, all []client.Object, to pin.Pin) er
 			continue
 		}
 		pinned++
-		if err := r.one(ctx, obj, to); err != nil {
+		w, err := r.change(ctx, ref, func() (*act.Write, error) { return act.PrepareContent(ctx, r.client, ref, to, r.who) })
+		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
 		changed++
-		r.sayf("%s rolled back to %s", name, to)
+		r.sayf("%s", w.Said)
 	}
 	switch {
 	case pinned == 0:
@@ -306,43 +215,4 @@ func pinOf(obj client.Object, of pin.Pin) (pin.Pin, bool) {
 		return pin.Pin{}, false
 	}
 	return pins.Of(of.Kind, of.Name)
-}
-
-// one pins a workload to another content of the object. If it had a revision with the same
-// pins, its hash makes it that revision again, of which Pods may still run.
-func (r *rollback) one(ctx context.Context, obj client.Object, to pin.Pin) error {
-	return r.change(ctx, obj, func() error {
-		if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
-			return errors.New("is paused (spec.paused); resume it first with: kubectl rollout resume")
-		}
-		template := workload.TemplateOf(obj)
-		pins, err := pin.Parse(vocabulary.Pins.Get(template.Annotations))
-		if err != nil {
-			return fmt.Errorf("annotation %s of the Pod template: %w", vocabulary.Pins.Native, err)
-		}
-		pins = replaced(pins, to)
-		if err := r.exist(ctx, pins); err != nil {
-			return err
-		}
-		all, err := revisions.Of(ctx, r.client, obj)
-		if err != nil {
-			return err
-		}
-		hash := workload.HashOfPins(pins)
-		if same := revisions.Pinned(all, obj, pins); same != nil {
-			hash = vocabulary.ConfigHash.Get(same.Template.Annotations)
-		}
-		workload.SetTemplatePins(template, pins, hash)
-		return r.hold(ctx, obj)
-	})
-}
-
-// replaced are pins with another one for the same object.
-func replaced(pins pin.Pins, by pin.Pin) pin.Pins {
-	for i := range pins {
-		if pins[i].Kind == by.Kind && pins[i].Name == by.Name {
-			pins[i] = by
-		}
-	}
-	return pins
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 )
@@ -35,4 +36,21 @@ func (p *person) connect(cmd *cobra.Command) (c client.Client, namespace string,
 	}
 	who = change.Author{By: change.Whoami(cmd.Context(), c), Reason: p.reason, At: metav1.NewTime(p.now().Truncate(time.Second))}
 	return c, namespace, who, nil
+}
+
+// do does what a person wants, tells of it, and records it.
+func (p *person) do(cmd *cobra.Command, r act.Request) error {
+	c, namespace, who, err := p.connect(cmd)
+	if err != nil {
+		return err
+	}
+	r.Namespace = namespace
+	w, err := act.Do(cmd.Context(), c, r, who)
+	if err != nil {
+		return err
+	}
+	if err := change.Show(cmd.OutOrStdout(), p.output, c, w.Said, w.Object); err != nil {
+		return err
+	}
+	return w.Record(cmd.Context(), c, who, p.now())
 }

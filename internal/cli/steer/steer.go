@@ -2,17 +2,13 @@ package steer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // steering is a command by which a person changes a rollout. It records who did, when
@@ -20,22 +16,16 @@ import (
 type steering struct {
 	person
 
-	verb, short, long, example string
+	verb                 act.Verb
+	short, long, example string
 	// kinds are those that it changes.
 	kinds []string
-	// word is the reason of the Event, and says what was done.
-	word rollout.Reason
-	// edit changes the object; an error leaves the object as it is.
-	edit func(obj client.Object, who change.Author) error
 }
-
-// PausedKinds are those that the commands pause and resume take.
-var PausedKinds = slices.Concat(command.RolledKinds, command.ReleasingKinds)
 
 // NewPause returns the command pause.
 func NewPause(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "pause", kinds: PausedKinds, word: change.ReasonPaused, edit: pause,
+		verb: act.Pause, kinds: act.PausedKinds,
 		short: "Pause a rollout until it is resumed",
 		long: "Nothing more is updated, assigned or removed. What is updating already completes.\n" +
 			"KIND is a workload, a RolloutGroup, an Instance or a Module; a ConfigMap or Secret: then\n" +
@@ -48,18 +38,15 @@ func NewPause(env command.Environment) *cobra.Command {
 // NewResume returns the command resume.
 func NewResume(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "resume", kinds: PausedKinds, word: change.ReasonResumed, edit: resume,
+		verb: act.Resume, kinds: act.PausedKinds,
 		short: "Resume a paused rollout", example: "module/shop -n clusters",
 	})
 }
 
-// RetriedKinds are those that the command retry takes.
-var RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.KindSecret}
-
 // NewRetry returns the command retry.
 func NewRetry(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "retry", kinds: RetriedKinds, word: change.ReasonRetried, edit: retry,
+		verb: act.Retry, kinds: act.RetriedKinds,
 		short: "Retry a rollout that has failed",
 		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
 			"what has failed with it so far holds no workload any more.",
@@ -74,8 +61,8 @@ func newSteering(env command.Environment, s steering) *cobra.Command {
 		object = strings.ToLower(s.kinds[0]) + "/NAME"
 	}
 	cmd := &cobra.Command{
-		Use: s.verb + " " + object, Short: s.short, Long: strings.TrimSpace(s.short + ".\n" + s.long),
-		Example: "  spillway " + s.verb + " " + s.example + ` --reason "incident 42"`,
+		Use: string(s.verb) + " " + object, Short: s.short, Long: strings.TrimSpace(s.short + ".\n" + s.long),
+		Example: "  spillway " + string(s.verb) + " " + s.example + ` --reason "incident 42"`,
 		Args:    command.Exactly(1, "name one object as "+object),
 		RunE:    func(cmd *cobra.Command, args []string) error { return s.run(cmd, args[0]) },
 	}
@@ -91,33 +78,5 @@ func (s *steering) run(cmd *cobra.Command, arg string) error {
 		}
 		return fmt.Errorf("cannot %s %q: name one of %s as KIND/NAME", s.verb, arg, strings.Join(s.kinds, ", "))
 	}
-	c, namespace, who, err := s.connect(cmd)
-	if err != nil {
-		return err
-	}
-	ctx := cmd.Context()
-	obj := newObject(ref.Kind)
-	if ref.Kind != describe.KindClusterPolicy {
-		obj.SetNamespace(namespace)
-	}
-	obj.SetName(ref.Name)
-	err = change.Apply(ctx, c, obj, func() error {
-		if err := s.edit(obj, who); err != nil {
-			return fmt.Errorf("%s %w", ref, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := change.Show(cmd.OutOrStdout(), s.output, c, fmt.Sprintf("%s %s", ref, strings.ToLower(string(s.word))), obj); err != nil {
-		return err
-	}
-	gvk, err := c.GroupVersionKindFor(obj)
-	if err != nil {
-		return err //nolint:wrapcheck // the kinds are registered
-	}
-	return change.RecordEvent(ctx, c, corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: ref.Name, UID: obj.GetUID(),
-	}, s.word, who, s.now())
+	return s.do(cmd, act.Request{Verb: s.verb, Ref: ref})
 }

@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/steer"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/rollout"
@@ -357,7 +357,7 @@ func commandFor(verb string, u, selected *describe.Unit) []string {
 	case "approve Module", "approve BootstrapModule":
 		words = []string{"fleet", verb, u.String()}
 	default:
-		if verb != "pause" && verb != "resume" || !slices.Contains(steer.PausedKinds, u.Kind) {
+		if verb != "pause" && verb != "resume" || !slices.Contains(act.PausedKinds, u.Kind) {
 			return nil
 		}
 		words = []string{verb, u.String()}

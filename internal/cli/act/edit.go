@@ -1,6 +1,7 @@
-package steer
+package act
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -163,6 +164,9 @@ func retry(obj client.Object, who change.Author) error {
 		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}
 		return nil
 	}
+	if i, ok := obj.(*v1beta1.Instance); ok {
+		return RetryPlan(i, who)
+	}
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -170,5 +174,26 @@ func retry(obj client.Object, who change.Author) error {
 	next := who.At.Add(time.Second) // so that it is after all that failed within this second
 	annotations[vocabulary.RetryConfig.Native] = next.UTC().Format(time.RFC3339)
 	obj.SetAnnotations(annotations)
+	return nil
+}
+
+// RetryPlan orders the plan of an Instance that has failed to continue from where it failed.
+func RetryPlan(i *v1beta1.Instance, who change.Author) error {
+	if x := i.Status.Execution; x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
+		return errors.New("the last plan has not failed and was not abandoned")
+	}
+	return Order(i, vocabulary.RetryPlan, who)
+}
+
+// Order annotates an Instance with an order about its execution.
+func Order(i *v1beta1.Instance, key vocabulary.Key, who change.Author) error {
+	raw, err := json.Marshal(map[string]string{"uid": string(i.Status.Execution.UID), "by": who.By, "reason": who.Reason})
+	if err != nil {
+		return fmt.Errorf("encode the order: %w", err)
+	}
+	if i.Annotations == nil {
+		i.Annotations = map[string]string{}
+	}
+	i.Annotations[key.Native] = string(raw)
 	return nil
 }

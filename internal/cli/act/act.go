@@ -1,0 +1,249 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Verb is what a person does, as commands name it.
+type Verb string
+
+// The verbs.
+const (
+	Pause    Verb = "pause"
+	Resume   Verb = "resume"
+	Retry    Verb = "retry"
+	Approve  Verb = "approve"
+	Refuse   Verb = "refuse"
+	Rollback Verb = "rollback"
+	Pin      Verb = "pin"
+	Unpin    Verb = "unpin"
+)
+
+// The kinds that can be acted upon. A gate is decided by its name, or by what waits for it.
+var (
+	PausedKinds  = slices.Concat(command.RolledKinds, command.ReleasingKinds)
+	RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.KindSecret}
+	GatedKinds   = []string{describe.KindGate, "RolloutGroup", "Instance", describe.KindPolicy, describe.KindModule, describe.KindBootstrap}
+)
+
+// Verbs are what can be done to objects of a kind.
+func Verbs(kind string) []Verb {
+	kinds := []struct {
+		verbs []Verb
+		of    []string
+	}{
+		{[]Verb{Pause, Resume}, PausedKinds},
+		{[]Verb{Retry}, append([]string{kindInstance}, RetriedKinds...)},
+		{[]Verb{Approve, Refuse}, GatedKinds},
+		{[]Verb{Rollback}, []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindModule, describe.KindBootstrap}},
+		{[]Verb{Pin, Unpin}, []string{describe.KindModule, describe.KindBootstrap}},
+	}
+	var verbs []Verb
+	for _, k := range kinds {
+		if slices.Contains(k.of, kind) {
+			verbs = append(verbs, k.verbs...)
+		}
+	}
+	return verbs
+}
+
+// kindInstance can be retried as "plan retry" does.
+const kindInstance = "Instance"
+
+// Request is what a person wants to do, to which object.
+type Request struct {
+	describe.Ref
+
+	Verb Verb
+	// To is the revision of a rollback; empty for the one before.
+	To string
+	// Cluster is the one to pin or unpin.
+	Cluster string
+}
+
+// Words are those of the command that does the same, after the name of the program.
+func Words(r Request) []string {
+	words := []string{string(r.Verb), r.Ref.String()}
+	switch {
+	case isModule(r.Kind) && (r.Verb == Rollback || r.Verb == Pin || r.Verb == Unpin):
+		words = append([]string{"fleet"}, words...)
+	case r.Kind == kindInstance && r.Verb == Retry:
+		words = []string{"plan", string(r.Verb), r.Name}
+	}
+	if r.Namespace != "" {
+		words = append(words, "-n", r.Namespace)
+	}
+	if r.To != "" {
+		words = append(words, "--to", command.Quoted(r.To))
+	}
+	if r.Cluster != "" {
+		words = append(words, "--cluster", command.Quoted(r.Cluster))
+	}
+	return words
+}
+
+// Write is what an act writes: one object, if it is still as it was read.
+type Write struct {
+	// Object is as it is to be.
+	Object client.Object
+	// Said is what has been done once it is written.
+	Said string
+	// Next is what holds from then on, and how to end it; empty if Said says all.
+	Next string
+	// Word is the reason of the Event, About the object that it is about.
+	Word  rollout.Reason
+	About corev1.ObjectReference
+
+	// before is the object as it was read, nil of one that does not exist yet.
+	before client.Object
+	// verdict is that of a gate, which its status holds.
+	verdict bool
+}
+
+// Prepare says what an act would write, as things are. Nothing is written.
+func Prepare(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+	if !slices.Contains(Verbs(r.Kind), r.Verb) {
+		return nil, fmt.Errorf("cannot %s %s", r.Verb, r.Ref)
+	}
+	switch r.Verb {
+	case Approve, Refuse:
+		return prepareVerdict(ctx, c, r, who)
+	case Pin, Unpin:
+		return preparePin(ctx, c, r, who)
+	case Rollback:
+		if isModule(r.Kind) {
+			return prepareModule(ctx, c, r, who)
+		}
+		return prepareWorkload(ctx, c, r, who)
+	default:
+		return prepareEdit(ctx, c, r, who)
+	}
+}
+
+func isModule(kind string) bool { return kind == model.KindModule || kind == model.KindBootstrap }
+
+// Do does what a person wants. When it loses a conflict it starts again: the manager writes
+// there as well.
+func Do(ctx context.Context, c client.Client, r Request, who change.Author) (w *Write, err error) {
+	err = change.Retry(r.Ref.String(), func() error {
+		if w, err = Prepare(ctx, c, r, who); err != nil {
+			return err
+		}
+		return w.Write(ctx, c)
+	})
+	return w, err
+}
+
+// Version is the resourceVersion of the object as it was read, empty of one that does not
+// exist yet.
+func (w *Write) Version() string {
+	if w.before == nil {
+		return ""
+	}
+	return w.before.GetResourceVersion()
+}
+
+// Write writes the object, if it is still as it was read.
+func (w *Write) Write(ctx context.Context, c client.Client) error {
+	switch {
+	case w.verdict:
+		return change.WriteVerdict(ctx, c, w.Object, w.before)
+	case w.before != nil:
+		return change.Write(ctx, c, w.Object, w.before)
+	}
+	if err := c.Create(ctx, w.Object, client.FieldOwner(change.FieldOwner)); err != nil {
+		return fmt.Errorf("create %s: %w", change.Name(c, w.Object), err)
+	}
+	return nil
+}
+
+// Record records in an Event who did it, and why.
+func (w *Write) Record(ctx context.Context, c client.Client, who change.Author, now time.Time) error {
+	if w.About.Name == "" { // a gate of which the owner is not known
+		return nil
+	}
+	return change.RecordEvent(ctx, c, w.About, w.Word, who, now)
+}
+
+// Needs is the permission that the write takes.
+func (w *Write) Needs(c client.Client) (authorizationv1.ResourceAttributes, error) {
+	gvk, err := c.GroupVersionKindFor(w.Object)
+	if err != nil {
+		return authorizationv1.ResourceAttributes{}, fmt.Errorf("kind of %s: %w", w.Object.GetName(), err)
+	}
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return authorizationv1.ResourceAttributes{}, fmt.Errorf("resource of %s: %w", gvk.Kind, err)
+	}
+	needs := authorizationv1.ResourceAttributes{
+		Verb: "patch", Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource,
+		Namespace: w.Object.GetNamespace(), Name: w.Object.GetName(),
+	}
+	if w.verdict {
+		needs.Subresource = "status"
+	}
+	if w.before == nil {
+		needs.Verb, needs.Name = "create", ""
+	}
+	return needs, nil
+}
+
+// aboutItself lets the Event be about the object that is written.
+func (w *Write) aboutItself(c client.Client) (*Write, error) {
+	gvk, err := c.GroupVersionKindFor(w.Object)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the kinds are registered
+	}
+	w.About = corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+		Namespace: w.Object.GetNamespace(), Name: w.Object.GetName(), UID: w.Object.GetUID(),
+	}
+	return w, nil
+}
+
+// prepareEdit edits the object itself.
+func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+	e := map[Verb]struct {
+		word rollout.Reason
+		edit func(client.Object, change.Author) error
+	}{Pause: {change.ReasonPaused, pause}, Resume: {change.ReasonResumed, resume}, Retry: {change.ReasonRetried, retry}}[r.Verb]
+	obj, err := read(ctx, c, r.Ref)
+	if err != nil {
+		return nil, err
+	}
+	w := &Write{Object: obj, Word: e.word, Said: fmt.Sprintf("%s %s", r.Ref, strings.ToLower(string(e.word))), before: copyOf(obj)}
+	if err := e.edit(obj, who); err != nil {
+		return nil, fmt.Errorf("%s %w", r.Ref, err)
+	}
+	return w.aboutItself(c)
+}
+
+// read returns the object as it is.
+func read(ctx context.Context, c client.Client, ref describe.Ref) (client.Object, error) {
+	obj := newObject(ref.Kind)
+	if ref.Kind != describe.KindClusterPolicy {
+		obj.SetNamespace(ref.Namespace)
+	}
+	obj.SetName(ref.Name)
+	return obj, change.Get(ctx, c, obj)
+}
+
+func copyOf(obj client.Object) client.Object {
+	c, _ := obj.DeepCopyObject().(client.Object) // it always is one
+	return c
+}

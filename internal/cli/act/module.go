@@ -1,0 +1,45 @@
+package act
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+)
+
+// Module is a module as a person names it.
+type Module struct {
+	Kind, Namespace, Name string
+}
+
+// Key returns the namespace and name.
+func (m Module) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+}
+
+// Command is what to type to do something with the module.
+func (m Module) Command(verb string, args ...string) string {
+	return strings.Join(append([]string{"spillway", verb, m.String(), "-n", m.Namespace}, args...), " ")
+}
+
+// String is how kubectl names it.
+func (m Module) String() string { return strings.ToLower(m.Kind) + "/" + m.Name }
+
+// Assemblages is what kubectl calls the assemblages of such modules.
+func (m Module) Assemblages() string {
+	if m.Kind == model.KindBootstrap {
+		return "remoteassemblage"
+	}
+	return "proxyassemblage"
+}
+
+func moduleOf(r Request) Module { return Module{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name} }
+
+// reference is what an Event about the module is about.
+func (m Module) reference(module client.Object) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: fleetv1.GroupVersion.String(), Kind: m.Kind, Namespace: m.Namespace, Name: m.Name, UID: module.GetUID()}
+}

@@ -1,0 +1,193 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/revisions"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// prepareWorkload lets a workload go back to an earlier revision, with its Pod template and
+// its config.
+func prepareWorkload(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+	obj, err := read(ctx, c, r.Ref)
+	if err != nil {
+		return nil, err
+	}
+	w := &Write{
+		Object: obj, before: copyOf(obj), Word: change.ReasonRolledBackTo,
+		Next: "it stays there until its config changes; to roll it for the present config: spillway retry for what differs, which spillway diff names",
+	}
+	to, err := earlier(ctx, c, r, obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := exist(ctx, c, r.Ref, to.Pins); err != nil {
+		return nil, err
+	}
+	*workload.TemplateOf(obj) = *to.Template.DeepCopy()
+	if err := hold(ctx, c, obj, who); err != nil {
+		return nil, err
+	}
+	w.Said = fmt.Sprintf("%s rolled back to revision %d", r.Ref, to.Number)
+	return w.aboutItself(c)
+}
+
+// earlier is the revision to go back to.
+func earlier(ctx context.Context, c client.Client, r Request, obj client.Object) (*revisions.Revision, error) {
+	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
+		return nil, fmt.Errorf("%s is paused (spec.paused); resume it first with: kubectl rollout resume %s", r.Ref, r.Ref)
+	}
+	all, err := revisions.Of(ctx, c, obj)
+	if err != nil {
+		return nil, err
+	}
+	to := revisions.Previous(all)
+	if r.To != "" {
+		if to, err = Numbered(all, r.Ref, "--to", r.To); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case to == nil:
+		return nil, fmt.Errorf("%s has no earlier revision", r.Ref)
+	case to.Current:
+		return nil, fmt.Errorf("%s is at revision %d already", r.Ref, to.Number)
+	case len(to.Pins) == 0:
+		return nil, fmt.Errorf("revision %d of %s has no pins: its Pods would start with the present config; to restore the Pod template alone: kubectl rollout undo %s --to-revision=%d -n %s",
+			to.Number, r.Ref, r.Ref, to.Number, r.Namespace)
+	case workload.IsSuspendedTemplate(&to.Template):
+		return nil, fmt.Errorf("revision %d of %s is suspended: its Pods would never be scheduled; choose from %s", to.Number, r.Ref, numbers(all))
+	}
+	return to, nil
+}
+
+// exist fails if Pods with these pins could not start: a snapshot is missing, and the manager
+// cannot write it again because the object has another content.
+func exist(ctx context.Context, c client.Client, of describe.Ref, pins pin.Pins) error {
+	kept, err := revisions.SnapshotsIn(ctx, c, of.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, p := range pins {
+		if kept.Has(p) {
+			continue
+		}
+		o := content.Object{Kind: p.Kind, Namespace: of.Namespace, Name: p.Name}
+		present, err := revisions.PresentOf(ctx, c, o)
+		if err != nil {
+			return err
+		}
+		if present != p {
+			return fmt.Errorf("%s %s, the snapshot of %s %s, not found: Pods of %s could not start; restore it from a backup, or choose another revision", p.Kind, p.Snapshot(), p.Kind, p.Name, of)
+		}
+	}
+	return nil
+}
+
+// hold records what the objects contain now, so that the workload is not rolled forward again.
+func hold(ctx context.Context, c client.Client, obj client.Object, who change.Author) error {
+	var objects []content.Object
+	for _, ref := range pin.References(&workload.TemplateOf(obj).Spec) {
+		objects = append(objects, content.Object{Kind: ref.Kind, Namespace: obj.GetNamespace(), Name: ref.Name})
+	}
+	facts, err := revisions.Facts(ctx, c, objects...)
+	if err != nil {
+		return err
+	}
+	seen := make(pin.Pins, len(objects))
+	for i, o := range objects {
+		seen[i] = revisions.PinOf(facts, o)
+	}
+	at := who.At.UTC().Truncate(time.Millisecond)
+	for _, retried := range facts.Retries() { // it comes after what was asked for before
+		if retried.After(at) {
+			at = retried
+		}
+	}
+	workload.SetUndone(obj, seen, at, who.By, who.Reason)
+	return nil
+}
+
+// PrepareContent pins a workload to another content of an object that it uses. If it had a
+// revision with the same pins, its hash makes it that revision again, of which Pods may still
+// run.
+func PrepareContent(ctx context.Context, c client.Client, ref describe.Ref, to pin.Pin, who change.Author) (*Write, error) {
+	obj, err := read(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	w := &Write{Object: obj, before: copyOf(obj), Word: change.ReasonRolledBackTo, Said: fmt.Sprintf("%s rolled back to %s", ref, to)}
+	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
+		return nil, errors.New("is paused (spec.paused); resume it first with: kubectl rollout resume")
+	}
+	template := workload.TemplateOf(obj)
+	pins, err := pin.Parse(vocabulary.Pins.Get(template.Annotations))
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s of the Pod template: %w", vocabulary.Pins.Native, err)
+	}
+	pins = replaced(pins, to)
+	if err := exist(ctx, c, ref, pins); err != nil {
+		return nil, err
+	}
+	all, err := revisions.Of(ctx, c, obj)
+	if err != nil {
+		return nil, err
+	}
+	hash := workload.HashOfPins(pins)
+	if same := revisions.Pinned(all, obj, pins); same != nil {
+		hash = vocabulary.ConfigHash.Get(same.Template.Annotations)
+	}
+	workload.SetTemplatePins(template, pins, hash)
+	if err := hold(ctx, c, obj, who); err != nil {
+		return nil, err
+	}
+	return w.aboutItself(c)
+}
+
+// replaced are pins with another one for the same object.
+func replaced(pins pin.Pins, by pin.Pin) pin.Pins {
+	for i := range pins {
+		if pins[i].Kind == by.Kind && pins[i].Name == by.Name {
+			pins[i] = by
+		}
+	}
+	return pins
+}
+
+// Numbered is the revision that a flag names.
+func Numbered(all []revisions.Revision, ref describe.Ref, flag, text string) (*revisions.Revision, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %q is not the number of a revision; choose from %s", flag, text, numbers(all))
+	}
+	r := revisions.Numbered(all, n)
+	if r == nil {
+		return nil, fmt.Errorf("%s has no revision %d; choose from %s", ref, n, numbers(all))
+	}
+	return r, nil
+}
+
+func numbers(all []revisions.Revision) string {
+	if len(all) == 0 {
+		return "none: no revision is kept"
+	}
+	kept := make([]string, len(all))
+	for i := range all {
+		kept[i] = strconv.FormatInt(all[i].Number, 10)
+	}
+	return strings.Join(kept, ", ")
+}
