@@ -71,8 +71,8 @@ const (
 	// Action: nothing, for information only.
 	EventStageDone rollout.Reason = "StageDone"
 	// EventGate: a stage waits for a gate.
-	// Action: decide the gate: spillway fleet approve; with --refuse the rollout stops
-	// there.
+	// Action: approve it: spillway approve; or stop the rollout there: spillway
+	// refuse.
 	EventGate rollout.Reason = "GateWaiting"
 )
 
