@@ -97,8 +97,8 @@ const (
 	// releases the lock.
 	ReasonLocked Reason = "Locked"
 	// ReasonGate: a gate has not passed yet.
-	// Action: approve or refuse it: spillway approve, spillway refuse; or wait for the
-	// measurement or the program that decides it.
+	// Action: decide the gate of a module: spillway fleet approve; or wait for the program
+	// that decides it.
 	ReasonGate Reason = "GatePending"
 	// ReasonGateRefused: a gate was refused.
 	// Action: correct what was refused and roll out another revision, or approve the gate

@@ -71,8 +71,8 @@ const (
 	// Action: nothing, for information only.
 	EventStageDone rollout.Reason = "StageDone"
 	// EventGate: a stage waits for a gate.
-	// Action: approve it: spillway approve; or stop the rollout there: spillway
-	// refuse.
+	// Action: decide the gate: spillway fleet approve; with --refuse the rollout stops
+	// there.
 	EventGate rollout.Reason = "GateWaiting"
 )
 
