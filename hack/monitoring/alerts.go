@@ -18,12 +18,12 @@ var alerts = []alert{
 		command: "spillway check -n spillway-system",
 		means: []string{
 			"No manager runs, or Prometheus cannot scrape it.",
-			"Nothing is rolled meanwhile: Pods keep running, zones stay at the revision that they have, and webhooks are answered by their failure policy.",
+			"Meanwhile Pods keep running and no rollout continues. New Pods of an OnDelete zone start at the new revision. The failure policy of each webhook applies.",
 		},
 		fix: []string{
 			"If the command reports no running manager, read the log and the Events of its Pods: `kubectl get pods,events -n spillway-system`.",
 			"If a manager runs, give Prometheus the permission to scrape it: see [security](../security.md#metrics).",
-			"A manager that starts again continues from what is stored; there is nothing to repair.",
+			"There is nothing to repair afterwards: a manager that starts again continues from the state in the API server.",
 		},
 	},
 	{
@@ -37,9 +37,11 @@ var alerts = []alert{
 			"At most one zone is affected: the next one does not begin.",
 		},
 		fix: []string{
-			"Do what the last line of the command says.",
-			"To go back, restore the earlier template, as with `spillway rollback statefulset/NAME -n NAMESPACE`.",
-			"Once the cause is gone, `spillway retry rolloutgroup/NAME -n NAMESPACE` starts the deadline again.",
+			"Take NAME and NAMESPACE from the labels `rollout_group` and `namespace` of the alert.",
+			"Run the command in the last line of the output, `next`, or do what `action` says.",
+			"To go back, restore the earlier Pod template of each StatefulSet of the group: apply the earlier manifests, or run `kubectl rollout undo statefulset/NAME -n NAMESPACE`.",
+			"If the deadline has passed and the cause is fixed, run `spillway retry rolloutgroup/NAME -n NAMESPACE`: it starts the deadline again.",
+			"If a gate was refused by mistake, run `spillway approve rolloutgroup/NAME -n NAMESPACE`.",
 		},
 	},
 	{
@@ -50,11 +52,14 @@ var alerts = []alert{
 		command: "spillway fleet status -A",
 		means: []string{
 			"More clusters failed with the revision than the module allows, or a gate was refused.",
-			"Further clusters keep the revision that they have.",
+			"Further clusters keep their revision. In the phase RolledBack all clusters return to the last revision that reached all of them.",
 		},
 		fix: []string{
-			"Run `spillway explain module/NAME -n NAMESPACE` and do what its last line says.",
-			"A new revision starts a rollout of its own; `spillway retry module/NAME -n NAMESPACE` tries the same one again.",
+			"Run `spillway explain module/NAME -n NAMESPACE`, and the command in its last line.",
+			"If you fix the clusters that failed, each counts again when it is ready, and the rollout continues.",
+			"To roll out something else, or after RolledBack, change the template of the module: that starts a new rollout.",
+			"To go back, run `spillway fleet rollback NAME -n NAMESPACE`.",
+			"If a gate was refused by mistake, run `spillway approve module/NAME -n NAMESPACE`.",
 		},
 	},
 	{
@@ -62,10 +67,10 @@ var alerts = []alert{
 		expr: `sum by (plan) (increase(spillway_plans_executions_total{result="Failed"}[30m])) > 0`,
 		when: "an execution of a plan failed in the last 30 minutes", summary: `An execution of plan {{ $labels.plan }} failed.`,
 		command: "spillway status -A --rings plans",
-		means:   []string{"A step failed for good, so the plan ended, and later steps did not run."},
+		means:   []string{"A step failed with an error that a retry does not fix, so the plan ended, and later steps did not run."},
 		fix: []string{
 			"Run `spillway explain instance/NAME -n NAMESPACE` for the Instance that the command shows as failed.",
-			"Once the cause is gone, `spillway plan retry NAME -n NAMESPACE` runs the plan again.",
+			"Once the cause is fixed, run `spillway plan retry NAME -n NAMESPACE`: the plan continues from the step that failed.",
 		},
 	},
 	{
@@ -73,8 +78,8 @@ var alerts = []alert{
 		expr: `spillway_plans_instances{state="stalled"} > 0`,
 		when: "Instances cannot continue without a user", summary: `Instances that are stalled: {{ $value }}.`,
 		command: "spillway status -A --rings plans",
-		means:   []string{"The Instance, its OperatorVersion or the permissions have a mistake that no retry corrects."},
-		fix:     []string{"Run `spillway explain instance/NAME -n NAMESPACE` for each of them, and do what its last line says."},
+		means:   []string{"The Instance, its OperatorVersion or the permissions of the manager have a mistake that a user must correct."},
+		fix:     []string{"Run `spillway explain instance/NAME -n NAMESPACE` for each of them, and the command in its last line."},
 	},
 	{
 		name: "SpillwayConfigFailed", severity: critical, lasts: "5m",
@@ -83,11 +88,12 @@ var alerts = []alert{
 		summary: `Workloads that wait because a change of config failed ({{ $labels.reason }}): {{ $value }}.`,
 		command: "spillway status -A --rings config --waiting",
 		means: []string{
-			"A workload was rolled for a content of a ConfigMap or Secret and did not become ready.",
-			"No further workload is rolled for that content; with ConfigRolledBack the workload has its previous config.",
+			"A workload was rolled for a change of a ConfigMap or Secret and did not become ready.",
+			"No further workload rolls for the same content. With the reason ConfigRolledBack, the workload runs its previous config again.",
 		},
 		fix: []string{
-			"Correct the ConfigMap or Secret: the new content is rolled in turn.",
+			"Correct the ConfigMap or Secret that the output names: Spillway then rolls the new content.",
+			"If the workload has pins, return it to its previous config meanwhile: `spillway rollback deployment/NAME -n NAMESPACE`.",
 			"To try the same content again, run `spillway retry configmap/NAME -n NAMESPACE` or `spillway retry secret/NAME -n NAMESPACE`.",
 		},
 	},
@@ -98,12 +104,12 @@ var alerts = []alert{
 		command: "spillway status -A --waiting",
 		means: []string{
 			"A measurement failed more often than its GateTemplate allows, or a user refused.",
-			"What is updated stays updated, and nothing else begins.",
+			"Units that are updated stay updated, and no further unit begins.",
 		},
 		fix: []string{
-			"Run `spillway explain` for what waits: it shows the gate, the last values and the query.",
-			"If the values are right, go back to the earlier revision.",
-			"If the gate was wrong, approve it: `spillway approve rolloutgroup/NAME -n NAMESPACE --reason \"WHY\"`.",
+			"Run `spillway explain KIND/NAME -n NAMESPACE` for the rollout that waits: it shows the gate, the last values and the query.",
+			"If the values are right, go back to the earlier revision: apply the earlier manifests.",
+			"If the gate was wrong, approve it: `spillway approve rolloutgroup/NAME -n NAMESPACE --reason \"WHY\"`; so for an Instance, a ConfigPolicy or a Module.",
 		},
 	},
 	{
@@ -113,11 +119,12 @@ var alerts = []alert{
 		command: "kubectl get gates -A",
 		means: []string{
 			"A source is unreachable, answers with an error, or its answer cannot be evaluated.",
-			"Rollouts wait, and are refused after `errorLimit` errors in a row.",
+			"Rollouts wait. A gate with more than `errorLimit` errors in a row is refused.",
 		},
 		fix: []string{
 			"Read the last errors: `kubectl get gates -n NAMESPACE -o yaml`, field `status.measurement.last`.",
-			"Correct the source or the GateTemplate; a changed GateTemplate measures anew.",
+			"Correct the source or the GateTemplate. A gate without a verdict is then measured again.",
+			"To continue without the measurement, approve the gate: `spillway approve gate/NAME -n NAMESPACE --reason \"WHY\"`.",
 		},
 	},
 	{
@@ -126,13 +133,13 @@ var alerts = []alert{
 		when: "something has waited for more than a day", summary: `A rollout of ring {{ $labels.ring }} has waited for {{ $value | humanizeDuration }}.`,
 		command: "spillway status -A --waiting",
 		means: []string{
-			"A rollout waits for a user, a maintenance window, a gate, or for something that does not become ready.",
-			"A pause that was forgotten is the usual reason.",
+			"A rollout waits for a user, a maintenance window, a gate, or an object that does not become ready.",
+			"The usual cause is a pause that a user forgot.",
 		},
 		fix: []string{
-			"Run `spillway explain` for what has waited longest.",
-			"Resume what was paused, with `spillway resume`.",
-			"If rollouts wait for longer on purpose, raise the threshold.",
+			"Run `spillway explain KIND/NAME -n NAMESPACE` for the rollout that has waited longest.",
+			"If it is paused, ask the user that the message names, and resume it: `spillway resume KIND/NAME -n NAMESPACE`.",
+			"If rollouts wait for longer on purpose, raise the threshold of the alert.",
 		},
 	},
 	{
@@ -141,10 +148,10 @@ var alerts = []alert{
 		when:    "a group has been locked for more than six hours",
 		summary: `RolloutGroup {{ $labels.namespace }}/{{ $labels.rollout_group }} has been locked for {{ $value | humanizeDuration }} ({{ $labels.purpose }}).`,
 		command: "spillway explain rolloutgroup/NAME -n NAMESPACE",
-		means:   []string{"A zone may be disrupted, so no other zone may be: rollouts, downscales and evictions of other zones wait."},
+		means:   []string{"A rollout, downscale or eviction of one zone has not ended, so those of the other zones wait."},
 		fix: []string{
-			"The command says for which zone, and why that is not ready.",
-			"Make the zone ready; the lock is released automatically.",
+			"The output names the zone, and why it is not ready.",
+			"Make the zone ready: the manager then releases the lock.",
 		},
 	},
 	{
@@ -152,10 +159,10 @@ var alerts = []alert{
 		expr: `sum by (kind, namespace, module) (spillway_fleet_clusters{state="unreachable"}) > 0`,
 		when: "clusters of a module do not answer", summary: `Clusters of {{ $labels.kind }} {{ $labels.namespace }}/{{ $labels.module }} are unreachable: {{ $value }}.`,
 		command: "spillway fleet status -A",
-		means:   []string{"The clusters, their kubeconfigs or the network between them have a problem; they keep what they run."},
+		means:   []string{"The hub does not reach the API servers of clusters, or their kubeconfigs are wrong. The clusters keep running their revision."},
 		fix: []string{
 			"Run `spillway explain module/NAME -n NAMESPACE` for the error of each cluster.",
-			"If a cluster is gone for good, remove it from the selection of the module.",
+			"If a cluster is gone for good, [abandon it](../fleet.md#kubeconfigs-and-lost-clusters): its assemblage is then removed without an answer of the cluster.",
 		},
 	},
 	{
@@ -168,10 +175,11 @@ var alerts = []alert{
 		when: "the API server refuses writes of the manager", summary: "Writes of the manager fail.",
 		command: "spillway check -n spillway-system",
 		means: []string{
-			"The manager lacks a permission, an admission webhook or policy refuses, or the API server is overloaded.",
-			"Writes are retried with a back-off; what they are for waits.",
+			"The manager lacks a permission, an admission webhook or policy refuses its writes, or the API server is overloaded.",
+			"The manager retries with a back-off; the rollouts concerned wait.",
 		},
 		fix: []string{
+			"If the command lists missing permissions, run `spillway install` again with the flags of the installation.",
 			"Read the errors in the log: `kubectl logs -n spillway-system deploy/spillway`.",
 			"Correct the permissions or the policy that the error names.",
 		},
@@ -180,18 +188,21 @@ var alerts = []alert{
 		name: "SpillwayReconcileFails", severity: warning, lasts: quarter,
 		expr: `sum by (rollout_group) (rate(rollout_operator_group_reconciles_failed_total[5m])) > 0`,
 		when: "passes over a group fail, or find invalid settings", summary: `Passes over group {{ $labels.rollout_group }} fail.`,
-		command: "spillway explain rolloutgroup/NAME -n NAMESPACE",
-		means:   []string{"The settings of the StatefulSets or of the group contradict one another, or the API server cannot be read."},
-		fix:     []string{"Correct what the command names.", "Otherwise read the log: `kubectl logs -n spillway-system deploy/spillway`."},
+		command: "spillway status -A --rings zones --waiting",
+		means:   []string{"Settings of the StatefulSets or of the group contradict one another, or the manager cannot read the API server."},
+		fix: []string{
+			"Run `spillway explain rolloutgroup/NAME -n NAMESPACE` for the group in the label `rollout_group` of the alert, and correct what it names.",
+			"If it names nothing, read the log: `kubectl logs -n spillway-system deploy/spillway`.",
+		},
 	},
 	{
 		name: "SpillwayWebhooksFail", severity: critical, lasts: "10m",
 		expr: `sum by (path) (rate(spillway_admission_requests_total{outcome=~"late|failed"}[5m])) > 0`,
 		when: "webhooks answer too late or with an error", summary: `Requests to webhook {{ $labels.path }} are not answered in time.`,
 		command: "spillway check -n spillway-system",
-		means:   []string{"Such requests are answered by the failure policy: evictions and downscales may be refused until webhooks answer again."},
+		means:   []string{"The failure policy decides these requests: evictions and downscales may be refused until the webhooks answer again."},
 		fix: []string{
-			"Look at the CPU and memory of the manager, and raise its limits if it reaches them.",
+			"Check CPU and memory of the manager, `kubectl top pods -n spillway-system`, and raise its limits if it reaches them.",
 			"Read the log: `kubectl logs -n spillway-system deploy/spillway`.",
 		},
 	},
@@ -201,12 +212,12 @@ var alerts = []alert{
 		when: "the certificate of the webhooks expires within a week", summary: "The certificate of the webhooks expires soon and was not renewed.",
 		command: "spillway check -n spillway-system",
 		means: []string{
-			"The certificate should have been renewed long before.",
-			"After it has expired, the API server reaches no webhook.",
+			"The certificate was not renewed, which happens long before it expires.",
+			"Once it has expired, calls of webhooks fail, and their failure policy applies.",
 		},
 		fix: []string{
-			"If cert-manager makes the certificate, look at its Certificate object.",
-			"Otherwise the manager cannot write its Secret: the command says why.",
+			"If cert-manager issues the certificate, read the Events of its Certificate: `kubectl describe certificate -n spillway-system`.",
+			"Otherwise the manager cannot write its Secret: the output of the command says why.",
 		},
 	},
 }
