@@ -2,12 +2,12 @@
 // program must understand them, call nothing in them a mistake that is none, and end.
 //
 // They come from Go modules that carry them, each pinned by version and checksum; none is
-// copied here. CI takes the modules that are small, and a release all (-every).
+// copied here. All are tried by each run of the tests that the program has changed for: go
+// keeps the modules, 200 MB, and remembers the result.
 package public_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,14 +19,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-var every = flag.Bool("every", false, "fetch every module, not only the small ones: 200 MB")
-
 // module is a module and the sets of manifests in it.
 type module struct {
 	path, sum string
-	// small is true of a module of a few megabytes.
-	small bool
-	sets  []set
+	sets      []set
 }
 
 // set is what is installed together: a file or a folder.
@@ -45,45 +41,49 @@ func sets(paths ...string) []set {
 }
 
 var modules = []module{
-	{"gopkg.in/k8snetworkplumbingwg/multus-cni.v4@v4.1.4", "h1:+/aWUXBRWdNaEwjV74ExSP0J9OTd1z+ZcELPtywc1zg=", true, sets("deployments/multus-daemonset.yml")},
-	{"go.universe.tf/metallb@v0.14.9", "h1:FYLII4Rpnju8pLY79H0BIoJVQI4mmEzeO9BJ0X44HX8=", true, sets("config/manifests/metallb-native.yaml", "config/manifests/metallb-frr.yaml")},
-	{"sigs.k8s.io/secrets-store-csi-driver@v1.4.7", "h1:AyuwmPTW2GoPD2RjyVD3OrH1J9cdPZx+0h2qJvzbGXs=", true, sets("deploy")},
-	{"github.com/tektoncd/triggers@v0.31.0", "h1:UiOn9sjavdJDEoAT+FZf+L3I1QQvzI31oJm8+GpNa7s=", true, sets("config")},
-	{"github.com/tektoncd/pipeline@v0.68.0", "h1:bVzj+HbS/NQAPV2CfEW8HZrREm7uagPCzEggyxVTBdc=", true, sets("config")},
-	{"knative.dev/serving@v0.44.0", "h1:c6TXhoSAI6eXt0/1ET3C69jMWYA4ES9FskSan/fBaac=", true, sets(
+	{"gopkg.in/k8snetworkplumbingwg/multus-cni.v4@v4.1.4", "h1:+/aWUXBRWdNaEwjV74ExSP0J9OTd1z+ZcELPtywc1zg=", sets("deployments/multus-daemonset.yml")},
+	{"go.universe.tf/metallb@v0.14.9", "h1:FYLII4Rpnju8pLY79H0BIoJVQI4mmEzeO9BJ0X44HX8=", sets("config/manifests/metallb-native.yaml", "config/manifests/metallb-frr.yaml")},
+	{"sigs.k8s.io/secrets-store-csi-driver@v1.4.7", "h1:AyuwmPTW2GoPD2RjyVD3OrH1J9cdPZx+0h2qJvzbGXs=", sets("deploy")},
+	{"github.com/tektoncd/triggers@v0.31.0", "h1:UiOn9sjavdJDEoAT+FZf+L3I1QQvzI31oJm8+GpNa7s=", sets("config")},
+	{"github.com/tektoncd/pipeline@v0.68.0", "h1:bVzj+HbS/NQAPV2CfEW8HZrREm7uagPCzEggyxVTBdc=", sets("config")},
+	{"knative.dev/serving@v0.44.0", "h1:c6TXhoSAI6eXt0/1ET3C69jMWYA4ES9FskSan/fBaac=", sets(
 		"config/core", "third_party/contour-latest", "third_party/cert-manager-latest", "third_party/kourier-latest", "third_party/istio-latest/net-istio.yaml")},
-	{"sigs.k8s.io/gateway-api@v1.2.1", "h1:fZZ/+RyRb+Y5tGkwxFKuYuSRQHu9dZtbjenblleOLHM=", true, []set{
+	{"sigs.k8s.io/gateway-api@v1.2.1", "h1:fZZ/+RyRb+Y5tGkwxFKuYuSRQHu9dZtbjenblleOLHM=", []set{
 		{"conformance/base", []string{"secret/tls-passthrough-checks-certificate"}}}}, // its suite makes it
-	{"github.com/argoproj/argo-cd/v2@v2.14.9", "h1:a6olDRG9HGvkF1gWJ3plvfdrX/tk7cu3ZbkVS0y/rMU=", false, sets(
+	{"github.com/argoproj/argo-cd/v2@v2.14.9", "h1:a6olDRG9HGvkF1gWJ3plvfdrX/tk7cu3ZbkVS0y/rMU=", sets(
 		"manifests/install.yaml", "manifests/namespace-install.yaml", "manifests/ha/install.yaml")},
-	{"github.com/argoproj/argo-rollouts@v1.8.0", "h1:a427nBeVPMEdYnO9YpELV1mc4yhO9BLZLuTvq2QX8Ps=", false, sets("manifests/install.yaml", "manifests/dashboard-install.yaml")},
-	{"github.com/argoproj/argo-workflows/v3@v3.6.5", "h1:0dvQr+CrhYgCc7ZJ4ZxusLVL/LKwHnpkT1lw/BP4+W4=", false, sets("manifests/quick-start-minimal.yaml", "manifests/quick-start-postgres.yaml")},
-	{"github.com/kyverno/kyverno@v1.13.4", "h1:2zUi+eszlisLdCir+WIf2NtuUfFPvJtjUNpewdtLjVw=", false, sets("config")},
-	{"github.com/open-policy-agent/gatekeeper/v3@v3.18.2", "h1:P3h1f8hin0M/a9r70LajMjOPxF3C1dUFqqWJZ4B3A5E=", false, sets("deploy")},
-	{"github.com/projectcontour/contour@v1.30.2", "h1:ZlyFRC2KLZxZxPwft9S+egFAmx47oHbntCHTOG2KSVs=", false, sets("examples/render/contour.yaml", "examples/render/contour-gateway-provisioner.yaml")},
-	{"github.com/cloudnative-pg/cloudnative-pg@v1.25.1", "h1:Yc6T7ikQ1AiWXBQht+6C3DoihrIpUN2OkM1dIwqadTo=", false, sets("releases/cnpg-1.25.0.yaml")},
-	{"github.com/cilium/cilium@v1.17.1", "h1:ntPELVbdXCuenYm2qbzLGzHnrBZe8WYyRi6C952+hsc=", false, sets(
+	{"github.com/argoproj/argo-rollouts@v1.8.0", "h1:a427nBeVPMEdYnO9YpELV1mc4yhO9BLZLuTvq2QX8Ps=", sets("manifests/install.yaml", "manifests/dashboard-install.yaml")},
+	{"github.com/argoproj/argo-workflows/v3@v3.6.5", "h1:0dvQr+CrhYgCc7ZJ4ZxusLVL/LKwHnpkT1lw/BP4+W4=", sets("manifests/quick-start-minimal.yaml", "manifests/quick-start-postgres.yaml")},
+	{"github.com/kyverno/kyverno@v1.13.4", "h1:2zUi+eszlisLdCir+WIf2NtuUfFPvJtjUNpewdtLjVw=", sets("config")},
+	{"github.com/open-policy-agent/gatekeeper/v3@v3.18.2", "h1:P3h1f8hin0M/a9r70LajMjOPxF3C1dUFqqWJZ4B3A5E=", sets("deploy")},
+	{"github.com/projectcontour/contour@v1.30.2", "h1:ZlyFRC2KLZxZxPwft9S+egFAmx47oHbntCHTOG2KSVs=", sets("examples/render/contour.yaml", "examples/render/contour-gateway-provisioner.yaml")},
+	{"github.com/cloudnative-pg/cloudnative-pg@v1.25.1", "h1:Yc6T7ikQ1AiWXBQht+6C3DoihrIpUN2OkM1dIwqadTo=", sets("releases/cnpg-1.25.0.yaml")},
+	{"github.com/cilium/cilium@v1.17.1", "h1:ntPELVbdXCuenYm2qbzLGzHnrBZe8WYyRi6C952+hsc=", sets(
 		"examples/kubernetes/connectivity-check/connectivity-check.yaml", "examples/kubernetes/addons/prometheus/monitoring-example.yaml")},
 }
 
 // TestPublicManifests lints and simulates each set. What a set does not bring along is
 // unknown or assumed; nothing of it is an error.
 func TestPublicManifests(t *testing.T) {
+	tried := 0
 	for i := range modules {
 		m := &modules[i]
-		if !m.small && !*every {
-			continue
-		}
-		folder := m.fetch(t)
-		for _, s := range m.sets {
-			path := filepath.Join(folder, filepath.FromSlash(s.path))
-			run(t, m.path+" "+s.path, "lint", path)
-			args := []string{"simulate", "-f", path}
-			for _, name := range s.assumed {
-				args = append(args, "--assume", name)
+		tried += len(m.sets)
+		t.Run(m.path, func(t *testing.T) {
+			folder := m.fetch(t)
+			for _, s := range m.sets {
+				path := filepath.Join(folder, filepath.FromSlash(s.path))
+				run(t, s.path, "lint", path)
+				args := []string{"simulate", "-f", path}
+				for _, name := range s.assumed {
+					args = append(args, "--assume", name)
+				}
+				run(t, s.path, args...)
 			}
-			run(t, m.path+" "+s.path, args...)
-		}
+		})
+	}
+	if tried < 25 {
+		t.Errorf("%d sets are tried, fewer than 25", tried)
 	}
 }
 
