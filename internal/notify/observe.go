@@ -24,8 +24,8 @@ type snapshot struct {
 	now      time.Time
 	notifier *v1alpha1.Notifier
 	subjects []decision.Subject
-	// down are the StatefulSets that are down on purpose, and downUntil when that changes by
-	// itself, zero for never.
+	// down are the StatefulSets that are down on purpose, and downUntil when that changes
+	// automatically, zero for never.
 	down      []string
 	downUntil time.Time
 	// kinds are those that were read, and policies the status of each policy by its key.

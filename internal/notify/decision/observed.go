@@ -69,7 +69,7 @@ type Observed struct {
 	Notifier *v1alpha1.Notifier
 	Subjects []Subject
 	// Down are the StatefulSets that are down on purpose, in order; DownUntil is when that
-	// changes by itself, zero for never.
+	// changes automatically, zero for never.
 	Down      []string
 	DownUntil time.Time
 	// Missing says what became of a subject that is not among these, by its key; nil if that

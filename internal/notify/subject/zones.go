@@ -31,7 +31,7 @@ func Group(g *v1alpha1.RolloutGroup) decision.Subject {
 }
 
 // Down are the zones of a group that are down on purpose: those that its lock is held for, while
-// the rollout is not stopped. Until is when that changes by itself, zero for never.
+// the rollout is not stopped. Until is when that changes automatically, zero for never.
 func Down(g *v1alpha1.RolloutGroup, now time.Time) (zones []string, until time.Time) {
 	s := &g.Status
 	held := lock.Observed(s, now)
