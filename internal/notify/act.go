@@ -22,6 +22,11 @@ type result struct {
 	failure   *decision.Failure
 	// renewed is true if the alerts were sent again, whatever became of that.
 	renewed bool
+	// silenced is true if the silences were renewed, unsilenced about what they were ended,
+	// whatever became of that, and unheard why one of these failed.
+	silenced   bool
+	unsilenced []string
+	unheard    *decision.Failure
 }
 
 // act records what is reported, or sends what is recorded. Nothing is written that is about another
@@ -30,7 +35,7 @@ func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) result {
 	if p.Persist {
 		return r.write(ctx, s, &p.Status, result{})
 	}
-	if !p.sends() && !p.renew {
+	if !p.sends() && !p.renew && !p.silence {
 		return result{}
 	}
 	key := client.ObjectKeyFromObject(s.notifier)
@@ -38,9 +43,18 @@ func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) result {
 		return result{} // it is woken when it is its turn
 	}
 	defer r.turns.Done(key)
-	if p.renew {
+	switch {
+	case p.sends():
+		return r.deliver(ctx, s, p)
+	case p.renew:
 		return result{renewed: true, failure: r.send(ctx, s, p.Stopped, func(int) {})}
+	default:
+		return r.silence(ctx, s, p)
 	}
+}
+
+// deliver sends messages, and records what was delivered.
+func (r *reconciler) deliver(ctx context.Context, s *snapshot, p *plan) result {
 	done := result{}
 	if !s.notifier.Spec.Suspend {
 		done.failure = r.send(ctx, s, p.Deliver, func(n int) { done.delivered = n })
@@ -53,12 +67,7 @@ func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) result {
 
 // send sends messages until one fails, and counts them.
 func (r *reconciler) send(ctx context.Context, s *snapshot, messages []v1alpha1.NotifierMessage, count func(int)) *decision.Failure {
-	spec := &s.notifier.Spec
-	secret, err := outbound.Secret(ctx, r.live, s.notifier.Namespace, spec.SecretRef.Name)
-	if err != nil {
-		return &decision.Failure{Text: err.Error()}
-	}
-	target, err := transport.To(r.options.Hosts, s.notifier.Namespace, spec, secret)
+	target, err := r.target(ctx, s)
 	if err != nil {
 		return &decision.Failure{Text: err.Error()}
 	}
@@ -70,6 +79,43 @@ func (r *reconciler) send(ctx context.Context, s *snapshot, messages []v1alpha1.
 		count(i + 1)
 	}
 	return nil
+}
+
+// target is where messages are sent, by what its Secret says now.
+func (r *reconciler) target(ctx context.Context, s *snapshot) (*transport.Target, error) {
+	secret, err := outbound.Secret(ctx, r.live, s.notifier.Namespace, s.notifier.Spec.SecretRef.Name)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what was read
+	}
+	return transport.To(r.options.Hosts, s.notifier.Namespace, &s.notifier.Spec, secret) //nolint:wrapcheck // as above
+}
+
+// silence renews and ends silences, and records which were ended. None is tried again before the
+// next minute: what was not renewed or ended lapses.
+func (r *reconciler) silence(ctx context.Context, s *snapshot, p *plan) result {
+	done := result{silenced: true, unsilenced: p.Unsilenced}
+	var target *transport.Target
+	if s.notifier.Spec.Alertmanager != nil {
+		var err error
+		if target, err = r.target(ctx, s); err != nil {
+			done.unheard = &decision.Failure{Text: err.Error()}
+		}
+	}
+	try := func(names []string, send func(*transport.Unit) *decision.Failure) {
+		if target == nil { // the silences of an earlier spec lapse
+			return
+		}
+		for i := 0; i < len(names) && done.unheard == nil; i++ {
+			done.unheard = send(&transport.Unit{Namespace: s.notifier.Namespace, Notifier: s.notifier.Name, StatefulSet: names[i]})
+		}
+	}
+	try(p.Unsilenced, func(u *transport.Unit) *decision.Failure { return target.EndSilence(ctx, u) })
+	try(p.Silenced, func(u *transport.Unit) *decision.Failure { return target.Silence(ctx, u, r.options.Now()) })
+	if len(p.Unsilenced) == 0 {
+		return done
+	}
+	status := decision.Unsilenced(p.Status, p.Unsilenced)
+	return r.write(ctx, s, &status, done)
 }
 
 // write writes the status, and adds to a result what became of that.

@@ -109,17 +109,33 @@ type reconciler struct {
 	memories ring.Memories[memory]
 }
 
-// memory is what is remembered of a Notifier: when its alerts were sent last, and its metrics.
-// A manager that begins without it sends the alerts once more.
+// memory is what is remembered of a Notifier: when its alerts and silences were sent last, and its
+// metrics. A manager that begins without it sends them once more.
 type memory struct {
 	ring.Gauges
 
-	renewed time.Time
+	renewed, silencedAt time.Time
+	silenced            []string
+	// unheard is why the silences were not renewed last, empty if they were.
+	unheard string
 }
 
-// maxPasses bounds how many passes follow one another: one that records, one that sends, and
-// one that finds out when to go on.
-const maxPasses = 3
+// learn remembers what was sent.
+func (m *memory) learn(p *plan, done *result, now time.Time) {
+	if done.renewed {
+		m.renewed = now
+	}
+	if done.silenced {
+		m.silenced, m.silencedAt, m.unheard = p.Silenced, now, ""
+		if done.unheard != nil {
+			m.unheard = done.unheard.Text
+		}
+	}
+}
+
+// maxPasses bounds how many passes follow one another: one that records, one that sends, one that
+// renews alerts, one that renews silences, and one that finds out when to go on.
+const maxPasses = 5
 
 // Reconcile makes passes over a Notifier.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -136,13 +152,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		Act:    r.act,
 		Report: func(ctx context.Context, s *snapshot, p *plan, done *result) { r.reporter.report(ctx, s, p, done, m) },
 		Learn: func(_ context.Context, _ *snapshot, p *plan, done *result) (ring.Next, error) {
-			if done.renewed {
-				m.renewed = r.options.Now()
-			}
+			m.learn(p, done, r.options.Now())
 			if ring.IsConflict(done.err) {
 				return ring.Next{Again: true}, nil
 			}
-			return ring.Next{Again: done.object != nil || done.renewed, Wake: p.Wake}, done.err
+			return ring.Next{Again: done.object != nil || done.renewed || done.silenced, Wake: p.Wake}, done.err
 		},
 	}
 	return loop.Run(ctx)

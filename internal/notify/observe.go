@@ -24,17 +24,24 @@ type snapshot struct {
 	now      time.Time
 	notifier *v1alpha1.Notifier
 	subjects []decision.Subject
+	// down are the StatefulSets that are down on purpose, and downUntil when that changes
+	// automatically, zero for never.
+	down      []string
+	downUntil time.Time
 	// kinds are those that were read, and policies the status of each policy by its key.
 	kinds    []string
 	policies map[string]*v1alpha1.ConfigPolicyStatus
-	// renewed is when the alerts were sent last, zero if that is not known.
-	renewed time.Time
+	// renewed is when the alerts were sent last, zero if that is not known; silenced about what
+	// alerts were silenced last, and silencedAt when.
+	renewed, silencedAt time.Time
+	silenced            []string
 }
 
 // observe makes all the reads.
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
 	s := snapshot{
 		now: r.options.Now().Truncate(time.Microsecond), notifier: &v1alpha1.Notifier{}, renewed: m.renewed,
+		silenced: m.silenced, silencedAt: m.silencedAt,
 		policies: map[string]*v1alpha1.ConfigPolicyStatus{},
 	}
 	err := r.cached.Get(ctx, key, s.notifier)
@@ -53,6 +60,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, m *m
 		}
 		s.kinds = append(s.kinds, k.name)
 	}
+	slices.Sort(s.down)
 	slices.SortFunc(s.subjects, func(a, b decision.Subject) int { return strings.Compare(a.Key, b.Key) })
 	return s, nil
 }
@@ -78,7 +86,7 @@ func (s *snapshot) add(list client.ObjectList) {
 	switch l := list.(type) {
 	case *v1alpha1.RolloutGroupList:
 		for i := range l.Items {
-			s.subjects = append(s.subjects, subject.Group(&l.Items[i]))
+			s.addGroup(&l.Items[i])
 		}
 	case *v1alpha1.ConfigPolicyList:
 		for i := range l.Items {
@@ -101,6 +109,12 @@ func (s *snapshot) add(list client.ObjectList) {
 			s.subjects = append(s.subjects, subject.Module(subject.KindBootstrapModule, &l.Items[i], &l.Items[i].Status))
 		}
 	}
+}
+
+func (s *snapshot) addGroup(g *v1alpha1.RolloutGroup) {
+	s.subjects = append(s.subjects, subject.Group(g))
+	down, until := subject.Down(g, s.now)
+	s.down, s.downUntil = append(s.down, down...), ring.Earlier(s.downUntil, until)
 }
 
 // addPolicy adds the releases of a policy in the namespace of the Notifier, and no others.

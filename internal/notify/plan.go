@@ -1,6 +1,9 @@
 package notify
 
 import (
+	"slices"
+	"time"
+
 	"github.com/spillway-dev/spillway/internal/notify/decision"
 	"github.com/spillway-dev/spillway/internal/notify/transport"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -12,18 +15,33 @@ type plan struct {
 
 	// renew is true if the alerts about what is stopped are to be sent again.
 	renew bool
+	// silence is true if the silences are to be renewed, or ended.
+	silence bool
 }
 
 // decide is pure.
 func decide(s *snapshot) plan {
-	p := plan{Plan: decision.Decide(&decision.Observed{Now: s.now, Notifier: s.notifier, Subjects: s.subjects, Missing: s.missing})}
+	p := plan{Plan: decision.Decide(&decision.Observed{
+		Now: s.now, Notifier: s.notifier, Subjects: s.subjects, Missing: s.missing, Down: s.down, DownUntil: s.downUntil,
+	})}
 	if p.hasAlerts(s) {
-		at := s.renewed.Add(transport.RenewEvery)
-		if p.renew = !s.now.Before(at); !p.renew {
-			p.Wake = ring.Earlier(p.Wake, at)
-		}
+		p.renew = p.isDue(s, s.renewed)
 	}
+	if len(p.Silenced) > 0 && !p.Persist {
+		p.silence = !slices.Equal(p.Silenced, s.silenced) || p.isDue(s, s.silencedAt)
+	}
+	p.silence = p.silence || len(p.Unsilenced) > 0 && !p.Persist
 	return p
+}
+
+// isDue is true if what was sent at a time is to be sent again, and otherwise says when.
+func (p *plan) isDue(s *snapshot, at time.Time) bool {
+	again := at.Add(transport.RenewEvery)
+	if s.now.Before(again) {
+		p.Wake = ring.Earlier(p.Wake, again)
+		return false
+	}
+	return true
 }
 
 // hasAlerts is true of a Notifier whose alerts are sent, and last.

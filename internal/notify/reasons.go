@@ -16,6 +16,11 @@ const (
 	// it tells of nothing new.
 	// Action: correct spec.filter as the message says.
 	ReasonInvalidFilter rollout.Reason = "InvalidFilter"
+	// EventSilenceFailed: an Alertmanager does not accept a silence, or cannot be reached, so
+	// alerts about a zone that is down on purpose may fire.
+	// Action: correct the Secret or the Alertmanager as the message says; silences are renewed
+	// each minute, and one that could not be ended lapses within three.
+	EventSilenceFailed rollout.Reason = "SilenceFailed"
 	// EventDropped: messages of a Notifier are not sent: too many are pending, or the receiver
 	// has rejected one several times.
 	// Action: correct what the condition Ready says; spillway history shows the rollouts

@@ -47,6 +47,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *plan, done *resul
 	m.Show(map[ring.Series]float64{
 		ring.SeriesOf(metrics.NotifyPending, s.notifier.Namespace, s.notifier.Name): float64(p.Status.Pending) - float64(done.delivered),
 	})
+	r.unheard(s, done, m)
 	if done.object == nil && done.err == nil {
 		return
 	}
@@ -61,5 +62,12 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *plan, done *resul
 	}
 	if is.Attempts > 0 && was.Attempts == 0 {
 		r.Warning(done.object, ReasonDeliveryFailed, "messages are pending: %s", is.LastError)
+	}
+}
+
+// unheard reports once that silences cannot be made or ended.
+func (r *reporter) unheard(s *snapshot, done *result, m *memory) {
+	if done.unheard != nil && m.unheard == "" {
+		r.Warning(s.notifier, EventSilenceFailed, "alerts are not silenced, or still are: %s", done.unheard.Text)
 	}
 }

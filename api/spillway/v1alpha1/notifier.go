@@ -91,7 +91,14 @@ const (
 // AlertmanagerNotifier sends alerts to the API v2 of an Alertmanager: SpillwayRolloutStopped
 // while a rollout is stopped, and SpillwayRolloutReturned when one was returned. It sends
 // nothing when a rollout starts or ends.
-type AlertmanagerNotifier struct{}
+type AlertmanagerNotifier struct {
+	// Silence silences alerts about the Pods of a zone, and about its StatefulSet, while a
+	// RolloutGroup takes the zone down on purpose and the rollout is not stopped. The silences
+	// have the labels namespace and pod, or namespace and statefulset; they are renewed each
+	// minute, and lapse within three.
+	// +optional
+	Silence bool `json:"silence,omitempty"`
+}
 
 // NotifierStatus is what was sent, and what is pending. What was reported is recorded before it
 // is sent, so that a restart repeats a message at most, and with the same identity.
@@ -131,6 +138,11 @@ type NotifierStatus struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=64
 	Queue []NotifierMessage `json:"queue,omitempty"`
+	// Silenced are the StatefulSets about which alerts are silenced.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	Silenced []string `json:"silenced,omitempty"`
 	// Told has the last rollout of each object, and what was reported of it.
 	// +optional
 	// +listType=map

@@ -971,6 +971,11 @@ func (in *NotifierStatus) DeepCopyInto(out *NotifierStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Silenced != nil {
+		in, out := &in.Silenced, &out.Silenced
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Told != nil {
 		in, out := &in.Told, &out.Told
 		*out = make([]ToldRollout, len(*in))

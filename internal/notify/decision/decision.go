@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 const (
@@ -17,6 +18,9 @@ const (
 	mostQueued = 64
 	// batch is how many messages are sent before what was delivered is recorded.
 	batch = 5
+	// mostSilenced bounds about how many StatefulSets alerts are silenced at a time. The kind
+	// has the same limit.
+	mostSilenced = 64
 )
 
 // Plan is what is to be done for a Notifier.
@@ -36,6 +40,9 @@ type Plan struct {
 	Untold int
 	// Stopped are the rollouts that are stopped, and were reported to be: their alerts last.
 	Stopped []v1alpha1.NotifierMessage
+	// Silenced are the StatefulSets about which alerts are silenced, and Unsilenced those about
+	// which they were, and no longer are to be.
+	Silenced, Unsilenced []string
 	// Problem is why the filter is not valid, nil if it is. Nothing is reported then.
 	Problem error
 	// Wake is when time alone changes something, zero for never.
@@ -49,6 +56,7 @@ func Decide(o *Observed) Plan {
 	if f.plan.Problem == nil {
 		f.follow()
 	}
+	f.silence()
 	f.status.Pending = int32(len(f.status.Queue)) //nolint:gosec // bounded by mostQueued
 	f.plan.Status = f.status
 	f.plan.Persist = !equality.Semantic.DeepEqual(f.status, o.Notifier.Status)
@@ -64,7 +72,7 @@ func (f *follower) schedule() {
 		return
 	}
 	if at := s.RetryAt; at != nil && f.o.Now.Before(at.Time) && !p.Verify {
-		p.Wake = at.Time
+		p.Wake = ring.Earlier(p.Wake, at.Time)
 		return
 	}
 	p.Deliver = slices.Clone(s.Queue[:min(len(s.Queue), batch)])

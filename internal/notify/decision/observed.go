@@ -68,6 +68,10 @@ type Observed struct {
 	Now      time.Time
 	Notifier *v1alpha1.Notifier
 	Subjects []Subject
+	// Down are the StatefulSets that are down on purpose, in order; DownUntil is when that
+	// changes automatically, zero for never.
+	Down      []string
+	DownUntil time.Time
 	// Missing says what became of a subject that is not among these, by its key; nil if that
 	// is not known.
 	Missing func(key string) *Gone

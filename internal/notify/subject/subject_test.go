@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -54,6 +55,44 @@ func TestGroup(t *testing.T) {
 	} {
 		s := subject.Group(&v1alpha1.RolloutGroup{ObjectMeta: meta(), Status: read[v1alpha1.RolloutGroupStatus](t, status)})
 		if got := says(&s); got != "RolloutGroup/u1 zones RolloutGroup/x"+want {
+			t.Errorf("%s\n%s, want %s", status, got, want)
+		}
+	}
+}
+
+// TestDown checks which zones are down on purpose.
+func TestDown(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 4, 12, 0, 30, 0, time.UTC)
+	const (
+		zones   = "zones: [{name: a, updated: 3, ready: 3, total: 3}, {name: b, updated: 1, ready: 2, total: 3}]\n"
+		rolling = "phase: Progressing\n" + zones
+		since   = "since: '2026-05-04T12:00:00.000000Z'"
+	)
+	lock := func(zone, more string) string {
+		return "lock: {holder: rollout/x, purpose: rollout, zone: '" + zone + "', " + since + more + "}\n"
+	}
+	for status, want := range map[string]string{
+		"{}":                    "[]",
+		rolling:                 "[]",
+		rolling + lock("b", ""): "[b]",
+		// Between two Pods it is up for a moment.
+		rolling + lock("a", ""):           "[a]",
+		stalled + rolling + lock("b", ""): "[]",
+		// Paused or waiting, it is down while a Pod is missing.
+		"phase: Paused\n" + zones + lock("a", ""):  "[]",
+		"phase: Waiting\n" + zones + lock("a", ""): "[]",
+		"phase: Waiting\n" + zones + lock("b", ""): "[b]",
+		rolling + lock("", "") + "moves: [{zone: b, pod: b-0, uid: u, resourceVersion: '1', revision: r, at: '2026-05-04T12:00:00.000000Z'}]": "[b]",
+		rolling + lock("b", ", expires: '2026-05-04T12:00:20.000000Z'"):                                                                       "[]",
+		rolling + lock("b", ", expires: '2026-05-04T12:00:50.000000Z'"):                                                                       "[b] until 12:00:50",
+	} {
+		zones, until := subject.Down(&v1alpha1.RolloutGroup{ObjectMeta: meta(), Status: read[v1alpha1.RolloutGroupStatus](t, status)}, now)
+		got := fmt.Sprint(zones)
+		if !until.IsZero() {
+			got += until.UTC().Format(" until 15:04:05")
+		}
+		if got != want {
 			t.Errorf("%s\n%s, want %s", status, got, want)
 		}
 	}

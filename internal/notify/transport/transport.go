@@ -99,7 +99,8 @@ func (t *Target) Send(ctx context.Context, m *Message, now time.Time) *decision.
 	if t.spec.Webhook != nil && len(t.key) > 0 {
 		header.Set(signatureHeader, signature(t.key, body, now))
 	}
-	return t.post(ctx, to, header, body)
+	_, failure := t.request(ctx, http.MethodPost, to, header, body)
+	return failure
 }
 
 // encode writes JSON without the escapes that are for HTML, which chats show.
@@ -113,12 +114,13 @@ func encode(content any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-func (t *Target) post(ctx context.Context, to *url.URL, header http.Header, body []byte) *decision.Failure {
+// request returns what the receiver answers.
+func (t *Target) request(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) ([]byte, *decision.Failure) {
 	ctx, cancel := context.WithTimeout(ctx, outbound.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
-		return t.failure(err)
+		return nil, t.failure(err)
 	}
 	req.Header = header
 	if req.Header.Get("Content-Type") == "" {
@@ -126,17 +128,18 @@ func (t *Target) post(ctx context.Context, to *url.URL, header http.Header, body
 	}
 	res, err := t.client.Do(req)
 	if err != nil {
-		return t.failure(err)
+		return nil, t.failure(err)
 	}
 	defer func() { _ = res.Body.Close() }() // what it says was read
 	said, err := io.ReadAll(res.Body)
-	if res.StatusCode < http.StatusMultipleChoices {
-		return nil // it has the message, whatever it says
+	switch isAccepted := res.StatusCode < http.StatusMultipleChoices; {
+	case isAccepted && (err == nil || method != http.MethodGet):
+		return said, nil // it has the message, whatever it says
+	case err != nil:
+		return nil, t.failure(err)
+	default:
+		return nil, &decision.Failure{Text: t.creds.Redact(answer(res.StatusCode, said)), Rejected: isRejected(res.StatusCode)}
 	}
-	if err != nil {
-		return t.failure(err)
-	}
-	return &decision.Failure{Text: t.creds.Redact(answer(res.StatusCode, said)), Rejected: isRejected(res.StatusCode)}
 }
 
 func (t *Target) failure(err error) *decision.Failure {
