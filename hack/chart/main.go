@@ -1,5 +1,5 @@
-// Command chart writes the templates, the values and the schema of the chart, from what
-// spillway install installs: so the two cannot differ.
+// Command chart writes the templates, the values and the schema of the chart, and the page of
+// the values, from what spillway install installs: so they cannot differ.
 package main
 
 import (
@@ -53,8 +53,14 @@ func write() error {
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"values.yaml": values, "values.schema.json": schema} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+	page, err := valuesPage()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{
+		filepath.Join(folder, "values.yaml"): values, filepath.Join(folder, "values.schema.json"): schema, "docs/values.md": page,
+	} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}

@@ -35,7 +35,7 @@ func writeValues(b *bytes.Buffer, v reflect.Value, indent string) error {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		fmt.Fprintf(b, "\n%s# %s\n", indent, f.Tag.Get("desc"))
-		if strings.HasSuffix(f.Type.Name(), "Values") || f.Type.Name() == "Image" {
+		if isGroup(f.Type) {
 			fmt.Fprintf(b, "%s%s:", indent, f.Tag.Get("json"))
 			if err := writeValues(b, v.Field(i), indent+"  "); err != nil {
 				return err
@@ -51,6 +51,11 @@ func writeValues(b *bytes.Buffer, v reflect.Value, indent string) error {
 		}
 	}
 	return nil
+}
+
+// isGroup is whether a value consists of values that this project describes.
+func isGroup(t reflect.Type) bool {
+	return strings.HasSuffix(t.Name(), "Values") || t.Name() == "Image"
 }
 
 // valueOf is a default as it is written: what is empty is not null.
@@ -101,7 +106,7 @@ func schemaOf(t reflect.Type) map[string]any {
 
 func fieldSchema(t reflect.Type) map[string]any {
 	switch {
-	case strings.HasSuffix(t.Name(), "Values") || t.Name() == "Image":
+	case isGroup(t):
 		return schemaOf(t)
 	case t.Kind() == reflect.Bool:
 		return ofType("boolean")

@@ -71,7 +71,7 @@ func TestHelm(t *testing.T) {
 	w, old, now := newWorld(t), previous(t), current(t)
 	h := newHelm(t, testenv.Shared().Kubeconfig(), w.system)
 	values := []string{"--set=webhooks.enabled=false,packageKinds=true,args={--max-rolling=1}", "--wait", "--timeout=3m"}
-	h.must(t, append([]string{"install", "spillway", old.chart, "--create-namespace", "--set=image.tag=before"}, values...)...)
+	h.must(t, append([]string{"install", "spillway", old.chart, "--create-namespace", "--take-ownership", "--set=image.tag=before"}, values...)...)
 	first := w.manage(old)
 	w.create()
 	rolls := w.rolls()

@@ -254,7 +254,7 @@ var unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
 // plainYAML is what is wrong with a file, without the names of the decoder's parts.
 func plainYAML(err error) string {
 	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Sprintf("there is no field %q; docs/operations.md lists the fields", m[1])
+		return fmt.Sprintf("there is no field %q; docs/values.md lists the fields", m[1])
 	}
 	text := err.Error()
 	for _, part := range []string{"values: ", "error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: ", "json: "} {
