@@ -27,21 +27,58 @@ type result struct {
 // another version of the gate than the one that was read.
 func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) result {
 	state := p.persist
-	if p.measure {
+	switch {
+	case p.err != nil:
+		return result{err: p.err}
+	case p.stop != nil:
+		return r.stop(ctx, s, p.stop)
+	case p.sample != nil:
+		after := measure.Add(p.state, p.rules, counted(s, *p.sample))
+		state = &after
+	case p.measure:
 		key := client.ObjectKeyFromObject(s.gate)
 		if !r.turns.Take(key) {
 			return result{waits: true}
 		}
 		defer r.turns.Done(key)
-		after := measure.Add(p.state, p.rules, r.ask(ctx, s))
+		after, err := r.measure(ctx, s, p)
+		if err != nil {
+			return result{err: err}
+		}
 		state = &after
 	}
 	if state == nil {
 		return result{}
 	}
 	now := r.options.Now()
-	written, err := ring.UpdateStatus(ctx, r.status, s.gate, func(g *v1alpha1.RolloutGate) { describe(g, state, now) }, ring.ReadBack)
+	return r.write(ctx, s, func(g *v1alpha1.RolloutGate) { describe(g, state, now) })
+}
+
+func (r *reconciler) write(ctx context.Context, s *snapshot, set func(*v1alpha1.RolloutGate)) result {
+	written, err := ring.UpdateStatus(ctx, r.status, s.gate, set, ring.ReadBack)
 	return result{object: written, err: err}
+}
+
+// stop deletes a Job that nothing waits for any more. What was decided stays.
+func (r *reconciler) stop(ctx context.Context, s *snapshot, job *v1alpha1.GateJob) result {
+	if err := r.jobs.stop(ctx, s.gate, job); err != nil {
+		return result{err: err}
+	}
+	return r.write(ctx, s, func(g *v1alpha1.RolloutGate) { g.Status.Measurement.Job = nil })
+}
+
+// measure makes a measurement, or begins one that a Job makes.
+func (r *reconciler) measure(ctx context.Context, s *snapshot, p *plan) (measure.State, error) {
+	if s.template.Spec.Job != nil {
+		return r.jobs.start(ctx, s, p)
+	}
+	return measure.Add(p.state, p.rules, counted(s, r.ask(ctx, s))), nil
+}
+
+// counted counts a measurement for the metrics.
+func counted(s *snapshot, sample measure.Sample) measure.Sample {
+	metrics.GatesMeasurements.WithLabelValues(sourceName(&s.template.Spec), string(sample.Result)).Inc()
+	return sample
 }
 
 // ask makes a measurement.
@@ -49,13 +86,11 @@ func (r *reconciler) ask(ctx context.Context, s *snapshot) measure.Sample {
 	spec := &s.template.Spec
 	q := &source.Question{Namespace: s.gate.Namespace, Template: spec, Labels: labelsOf(s.gate)}
 	secret, err := r.secret(ctx, s)
-	sample := source.Unreadable(s.now, err)
-	if err == nil {
-		q.Secret = secret
-		sample = source.Ask(ctx, r.options.Hosts, q, s.now)
+	if err != nil {
+		return source.Unreadable(s.now, err)
 	}
-	metrics.GatesMeasurements.WithLabelValues(sourceName(spec), string(sample.Result)).Inc()
-	return sample
+	q.Secret = secret
+	return source.Ask(ctx, r.options.Hosts, q, s.now)
 }
 
 // secret reads the Secret that a template refers to.
@@ -68,10 +103,14 @@ func (r *reconciler) secret(ctx context.Context, s *snapshot) (*corev1.Secret, e
 }
 
 func sourceName(s *v1alpha1.GateTemplateSpec) string {
-	if s.HTTP != nil {
+	switch {
+	case s.HTTP != nil:
 		return "http"
+	case s.Job != nil:
+		return "job"
+	default:
+		return "prometheus"
 	}
-	return "prometheus"
 }
 
 // labelsOf are what a template may contain of a gate.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,9 +19,14 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/watch"
 )
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates;gatetemplates,verbs=list;watch
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=get
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates/status,verbs=update
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=gatetemplates.spillway.dev;rolloutgates.spillway.dev,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -32,6 +38,8 @@ const nameIndex = "spillway.dev/gate"
 type Options struct {
 	// Now is the clock.
 	Now func() time.Time
+	// Namespaces are those of the manager, all if empty.
+	Namespaces []string
 	// Off leaves all gates to users and other programs.
 	Off bool
 	// Hosts are those that gates may reach besides public ones and those of their namespace.
@@ -59,16 +67,24 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("index RolloutGates by name: %w", err)
 	}
+	ofGates := labels.SelectorFromSet(labels.Set{vocabulary.GateJob.Native: "true"})
+	watches, err := watch.New(mgr, watch.Options{Namespaces: o.Namespaces, Marked: ofGates, Verbs: "list and watch"})
+	if err != nil {
+		return fmt.Errorf("watch the Jobs of gates: %w", err)
+	}
 	r := &reconciler{
 		options: o, cached: mgr.GetClient(), live: mgr.GetAPIReader(), status: mgr.GetClient().Status(),
 		reporter: newReporter(mgr.GetEventRecorder("spillway")), turns: outbound.NewTurns(),
+		jobs: jobs{live: mgr.GetAPIReader(), writer: mgr.GetClient(), watches: watches},
 	}
-	_, err = ctrl.NewControllerManagedBy(mgr).Named("gates").
-		Watches(&v1alpha1.RolloutGate{}, &handler.EnqueueRequestForObject{}).
-		Watches(&v1alpha1.GateTemplate{}, r.toGates()).
-		WatchesRawSource(r.turns.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: outbound.Parallel, RateLimiter: ring.Passes().RateLimiter()}).
-		Build(r)
+	err = watches.Wake(func() (controller.Controller, error) {
+		return ctrl.NewControllerManagedBy(mgr).Named("gates").
+			Watches(&v1alpha1.RolloutGate{}, &handler.EnqueueRequestForObject{}).
+			Watches(&v1alpha1.GateTemplate{}, r.toGates()).
+			WatchesRawSource(r.turns.Source()).
+			WithOptions(controller.Options{MaxConcurrentReconciles: outbound.Parallel, RateLimiter: ring.Passes().RateLimiter()}).
+			Build(r)
+	})
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
@@ -99,6 +115,7 @@ type reconciler struct {
 	status   client.SubResourceWriter
 	reporter reporter
 	turns    *outbound.Turns
+	jobs     jobs
 }
 
 // maxPasses bounds how many passes follow one another: one that begins, one that
@@ -108,6 +125,8 @@ const maxPasses = 3
 // Reconcile makes passes over a gate.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	defer r.turns.Next(req.Namespace)
+	r.jobs.watches.Begin(req.NamespacedName)
+	defer r.jobs.watches.End(req.NamespacedName)
 	loop := ring.Loop[snapshot, plan, result]{
 		Most: maxPasses, Now: r.options.Now,
 		Observe: func(ctx context.Context, _ bool) (snapshot, error) { return r.observe(ctx, req.NamespacedName) },
@@ -149,6 +168,9 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (sna
 		return s, fmt.Errorf("get GateTemplate %s: %w", s.gate.Spec.Gate, err)
 	default:
 		s.template = template
+	}
+	if s.needsJob() {
+		s.found = r.jobs.look(ctx, &s)
 	}
 	return s, nil
 }

@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.Parallel(6)
-	testenv.Main(m, testenv.Options{})
+	testenv.Main(m, testenv.Options{Nodes: 1}) // on which Pods of Jobs run
 }
 
 // world is a namespace of its own, a user in it, and a source that answers with a status.
@@ -39,10 +39,12 @@ type world struct {
 	t         *testing.T
 	client    client.Client
 	namespace string
-	requests  *fault.Injector
-	url       string
-	status    atomic.Int32
-	asked     atomic.Int32
+	// user is who the manager is, an administrator if empty.
+	user     string
+	requests *fault.Injector
+	url      string
+	status   atomic.Int32
+	asked    atomic.Int32
 }
 
 func newWorld(t *testing.T) *world {
@@ -84,7 +86,11 @@ func (w *world) manage(inj *fault.Injector, others ...string) (stop func()) {
 			Zones: zones.Options{Now: time.Now}, Config: config.Options{Now: time.Now},
 		}
 		o.Gates.Hosts = hosts
-		return manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o)
+		cfg := testenv.Shared().Config()
+		if w.user != "" {
+			cfg = testenv.Shared().ConfigAs(w.user)
+		}
+		return manager.Run(ctx, inj.Wrap(cfg), o)
 	})
 }
 

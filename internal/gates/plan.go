@@ -16,44 +16,70 @@ type snapshot struct {
 	gate *v1alpha1.RolloutGate
 	// template is nil if there is none of the name of the gate.
 	template *v1alpha1.GateTemplate
+	// found is the Job of a gate that Jobs measure.
+	found foundJob
 }
 
 // plan is what is to be done about a gate.
 type plan struct {
 	// persist is a state to write now, nil if there is none.
 	persist *measure.State
-	// state is that to which a measurement is added, if measure is true.
+	// state is that to which a measurement is added, if measure is true; sample is one that
+	// was made by a Job.
 	state   measure.State
 	measure bool
+	sample  *measure.Sample
 	rules   measure.Rules
+	// stop is a Job that nothing waits for any more.
+	stop *v1alpha1.GateJob
+	// err is why it is not known what to do.
+	err error
 	// wake is when time alone changes something.
 	wake time.Time
 }
 
 // decide is pure.
 func decide(s *snapshot) plan {
+	if job := s.leftJob(); job != nil {
+		return plan{stop: job}
+	}
 	if !s.isMeasured() {
 		return plan{}
 	}
 	p := plan{rules: measure.RulesOf(&s.template.Spec)}
-	begun := s.gate.Status.Measurement
-	if begun != nil && (begun.Verdict != "" || begun.Template == versionOf(s.template)) {
-		p.state = *begun.DeepCopy()
-	} else {
-		p.state = s.begin(p.rules)
-		begun = nil
-	}
+	begun := false
+	p.state, begun = s.state(p.rules)
 	next := measure.Look(&p.state, p.rules, s.now)
 	switch {
 	case next.TimedOut:
 		over := measure.TimeOut(p.state, p.rules)
 		p.persist = &over
-	case begun == nil && (p.state.DryRun || !next.Measure): // what others wait for, or cannot be found out again
+	case !begun && (p.state.DryRun || !next.Measure): // what others wait for, or cannot be found out again
 		p.persist = &p.state
+	case next.Measure && s.template.Spec.Job != nil:
+		s.follow(&p, next)
 	default:
 		p.measure, p.wake = next.Measure, next.Wake
 	}
 	return p
+}
+
+// state is how far the measuring has come. It has begun if the status says so.
+func (s *snapshot) state(r measure.Rules) (state measure.State, begun bool) {
+	if m := s.gate.Status.Measurement; m != nil && (m.Verdict != "" || m.Template == versionOf(s.template)) {
+		return *m.DeepCopy(), true
+	}
+	return s.begin(r), false
+}
+
+// needsJob is true if what is to be done follows from a Job.
+func (s *snapshot) needsJob() bool {
+	if !s.isMeasured() || s.template.Spec.Job == nil {
+		return false
+	}
+	rules := measure.RulesOf(&s.template.Spec)
+	state, _ := s.state(rules)
+	return measure.Look(&state, rules, s.now).Measure
 }
 
 // isMeasured is true of a gate that the rollout has reached, that a template is to measure,
@@ -69,6 +95,17 @@ func (s *snapshot) isMeasured() bool {
 		c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed)
 		return c == nil || c.Status == metav1.ConditionUnknown
 	}
+}
+
+// leftJob is a Job that runs, and that nothing waits for any more: the gate was decided, or its
+// template has changed.
+func (s *snapshot) leftJob() *v1alpha1.GateJob {
+	m := s.gate.Status.Measurement
+	waits := m != nil && m.Verdict == "" && s.isMeasured() && m.Template == versionOf(s.template)
+	if m == nil || waits || s.gate.DeletionTimestamp != nil {
+		return nil
+	}
+	return m.Job
 }
 
 // begin is the state at the beginning: from when the gate was reached, and after a change of

@@ -75,6 +75,7 @@ func (o Options) gates() gates.Options {
 	if o.Gates.Now == nil {
 		o.Gates.Now = o.clock()
 	}
+	o.Gates.Namespaces = o.Namespaces
 	return o.Gates
 }
 

@@ -166,5 +166,7 @@ func otherKeys() []Entry {
 		{Key: Key{Native: Admitted}, Place: Annotation, Written: true},
 		{Key: LintIgnore, Place: Annotation},
 		{Key: GateHosts, Place: Annotation, Kinds: []string{"Secret"}},
+		{Key: RunsForGates, Place: Annotation, Kinds: []string{"CronJob"}},
+		{Key: GateJob, Place: Label, Written: true},
 	}
 }

@@ -209,6 +209,10 @@ var (
 	// GateHosts are the hosts that the gates of a namespace may send a Secret to:
 	// "prometheus.monitoring.svc".
 	GateHosts = Key{Native: "spillway.dev/gate-hosts"}
+	// RunsForGates are the gates that a CronJob may be run for: "smoke-test".
+	RunsForGates = Key{Native: "spillway.dev/runs-for-gates"}
+	// GateJob is the label of the Jobs that run for gates.
+	GateJob = Key{Native: "spillway.dev/gate-job"}
 	// ApproveRemoval is the removal of clusters from a module that a user has approved: the
 	// value of its status.removal.approval. "spillway fleet approve --remove" sets it.
 	ApproveRemoval = Key{Native: "spillway.dev/approve-removal"}

@@ -33,9 +33,10 @@ type GateTemplateList struct {
 
 // GateTemplateSpec says how gates are decided.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.manual), has(self.http), has(self.prometheus)].filter(x, x).size() == 1",message="set exactly one of manual, http and prometheus"
+// +kubebuilder:validation:XValidation:rule="[has(self.manual), has(self.http), has(self.prometheus), has(self.job)].filter(x, x).size() == 1",message="set exactly one of manual, http, prometheus and job"
 // +kubebuilder:validation:XValidation:rule="!has(self.manual) || !(has(self.interval) || has(self.count) || has(self.initialDelay) || has(self.failureLimit) || has(self.consecutiveSuccessLimit) || has(self.errorLimit) || has(self.noData) || has(self.timeout) || has(self.dryRun) || has(self.secretRef))",message="manual measures nothing: set no other field with it"
 // +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || has(self.http) || has(self.prometheus)",message="secretRef is for http and prometheus"
+// +kubebuilder:validation:XValidation:rule="!has(self.noData) || !has(self.job)",message="noData is for http and prometheus: a Job succeeds or fails"
 // +kubebuilder:validation:XValidation:rule="!has(self.count) || !has(self.consecutiveSuccessLimit) || self.consecutiveSuccessLimit <= self.count",message="consecutiveSuccessLimit must be at most count, or the gate can never pass"
 // +kubebuilder:validation:XValidation:rule="!has(self.failureLimit) || !has(self.count) || self.failureLimit < self.count",message="failureLimit must be lower than count, or the gate can never be refused"
 type GateTemplateSpec struct {
@@ -48,6 +49,9 @@ type GateTemplateSpec struct {
 	// Prometheus evaluates a PromQL query.
 	// +optional
 	Prometheus *PrometheusGate `json:"prometheus,omitempty"`
+	// Job runs a Job. It succeeds if the Job does.
+	// +optional
+	Job *JobGate `json:"job,omitempty"`
 
 	// SecretRef is the Secret with the credentials and certificates for http and
 	// prometheus: keys token, or username and password; ca.crt; tls.crt and tls.key. The
@@ -194,4 +198,16 @@ type PrometheusGate struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Condition string `json:"condition"`
+}
+
+// JobGate runs a Job for each measurement, made from a CronJob as "kubectl create job --from"
+// makes it. The CronJob must allow it, by the annotation spillway.dev/runs-for-gates, and the
+// manager must be allowed to create Jobs in the namespace. Containers have the labels of the
+// gate as environment variables: SPILLWAY_ZONE, SPILLWAY_REVISION.
+type JobGate struct {
+	// CronJob is the name of a CronJob in the same namespace. One that only gates run is
+	// suspended.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=52
+	CronJob string `json:"cronJob"`
 }

@@ -167,6 +167,10 @@ type GateMeasurement struct {
 	SuccessesInRow int32 `json:"successesInRow,omitempty"`
 	// +optional
 	ErrorsInRow int32 `json:"errorsInRow,omitempty"`
+	// Job is the Job of the measurement that is under way. It is deleted if the gate is
+	// decided before it ends.
+	// +optional
+	Job *GateJob `json:"job,omitempty"`
 	// Sent is what the source was asked the last time, without credentials.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -176,6 +180,15 @@ type GateMeasurement struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	Last []GateSample `json:"last,omitempty"`
+}
+
+// GateJob is a Job that runs for a gate.
+type GateJob struct {
+	// Name and UID are those of the Job, in the namespace of the gate.
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+	// StartedAt is when the measurement began.
+	StartedAt metav1.MicroTime `json:"startedAt"`
 }
 
 // GateTemplateVersion is a GateTemplate at one generation.

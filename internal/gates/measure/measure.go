@@ -42,6 +42,8 @@ type Next struct {
 	TimedOut bool
 	// Wake is when something is due, zero for never. It is set if neither is.
 	Wake time.Time
+	// End is when there is no more time, zero for never.
+	End time.Time
 }
 
 // Begin is the state of a gate at which measuring begins.
@@ -56,20 +58,20 @@ func Look(s *State, r Rules, now time.Time) Next {
 	if s.Verdict != "" || s.NextAt == nil {
 		return Next{}
 	}
-	wake := s.NextAt.Time
+	next := Next{Wake: s.NextAt.Time}
 	if r.Timeout > 0 {
-		end := s.StartedAt.Add(r.Timeout)
-		if !now.Before(end) {
+		next.End = s.StartedAt.Add(r.Timeout)
+		if !now.Before(next.End) {
 			return Next{TimedOut: true}
 		}
-		if end.Before(wake) {
-			wake = end
+		if next.End.Before(next.Wake) {
+			next.Wake = next.End
 		}
 	}
 	if !now.Before(s.NextAt.Time) {
-		return Next{Measure: true}
+		next.Measure, next.Wake = true, time.Time{}
 	}
-	return Next{Wake: wake}
+	return next
 }
 
 // TimeOut is the state after the time is over.
@@ -79,7 +81,7 @@ func TimeOut(s State, r Rules) State {
 
 // Add is the state with one more measurement.
 func Add(s State, r Rules, m Sample) State {
-	s.Sent = message.Cut(m.Sent, sentLength)
+	s.Job, s.Sent = nil, message.Cut(m.Sent, sentLength)
 	s.Last = slices.Insert(slices.Clone(s.Last), 0, v1alpha1.GateSample{
 		At: metav1.NewMicroTime(m.At), Result: m.Result, Value: message.Cut(m.Value, valueLength),
 	})
@@ -147,10 +149,18 @@ func Sentence(s *State) string {
 	case s.Message != "":
 		return s.Message
 	case len(s.Last) == 0:
-		return "no measurement yet"
+		return "no measurement yet" + running(s)
 	default:
-		return counts(s) + last(s)
+		return counts(s) + last(s) + running(s)
 	}
+}
+
+// running is the Job that is waited for, as what follows a sentence.
+func running(s *State) string {
+	if s.Job == nil {
+		return ""
+	}
+	return "; Job " + s.Job.Name + " is running"
 }
 
 // counts says how many measurements there were.
