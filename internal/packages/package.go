@@ -80,7 +80,10 @@ func newPackage(from string, f files) (*Package, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: has no %s; give the folder that has it", from, operatorFile)
 	}
-	if err := yaml.Unmarshal(raw, &p.Operator); err != nil {
+	switch err := yaml.Unmarshal(raw, &p.Operator); {
+	case isFormer(raw):
+		return nil, fmt.Errorf("%s: has the format of KUDO before 0.9; rename version to operatorVersion, and write tasks as a list, each with name, kind and spec", filepath.Join(from, operatorFile))
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", filepath.Join(from, operatorFile), err)
 	}
 	var params parameters
@@ -114,4 +117,12 @@ func (p *Package) check() error {
 func isOperator(raw []byte) bool {
 	var o struct{ Kind, OperatorVersion string }
 	return yaml.Unmarshal(raw, &o) == nil && o.Kind == "" && o.OperatorVersion != ""
+}
+
+// isFormer is true of an operator.yaml as KUDO had it before 0.9.
+func isFormer(raw []byte) bool {
+	var o struct{ Version, OperatorVersion string }
+	var tasks struct{ Tasks map[string]any }
+	isMap := yaml.Unmarshal(raw, &tasks) == nil && len(tasks.Tasks) > 0
+	return isMap || yaml.Unmarshal(raw, &o) == nil && o.OperatorVersion == "" && o.Version != ""
 }

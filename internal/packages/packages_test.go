@@ -227,6 +227,19 @@ func TestIsPackage(t *testing.T) {
 	}
 }
 
+// A package of before KUDO 0.9 is refused with what to change.
+func TestFormerFormat(t *testing.T) {
+	for _, text := range []string{
+		"name: a\nversion: 0.1.0\nplans: {deploy: {}}\n",
+		"name: a\noperatorVersion: 0.1.0\ntasks: {deploy: {resources: [a.yaml]}}\n",
+	} {
+		_, err := packages.Load(filepath.Dir(write(t, "operator.yaml", []byte(text))))
+		if err == nil || !strings.Contains(err.Error(), "operator.yaml: has the format of KUDO before 0.9; rename version to operatorVersion, and write tasks as a list") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	for _, path := range []string{archive(f, entry{name: "operator.yaml", text: operator}), archive(f, entry{name: "a/operator.yaml", text: operator}, entry{name: "a/params.yaml", text: "parameters: [{name: A, default: {a: 1}}]"})} {
 		raw, err := os.ReadFile(path)

@@ -28,7 +28,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -50,9 +50,9 @@ type results = ring.Results[*v1beta1.Instance, made]
 // made is a write with the answer of the API server, nil if that accepted it or there was
 // none.
 type made struct {
-	task.Write
+	write.Write
 
-	refusal *task.Refusal
+	refusal *write.Refusal
 	// answer is the object as it was applied, nil if it was not or something has failed.
 	answer *unstructured.Unstructured
 	// dropped are fields that the kind of the object does not have.
@@ -82,7 +82,7 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r re
 		return r
 	}
 	var refused []string
-	for batch := range task.Batches(d.Writes) {
+	for batch := range write.Batches(d.Writes) {
 		path := batch[0].Path.String()
 		if len(batch[0].Path) > 0 && slices.Contains(refused, path) {
 			continue // what a task writes later may need what it writes first
@@ -103,14 +103,14 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r re
 
 // writeAll makes the writes of a batch at the same time. Those that failed come last, and
 // of them those that end the pass.
-func (a actor) writeAll(ctx context.Context, s *snapshot, batch []task.Write) []ring.Result[made] {
+func (a actor) writeAll(ctx context.Context, s *snapshot, batch []write.Write) []ring.Result[made] {
 	done := make([]ring.Result[made], len(batch))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i, w := range batch {
 		group.Go(func() error {
 			m, err := a.write(ctx, s.Instance, w)
-			refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
+			refusal, ends := write.Classify(err, w, s.UIDOf(w.Ref), a.now())
 			if m.refusal = refusal; refusal != nil && !ends {
 				err = errors.New(refusal.Reason)
 			}
@@ -209,14 +209,14 @@ func (a actor) do(ctx context.Context, write func(context.Context) error) error 
 }
 
 // write makes one write.
-func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) (made, error) {
+func (a actor) write(ctx context.Context, i *v1beta1.Instance, w write.Write) (made, error) {
 	m := made{Write: w}
-	if w.Act == task.Extract {
+	if w.Act == write.Extract {
 		return m, a.extract(ctx, i, w)
 	}
 	err := a.do(ctx, func(ctx context.Context) error {
 		switch w.Act {
-		case task.Apply:
+		case write.Apply:
 			if err := a.takeOver(ctx, w); err != nil {
 				return err
 			}
@@ -226,9 +226,9 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) (ma
 				m.answer = u
 			}
 			return err
-		case task.Delete:
+		case write.Delete:
 			return a.remove(ctx, w)
-		case task.CreateGate, task.DeleteGate:
+		case write.CreateGate, write.DeleteGate:
 			return a.gate(ctx, i.Namespace, w)
 		default:
 			return a.change(ctx, i, w)
@@ -238,7 +238,7 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) (ma
 }
 
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
-func (a actor) takeOver(ctx context.Context, w task.Write) error {
+func (a actor) takeOver(ctx context.Context, w write.Write) error {
 	if w.TakeOver == nil {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (a actor) takeOver(ctx context.Context, w task.Write) error {
 }
 
 // remove deletes the object that was read, and its dependents first.
-func (a actor) remove(ctx context.Context, w task.Write) error {
+func (a actor) remove(ctx context.Context, w write.Write) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(w.Ref.GroupVersionKind)
 	u.SetNamespace(w.Ref.Namespace)
@@ -266,9 +266,9 @@ func (a actor) remove(ctx context.Context, w task.Write) error {
 
 // gate creates a RolloutGate, or deletes the one that was read. Reads of RolloutGates wait
 // until the cache shows it.
-func (a actor) gate(ctx context.Context, namespace string, w task.Write) error {
+func (a actor) gate(ctx context.Context, namespace string, w write.Write) error {
 	var err error
-	if w.Act == task.CreateGate {
+	if w.Act == write.CreateGate {
 		err = a.client.Create(ctx, w.Question.Object(namespace, w.Reached), client.FieldOwner(kube.FieldOwner))
 	} else {
 		gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Ref.Name}}
@@ -281,16 +281,16 @@ func (a actor) gate(ctx context.Context, namespace string, w task.Write) error {
 }
 
 // change changes the Instance itself, if it is still as it was observed.
-func (a actor) change(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
+func (a actor) change(ctx context.Context, i *v1beta1.Instance, w write.Write) error {
 	changed := i.DeepCopy()
 	switch w.Act {
-	case task.AddFinalizer:
+	case write.AddFinalizer:
 		controllerutil.AddFinalizer(changed, vocabulary.CleanupFinalizer)
-	case task.RemoveFinalizer:
+	case write.RemoveFinalizer:
 		controllerutil.RemoveFinalizer(changed, vocabulary.CleanupFinalizer)
-	case task.Identify:
+	case write.Identify:
 		changed.Spec.PlanExecution.UID = w.UID
-	case task.ClearRequest:
+	case write.ClearRequest:
 		changed.Spec.PlanExecution = v1beta1.PlanExecution{}
 	default:
 		return fmt.Errorf("unknown act %q", w.Act)
@@ -300,7 +300,7 @@ func (a actor) change(ctx context.Context, i *v1beta1.Instance, w task.Write) er
 }
 
 // extract reads files of the Pod that was read, and applies the objects that keep them.
-func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
+func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w write.Write) error {
 	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
 	defer cancel()
 	pod := &metav1.PartialObjectMetadata{}
@@ -314,11 +314,11 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) e
 	for _, file := range w.Extraction.Files {
 		content, err := a.files.Read(ctx, w.Ref.Namespace, w.Ref.Name, w.Extraction.Container, file.Path, pipe.MaxFile+1)
 		if err != nil {
-			return &task.ExtractError{Err: fmt.Errorf("read file %s: %w", file.Path, err)}
+			return &write.ExtractError{Err: fmt.Errorf("read file %s: %w", file.Path, err)}
 		}
 		kept, err := file.Keep(content)
 		if err != nil {
-			return &task.ExtractError{Err: err, Fatal: true}
+			return &write.ExtractError{Err: err, Fatal: true}
 		}
 		if _, err := a.apply(ctx, i, kept, nil); err != nil {
 			return err
@@ -328,36 +328,16 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) e
 }
 
 // apply applies an object by force, and then generates what it has no value for. The object
-// becomes what the API server answers. Fields that the kind does not have are dropped, as
-// they are in other requests.
+// becomes what the API server answers.
 func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) (dropped []string, err error) {
-	for range maxDrops {
-		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
+	dropped, err = write.Known(u, func() error {
+		return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(write.FieldOwner(i.Name)), client.ForceOwnership,
 			client.DisableReadYourWritesConsistency)
-		unknown := dropUnknown(u, err)
-		if len(unknown) == 0 {
-			break
-		}
-		dropped = append(dropped, unknown...)
-	}
+	})
 	if err != nil || len(generate) == 0 {
 		return dropped, wrapped(err, "apply "+object.RefOf(u).String())
 	}
 	return dropped, a.generate(ctx, u, generate)
-}
-
-// dropUnknown removes the fields of an object that the API server does not accept because
-// its kind does not have them.
-func dropUnknown(u *unstructured.Unstructured, err error) (dropped []string) {
-	if err == nil {
-		return nil
-	}
-	for _, path := range object.UndeclaredFields(err.Error()) {
-		if object.Drop(u, path) {
-			dropped = append(dropped, path)
-		}
-	}
-	return dropped
 }
 
 // generate sets random values for keys of a Secret, unless another client has written
@@ -373,7 +353,7 @@ func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, gener
 	if err != nil {
 		return err
 	}
-	err = a.client.Patch(ctx, u, patch, client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
+	err = a.client.Patch(ctx, u, patch, client.FieldOwner(write.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
 	return wrapped(err, "generate values of "+object.RefOf(u).String())
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/watch"
@@ -117,7 +117,7 @@ type reconciler struct {
 
 // Reconcile makes passes over an Instance.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: map[object.Ref]task.Refusal{}} })
+	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: map[object.Ref]write.Refusal{}} })
 	m.answers = answers{} // those of an earlier reconcile may be outdated
 	loop := ring.Loop[snapshot, decision.Decision, results]{
 		Most: maxPasses, Pause: pause, Now: r.observer.options.Now,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -21,7 +21,7 @@ type memory struct {
 	conflicts ring.Streak
 	// refusals are the answers to writes, until a write to the same object succeeds. The
 	// next decision counts each of them in the status, with the time of the next try.
-	refusals map[object.Ref]task.Refusal
+	refusals map[object.Ref]write.Refusal
 	// state is the one that the Instance has in the metrics, empty if it has none.
 	state   string
 	answers answers

@@ -27,9 +27,6 @@ const (
 	maxPasses = 50
 	// maxReads bounds how often a decision may need to read more.
 	maxReads = 100
-	// maxDrops bounds how often an object is applied without fields that its kind does
-	// not have. The API server may name one at a time.
-	maxDrops = 50
 	// versionsKept is how many OperatorVersions are kept in memory as they were last
 	// read, so that their content is read only when it has changed.
 	versionsKept = 256

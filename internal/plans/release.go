@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -42,7 +42,7 @@ func Release(ctx context.Context, c client.Client, namespaces []string, report f
 			return false, err
 		}
 		for i := range instances {
-			switch err := (actor{client: c}).change(ctx, &instances[i], task.Write{Act: task.RemoveFinalizer}); {
+			switch err := (actor{client: c}).change(ctx, &instances[i], write.Write{Act: write.RemoveFinalizer}); {
 			case ring.IsConflict(err): // the next list has what was written meanwhile
 			case err != nil:
 				return false, fmt.Errorf("release Instance %s: %w", client.ObjectKeyFromObject(&instances[i]), err)

@@ -48,7 +48,7 @@ func New(env command.Environment, run Run) *cobra.Command {
 	flags.CountP("v", "v", "accepted, and without effect")
 	flags.Lookup("v").NoOptDefVal = "+1"
 	flags.Bool("validate-install", true, "accepted, and without effect")
-	root.AddCommand(g.install(), g.update(), g.upgrade(), g.uninstall(), g.plan(), g.packages(), g.repo(), g.search(), g.get(), g.diagnostics(), g.init(), g.version())
+	root.AddCommand(g.install(), g.update(), g.upgrade(), g.uninstall(), g.plan(), g.packages(), g.repo(), g.search(), g.get(), g.diagnostics(), g.init(), g.version(), g.test())
 	return root
 }
 
@@ -136,11 +136,24 @@ func (s *settings) named() (string, error) {
 }
 
 func (g *grammar) version() *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "KUDO Version: spillway %s\n", command.CurrentVersion())
-			return nil
+			is := map[string]string{"gitVersion": "spillway " + command.CurrentVersion()}
+			return command.Show(cmd.OutOrStdout(), output, is, func(w io.Writer) { _, _ = fmt.Fprintf(w, "KUDO Version: %s\n", is["gitVersion"]) })
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: yaml or json (default: text)")
+	return cmd
+}
+
+// test is a command that KUDO took from kuttl.
+func (g *grammar) test() *cobra.Command {
+	return &cobra.Command{
+		Use: "test PATH", Short: "Not supported: run kuttl, which does the same", DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("tests are run by kuttl, which KUDO has in it: kubectl kuttl test PATH")
 		},
 	}
 }

@@ -2,7 +2,6 @@ package kudo
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/packages/repository"
+	"github.com/spillway-dev/spillway/internal/packages"
 )
 
 // packageWord begins the commands about packages.
@@ -71,10 +70,17 @@ func asPath(dir string) string {
 }
 
 func (g *grammar) verify() *cobra.Command {
-	return &cobra.Command{
+	var (
+		output      string
+		paramChecks bool
+	)
+	cmd := &cobra.Command{
 		Use: "verify PACKAGE", Short: "Check a package",
 		Args: command.Exactly(1, "name the directory or the archive of a package"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "" {
+				return g.call(cmd, packageWord, "verify", asPath(args[0]), "-o", output)
+			}
 			var out bytes.Buffer
 			err := g.run(cmd.Context(), &out, packageWord, "verify", asPath(args[0]))
 			if all := strings.SplitAfter(strings.TrimRight(out.String(), "\n"), "\n"); len(all) > 1 { // the last line counts the findings
@@ -83,10 +89,35 @@ func (g *grammar) verify() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if paramChecks {
+				if err := writeUndescribed(cmd.OutOrStdout(), args[0]); err != nil {
+					return err
+				}
+			}
 			_, _ = fmt.Fprintln(cmd.OutOrStdout(), "package is valid")
 			return nil
 		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or sarif (default: text)")
+	cmd.Flags().BoolVar(&paramChecks, "param-checks", false, "also name parameters that say too little to those who set them")
+	return cmd
+}
+
+// writeUndescribed names the parameters without a name for people, a description or a type.
+func writeUndescribed(w io.Writer, from string) error {
+	p, err := packages.Load(from)
+	if err != nil {
+		return err
+	}
+	for i := range p.Parameters {
+		parameter := &p.Parameters[i]
+		for _, field := range [][2]string{{"displayName", parameter.DisplayName}, {"description", parameter.Description}, {"type", string(parameter.Type)}} {
+			if field[1] == "" {
+				_, _ = fmt.Fprintf(w, "warning: parameter %s has no %s\n", parameter.Name, field[0])
+			}
+		}
+	}
+	return nil
 }
 
 func (g *grammar) repo() *cobra.Command {
@@ -202,33 +233,4 @@ func (g *grammar) writeInstances(cmd *cobra.Command) error {
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "List of current installed instances in namespace %q:\n", g.namespace)
 	writeTree(cmd.OutOrStdout(), nodes)
 	return nil
-}
-
-// community is the repository of KUDO's own packages.
-var community = repository.Repository{Name: "community", URL: "https://kudo-repository.storage.googleapis.com"}
-
-func (g *grammar) init() *cobra.Command {
-	var clientOnly bool
-	cmd := &cobra.Command{
-		Use: "init", Short: "Write the list of repositories",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !clientOnly {
-				return errors.New("the manager is not installed by this command: install it with spillway install --rings=config,zones,plans, or add --client-only to write the list of repositories only")
-			}
-			home := g.home.Dir(g.env.Lookup)
-			list, err := repository.Open(home)
-			if err != nil {
-				return err
-			}
-			if len(list.Repositories) == 0 {
-				if err := errors.Join(list.Add(community), list.Save(home)); err != nil {
-					return err
-				}
-			}
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "$KUDO_HOME has been configured at %s\n", home)
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&clientOnly, "client-only", false, "only write the list of repositories")
-	return cmd
 }

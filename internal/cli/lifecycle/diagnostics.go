@@ -24,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/failure"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -124,14 +125,15 @@ func (d *diagnosis) add(file string, obj client.Object) {
 		return
 	}
 	u.SetManagedFields(nil)
-	if isSecret(u) {
-		for _, value := range fieldsOf(u, "data") {
+	if trial.IsSecret(u) {
+		data, _, _ := unstructured.NestedMap(u.Object, "data")
+		for _, value := range data {
 			text, _ := value.(string)
 			if raw, err := base64.StdEncoding.DecodeString(text); err == nil {
 				d.hide(strings.TrimSpace(string(raw)))
 			}
 		}
-		u, _ = hidden(u, nil)
+		u, _ = trial.Hidden(u, nil)
 	}
 	raw, err := yaml.Marshal(u.Object)
 	if err != nil {

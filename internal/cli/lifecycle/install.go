@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -109,7 +111,8 @@ func (i *install) write(ctx context.Context, r *results, p *packages.Package, ne
 		return err
 	}
 	if i.dryRun != dryRunClient {
-		if err := errors.Join(i.checkVersion(ctx, version), i.checkInstance(ctx, instance)); err != nil {
+		ofVersion, ofInstance := both(func() error { return i.checkVersion(ctx, version) }, func() error { return i.checkInstance(ctx, instance) })
+		if err := errors.Join(ofVersion, ofInstance); err != nil {
 			return err
 		}
 	}
@@ -132,20 +135,26 @@ func (o *operation) ensurePackage(ctx context.Context, r *results, p *packages.P
 	operator := p.OperatorObject()
 	operator.Namespace = o.namespace
 	want := operator.Spec
-	did, err := o.ensure(ctx, operator)
-	if err != nil {
+	var did, didVersion string
+	err, errVersion := both(
+		func() (err error) { did, err = o.ensure(ctx, operator); return err },
+		func() (err error) { didVersion, err = o.ensure(ctx, version); return err })
+	if err = cmp.Or(err, errVersion); err != nil {
 		return err
 	}
 	if did == unchanged && !sameText(want, operator.Spec) {
 		did = kept
 	}
-	if err := r.add(operator, did); err != nil {
-		return err
-	}
-	if did, err = o.ensure(ctx, version); err != nil {
-		return err
-	}
-	return r.add(version, did)
+	return errors.Join(r.add(operator, did), r.add(version, didVersion))
+}
+
+// both runs two requests at the same time, of which none needs the other.
+func both(a, b func() error) (errA, errB error) {
+	var group sync.WaitGroup
+	group.Go(func() { errB = b() })
+	errA = a()
+	group.Wait()
+	return errA, errB
 }
 
 // ensure creates an object, and reads it if it exists and was not read.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/cli/plan"
 )
 
@@ -124,6 +125,16 @@ func (o *operation) settle(ctx context.Context, name types.NamespacedName, gener
 
 func (o *operation) waiter() plan.Waiter {
 	return plan.Waiter{Env: o.env, Client: o.client, Out: o.out, Quiet: o.output != "", Timeout: o.timeout}
+}
+
+// trial asks the API server what would become of objects, unless the user asks for a dry
+// run without it.
+func (o *operation) trial() trial.Trial {
+	t := trial.Trial{Now: o.env.Now}
+	if o.dryRun != dryRunClient {
+		t.Client = o.client
+	}
+	return t
 }
 
 // next is a command to type next, for the same cluster and namespace.

@@ -30,7 +30,8 @@ func (o *operation) load(ctx context.Context, name string) (*packages.Package, [
 // pinAsInstalled gives tasks that name no version the one that they got when the package
 // was installed: a later one in the repository does not make it another package.
 func (o *operation) pinAsInstalled(ctx context.Context, p *packages.Package) error {
-	if o.dryRun == dryRunClient || o.client == nil {
+	isUnpinned := func(t v1beta1.Task) bool { return t.Kind == v1beta1.KudoOperatorTask && t.Spec.OperatorVersion == "" }
+	if o.dryRun == dryRunClient || o.client == nil || !slices.ContainsFunc(p.Operator.Tasks, isUnpinned) {
 		return nil
 	}
 	live := &v1beta1.OperatorVersion{}
@@ -43,7 +44,7 @@ func (o *operation) pinAsInstalled(ctx context.Context, p *packages.Package) err
 		at := slices.IndexFunc(live.Spec.Tasks, func(o v1beta1.Task) bool {
 			return o.Name == t.Name && o.Kind == t.Kind && o.Spec.Package == t.Spec.Package
 		})
-		if t.Kind == v1beta1.KudoOperatorTask && t.Spec.OperatorVersion == "" && at >= 0 {
+		if isUnpinned(*t) && at >= 0 {
 			t.Spec.AppVersion, t.Spec.OperatorVersion = live.Spec.Tasks[at].Spec.AppVersion, live.Spec.Tasks[at].Spec.OperatorVersion
 		}
 	}

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,9 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
 // What became of an object.
@@ -124,4 +129,36 @@ func (r *results) addRendered(u *unstructured.Unstructured, would string, applie
 	case r.output == command.OutputName && applies:
 		_, _ = fmt.Fprintln(r.out, fullName(u))
 	}
+}
+
+// showPlan records, in a dry run, what a plan would apply and delete, and lets the API
+// server check it.
+func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instance, version *choice.Version, plan string) error {
+	if !o.isDry() || plan == "" {
+		return nil
+	}
+	t := o.trial()
+	previews, err := t.Render(i, version, plan, nil)
+	if err != nil {
+		return err
+	}
+	defined := trial.DefinedBy(previews)
+	var refusals []error
+	for _, p := range previews {
+		at := fmt.Sprintf("plan %s at %s/%s", plan, p.Path[0], p.Path[1])
+		for _, u := range p.Objects {
+			if p.Deletes {
+				r.addRendered(u, "deleted by "+at, false)
+				continue
+			}
+			r.addRendered(u, "applied by "+at, true)
+			if o.tried {
+				continue
+			}
+			if err := t.Check(ctx, i, u, defined); err != nil {
+				refusals = append(refusals, fmt.Errorf("%s: %s: %w", at, shortName(u), err))
+			}
+		}
+	}
+	return errors.Join(refusals...)
 }

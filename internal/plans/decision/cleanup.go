@@ -5,7 +5,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -25,7 +25,7 @@ func (d *decider) remove() {
 	case cleaning && e.Result == v1beta1.ResultFailed:
 		d.cleanAgain(e)
 	case cleaning:
-		d.writesInstance(task.Write{Act: task.RemoveFinalizer})
+		d.writesInstance(write.Write{Act: write.RemoveFinalizer})
 	case !d.canClean():
 		d.release("there is no cleanup plan")
 	default:
@@ -49,7 +49,7 @@ func (d *decider) clean(e *v1beta1.Execution) {
 func (d *decider) cleanAgain(e *v1beta1.Execution) {
 	switch {
 	case d.order(vocabulary.AbandonPlan).is(e) || !d.canClean():
-		d.writesInstance(task.Write{Act: task.RemoveFinalizer})
+		d.writesInstance(write.Write{Act: write.RemoveFinalizer})
 	case d.order(vocabulary.RetryPlan).is(e):
 		d.retry(e)
 	}
@@ -70,7 +70,7 @@ func (d *decider) release(why string) {
 		d.Again = true
 		return
 	}
-	d.writesInstance(task.Write{Act: task.RemoveFinalizer})
+	d.writesInstance(write.Write{Act: write.RemoveFinalizer})
 }
 
 func (d *decider) hasFinalizer() bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -28,10 +28,10 @@ type decider struct {
 }
 
 // writesInstance makes a write to the Instance itself, the only write of its pass.
-func (d *decider) writesInstance(w task.Write) bool {
+func (d *decider) writesInstance(w write.Write) bool {
 	w.Ref = object.Ref{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance"), Namespace: d.Instance.Namespace, Name: d.Instance.Name}
 	w.ResourceVersion = d.Instance.ResourceVersion
-	d.Writes, d.Again = []task.Write{w}, true
+	d.Writes, d.Again = []write.Write{w}, true
 	return true
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/gates/ask"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -105,7 +105,7 @@ func TestAGateThatCannotBeCreated(t *testing.T) {
 	w.annotate(vocabulary.PlanGates, "[{plan: deploy, when: Before, name: ok}]")
 	o, d := w.decide()
 	w.writeStatus(o, d)
-	w.refuses[d.Writes[0].Ref] = task.Refusal{Reason: "quota exceeded"}
+	w.refuses[d.Writes[0].Ref] = write.Refusal{Reason: "quota exceeded"}
 	w.settle(t)
 	if got := w.instance.Status.WaitingFor; !strings.HasSuffix(got, ": quota exceeded") {
 		t.Fatal(got)
@@ -217,13 +217,13 @@ func (s *simulation) decideGates(storm bool) {
 
 // checkGates: nothing is permitted at a step before which a gate has not passed. It knows
 // the order of the units from the plan, and nothing of the engine.
-func (s *simulation) checkGates(o *Snapshot, writes []task.Write) {
+func (s *simulation) checkGates(o *Snapshot, writes []write.Write) {
 	e := s.instance.Status.Running()
 	if e == nil {
 		return
 	}
 	for _, w := range writes {
-		if len(w.Path) == 0 || w.Act == task.CreateGate || w.Act == task.DeleteGate {
+		if len(w.Path) == 0 || w.Act == write.CreateGate || w.Act == write.DeleteGate {
 			continue
 		}
 		if before := "{plan: " + e.Plan + ", name: ok, when: Before}"; strings.Contains(vocabulary.PlanGates.Get(o.Instance.Annotations), before) && !s.passed(o.Gates, e.Plan, string(e.UID)) {

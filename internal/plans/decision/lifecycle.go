@@ -5,7 +5,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -106,7 +106,7 @@ func (d *decider) clearsRequest() bool {
 	if request.PlanName == "" || !d.isAnswered(request) {
 		return false
 	}
-	return d.writesInstance(task.Write{Act: task.ClearRequest})
+	return d.writesInstance(write.Write{Act: write.ClearRequest})
 }
 
 // isAnswered is true of a request whose plan has run, or that KUDO says has.
@@ -123,7 +123,7 @@ func (d *decider) addsFinalizer() bool {
 	if !d.canClean() || d.hasFinalizer() {
 		return false
 	}
-	return d.writesInstance(task.Write{Act: task.AddFinalizer})
+	return d.writesInstance(write.Write{Act: write.AddFinalizer})
 }
 
 // startsChange is the link of a spec that differs from what was applied. A change that
@@ -177,7 +177,7 @@ func (d *decider) startsRequest() bool {
 		return d.stalls(*problem)
 	}
 	if request.UID == "" {
-		return d.writesInstance(task.Write{Act: task.Identify, UID: d.NewUID})
+		return d.writesInstance(write.Write{Act: write.Identify, UID: d.NewUID})
 	}
 	if _, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters); len(problems) > 0 {
 		return d.stalls(problems...)

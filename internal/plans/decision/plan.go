@@ -9,6 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -27,7 +28,7 @@ type Decision struct {
 	Status  v1beta1.InstanceStatus
 	Changes bool
 	// Writes are made after that, in this order.
-	Writes []task.Write
+	Writes []write.Write
 	// Sentence says what the Instance waits for now, empty if for nothing. The status
 	// says the same, but is not written each time that a word changes.
 	Sentence string

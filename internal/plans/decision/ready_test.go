@@ -9,7 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -52,7 +52,7 @@ func (w *world) instanceRef() object.Ref {
 
 func TestNotReadyBeforeTheFirstPlan(t *testing.T) {
 	w := newWorld(t, withCleanup)
-	w.refuses[w.instanceRef()] = task.Refusal{Reason: "a policy refuses it"}
+	w.refuses[w.instanceRef()] = write.Refusal{Reason: "a policy refuses it"}
 	for range 3 {
 		w.pass()
 	}
@@ -107,5 +107,5 @@ func (s *simulation) refuseInstance() {
 		delete(s.refuses, ref)
 		return
 	}
-	s.refuses[ref] = task.Refusal{Reason: "not now"}
+	s.refuses[ref] = write.Refusal{Reason: "not now"}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -77,7 +77,7 @@ type simulation struct {
 	// leads is since which moment of the past the leader sees everything.
 	leads int
 	// pending are writes that the leader has announced.
-	pending []task.Write
+	pending []write.Write
 	// guarded worlds refuse changes while a plan runs.
 	guarded bool
 	made    map[string]int
@@ -208,7 +208,7 @@ func (s *simulation) weather() {
 	case 4:
 		s.annotate(vocabulary.PlanGates, s.someGates())
 	case 3:
-		s.refuses[cm] = task.Refusal{Reason: "not now"}
+		s.refuses[cm] = write.Refusal{Reason: "not now"}
 	default:
 		delete(s.refuses, cm)
 	}
@@ -294,8 +294,8 @@ func (s *simulation) ripen() {
 }
 
 // count notes what is created by which step of which execution.
-func (s *simulation) count(w task.Write) {
-	if w.Act != task.Apply || s.objects[w.Ref] != nil || s.refuses[w.Ref].Reason != "" {
+func (s *simulation) count(w write.Write) {
+	if w.Act != write.Apply || s.objects[w.Ref] != nil || s.refuses[w.Ref].Reason != "" {
 		return
 	}
 	a := w.Object.GetAnnotations()

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -73,14 +73,14 @@ func (w *world) ready() {
 // nothing does for one that does not.
 func TestOneOfParallelStepsFails(t *testing.T) {
 	w := newWorld(t, fourSteps("serial", "parallel", ""))
-	w.refuses[ref("apps/v1", "Deployment", "a1")] = task.Refusal{Reason: "no quota"}
+	w.refuses[ref("apps/v1", "Deployment", "a1")] = write.Refusal{Reason: "no quota"}
 	w.settle(t)
 	p := w.instance.Status.PlanStatus["deploy"]
 	if p.Status != v1beta1.InProgress || p.Phases[0].Status != v1beta1.InProgress || p.Phases[0].Steps[0].Status != v1beta1.Error ||
 		p.Phases[0].Steps[1].Status != v1beta1.Complete || p.Phases[1].Status != v1beta1.Pending {
 		t.Errorf("%+v", p)
 	}
-	w.refuses[ref("apps/v1", "Deployment", "a1")] = task.Refusal{Reason: "no such thing", Fatal: true}
+	w.refuses[ref("apps/v1", "Deployment", "a1")] = write.Refusal{Reason: "no such thing", Fatal: true}
 	w.now = w.now.Add(time.Minute)
 	w.settle(t)
 	if got := w.waitsFor(); got != "plan deploy failed: no such thing" {

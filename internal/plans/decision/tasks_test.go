@@ -14,7 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 )
 
 // onePlan is a package whose deploy plan has one step with these tasks.
@@ -216,7 +216,7 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	cm := ref("v1", "ConfigMap", "a")
-	w.refuses[cm] = task.Refusal{Reason: "forbidden"}
+	w.refuses[cm] = write.Refusal{Reason: "forbidden"}
 	w.settle(t)
 	s := w.deploy()
 	if s.Status != v1beta1.Error || s.Message != "ConfigMap a: forbidden" || s.Attempts != 1 {
@@ -247,7 +247,7 @@ func TestRefusals(t *testing.T) {
 
 func TestARefusalForGood(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
-	w.refuses[ref("v1", "ConfigMap", "a")] = task.Refusal{Reason: "ConfigMap a is no ConfigMap", Fatal: true}
+	w.refuses[ref("v1", "ConfigMap", "a")] = write.Refusal{Reason: "ConfigMap a is no ConfigMap", Fatal: true}
 	w.settle(t)
 	if got := w.waitsFor(); got != "plan deploy failed: ConfigMap a is no ConfigMap" || w.deploy().Status != v1beta1.FatalError {
 		t.Error(got, w.deploy())
@@ -260,7 +260,7 @@ func TestImmutableFields(t *testing.T) {
 		w.settle(t)
 		app := ref("apps/v1", "Deployment", "app")
 		before := w.objects[app].GetUID()
-		w.refuses[app] = task.Refusal{Reason: "field is immutable", Immutable: before}
+		w.refuses[app] = write.Refusal{Reason: "field is immutable", Immutable: before}
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 		for range 50 {
 			w.pass()
@@ -284,7 +284,7 @@ func TestImmutableFields(t *testing.T) {
 func TestARefusalIsNotAboutTheSuccessor(t *testing.T) {
 	w := newWorld(t, onePlan(strings.Replace(applying, "%s", "recreate", 1), "t"))
 	w.settle(t)
-	w.refusals[ref("apps/v1", "Deployment", "app")] = task.Refusal{Reason: "field is immutable", Immutable: "the replaced object"}
+	w.refusals[ref("apps/v1", "Deployment", "app")] = write.Refusal{Reason: "field is immutable", Immutable: "the replaced object"}
 	w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete, deploy Complete" || strings.Contains(w.told(), "delete") {

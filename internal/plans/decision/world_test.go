@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -35,10 +36,10 @@ type world struct {
 	versions map[string]*v1beta1.OperatorVersion
 	pins     map[string]*choice.Version
 	objects  map[object.Ref]*unstructured.Unstructured
-	refusals map[object.Ref]task.Refusal
+	refusals map[object.Ref]write.Refusal
 	unknown  map[schema.GroupKind]bool
 	// refuses are objects that the API server does not take, and what it says.
-	refuses map[object.Ref]task.Refusal
+	refuses map[object.Ref]write.Refusal
 	// forbidden are kinds that the manager must not read.
 	forbidden map[schema.GroupKind]bool
 	// unhealthy are names of Deployments that do not become ready.
@@ -65,8 +66,8 @@ func newWorld(t *testing.T, versions ...string) *world {
 	t.Helper()
 	w := &world{
 		t: t, now: noon, versions: map[string]*v1beta1.OperatorVersion{}, pins: map[string]*choice.Version{},
-		objects: map[object.Ref]*unstructured.Unstructured{}, refusals: map[object.Ref]task.Refusal{},
-		refuses: map[object.Ref]task.Refusal{}, unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
+		objects: map[object.Ref]*unstructured.Unstructured{}, refusals: map[object.Ref]write.Refusal{},
+		refuses: map[object.Ref]write.Refusal{}, unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
 	}
 	for i, text := range versions {
 		w.install(t, fmt.Sprintf("app-%d", i+1), text)
@@ -224,45 +225,45 @@ func (w *world) writeStatus(o Snapshot, p Decision) bool {
 }
 
 // do makes a write, or is refused. A deletion is never refused.
-func (w *world) do(write task.Write) {
-	if refusal, refused := w.refuses[write.Ref]; refused && (write.Act == task.Apply || write.Act == task.CreateGate || write.IsToInstance()) {
+func (w *world) do(made write.Write) {
+	if refusal, refused := w.refuses[made.Ref]; refused && (made.Act == write.Apply || made.Act == write.CreateGate || made.IsToInstance()) {
 		refusal.At = w.now.Add(345 * time.Nanosecond)
-		w.refusals[write.Ref] = refusal
+		w.refusals[made.Ref] = refusal
 		return
 	}
-	delete(w.refusals, write.Ref)
-	switch write.Act {
-	case task.Apply:
-		w.apply(write.Ref, write.Object)
-	case task.Delete:
-		if u := w.objects[write.Ref]; u != nil && u.GetUID() == write.UID {
-			delete(w.objects, write.Ref)
-			w.tellf("delete %s", write.Ref)
+	delete(w.refusals, made.Ref)
+	switch made.Act {
+	case write.Apply:
+		w.apply(made.Ref, made.Object)
+	case write.Delete:
+		if u := w.objects[made.Ref]; u != nil && u.GetUID() == made.UID {
+			delete(w.objects, made.Ref)
+			w.tellf("delete %s", made.Ref)
 		}
-	case task.Extract:
-		for _, file := range write.Extraction.Files {
+	case write.Extract:
+		for _, file := range made.Extraction.Files {
 			kept, err := file.Keep([]byte("content"))
 			if err != nil {
 				panic(err)
 			}
 			w.apply(object.RefOf(kept), kept)
 		}
-	case task.CreateGate:
-		w.createGate(write.Question)
-	case task.DeleteGate:
-		w.gates = slices.DeleteFunc(w.gates, func(g ask.Gate) bool { return g.UID == write.UID && g.ResourceVersion == write.ResourceVersion })
-		w.tellf("delete %s", write.Ref)
-	case task.AddFinalizer:
+	case write.CreateGate:
+		w.createGate(made.Question)
+	case write.DeleteGate:
+		w.gates = slices.DeleteFunc(w.gates, func(g ask.Gate) bool { return g.UID == made.UID && g.ResourceVersion == made.ResourceVersion })
+		w.tellf("delete %s", made.Ref)
+	case write.AddFinalizer:
 		w.instance.Finalizers = append(w.instance.Finalizers, vocabulary.CleanupFinalizer)
 		w.tellf("add finalizer")
 		w.bump()
-	case task.RemoveFinalizer:
+	case write.RemoveFinalizer:
 		w.instance.Finalizers = nil
 		w.tellf("remove finalizer")
 		w.bump()
-	case task.Identify:
-		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.UID = write.UID })
-	case task.ClearRequest:
+	case write.Identify:
+		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.UID = made.UID })
+	case write.ClearRequest:
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution = v1beta1.PlanExecution{} })
 	}
 }
@@ -333,8 +334,8 @@ func (w *world) pass() bool {
 	if p.Changes && !w.writeStatus(o, p) {
 		return true
 	}
-	for _, write := range p.Writes {
-		w.do(write)
+	for _, made := range p.Writes {
+		w.do(made)
 	}
 	return p.Changes || len(p.Writes) > 0
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -22,7 +23,7 @@ type Outcome struct {
 	// Plan is the engine's decision.
 	Plan rollout.Plan
 	// Writes are those that the engine lets tasks make now, and those of gates.
-	Writes []task.Write
+	Writes []write.Write
 	// Wake is when a write that was refused is made again, zero for never.
 	Wake time.Time
 }
@@ -222,8 +223,8 @@ func (r *run) start(steps []rollout.Step) bool {
 }
 
 // writes are those of the tasks that the engine permits.
-func (r *run) writes(steps []rollout.Step) []task.Write {
-	var writes []task.Write
+func (r *run) writes(steps []rollout.Step) []write.Write {
+	var writes []write.Write
 	for _, s := range steps {
 		if f := r.found(s.Path); f != nil {
 			writes = append(writes, f.Writes...)

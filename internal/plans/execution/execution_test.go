@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -53,7 +54,7 @@ func begin(t *testing.T, plan string) *story {
 				Instance:  &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}},
 				Objects:   map[object.Ref]*unstructured.Unstructured{claim: nil},
 				Forbidden: map[object.Ref]string{}, Kinds: map[schema.GroupVersionKind]object.Scope{object.ClaimKind.WithVersion("v1"): object.Namespaced},
-				Refusals: map[object.Ref]task.Refusal{},
+				Refusals: map[object.Ref]write.Refusal{},
 			},
 			Execution: e, Version: &choice.Version{Spec: spec}, Values: map[string]any{},
 		},
@@ -167,7 +168,7 @@ func TestRetriesAreBounded(t *testing.T) {
 func TestARefusalIsCountedOnce(t *testing.T) {
 	s := begin(t, plan("", "waits"))
 	s.advance(0)
-	s.run.Snapshot.Refusals[claim] = task.Refusal{At: noon, Reason: "no quota"}
+	s.run.Snapshot.Refusals[claim] = write.Refusal{At: noon, Reason: "no quota"}
 	for range 3 {
 		if out := s.advance(time.Second / 4); len(out.Writes) != 0 {
 			t.Fatalf("it is tried again after %s", s.now.Sub(noon))
@@ -180,7 +181,7 @@ func TestARefusalIsCountedOnce(t *testing.T) {
 	if out := s.advance(time.Second / 4); len(out.Writes) != 1 {
 		t.Error("it is not tried again")
 	}
-	s.run.Snapshot.Refusals[claim] = task.Refusal{At: s.now, Reason: "no such field", Fatal: true}
+	s.run.Snapshot.Refusals[claim] = write.Refusal{At: s.now, Reason: "no such field", Fatal: true}
 	if out := s.advance(0); out.Failed != "no such field" || len(out.Writes) != 0 {
 		t.Errorf("what will never be accepted is %+v", out)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -62,7 +62,7 @@ func unitOf(g *choice.Gate) []string {
 
 // gateWrites create the RolloutGates that the plan has reached, and delete those of other
 // executions. One that the API server refused is tried again at wake.
-func (r *run) gateWrites(plan *rollout.Plan) (writes []task.Write, wake time.Time) {
+func (r *run) gateWrites(plan *rollout.Plan) (writes []write.Write, wake time.Time) {
 	for i := range r.Gates {
 		g := &r.Gates[i]
 		if g.Plan != r.Execution.Plan {
@@ -77,10 +77,10 @@ func (r *run) gateWrites(plan *rollout.Plan) (writes []task.Write, wake time.Tim
 			wake = refusal.At.Add(gateRetry)
 			continue
 		}
-		writes = append(writes, task.Write{Act: task.CreateGate, Ref: ref, Question: &q, Reached: r.now})
+		writes = append(writes, write.Write{Act: write.CreateGate, Ref: ref, Question: &q, Reached: r.now})
 	}
 	for _, g := range r.Snapshot.Gates.Outdated(func(_, revision string) bool { return revision == string(r.Execution.UID) }) {
-		writes = append(writes, task.Write{Act: task.DeleteGate, Ref: r.gateRef(g.Name), UID: g.UID, ResourceVersion: g.ResourceVersion})
+		writes = append(writes, write.Write{Act: write.DeleteGate, Ref: r.gateRef(g.Name), UID: g.UID, ResourceVersion: g.ResourceVersion})
 	}
 	return writes, wake
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -89,7 +90,7 @@ func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 		f.lackf("waiting for the old %s to be deleted", ref)
 	case !w.adopts(f, ref, u, live, inTemplate):
 	case w.mustRecreate(ref, u, live):
-		f.Writes = append(f.Writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
+		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})
 	case w.isImmutable(ref, live):
 		f.Fatal = fmt.Sprintf("%s: an immutable field would change (%s); to replace the object, annotate it in its template with %s=recreate",
 			ref, w.o.Refusals[ref].Reason, vocabulary.OnImmutable.Native)
@@ -101,17 +102,17 @@ func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 }
 
 func (w *work) write(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
-	write := Write{Act: Apply, Ref: ref, Object: u}
+	apply := write.Write{Act: write.Apply, Ref: ref, Object: u}
 	generate, err := generated(u, live)
 	if err != nil {
 		f.Fatal = err.Error()
 		return
 	}
-	write.Generate = generate
+	apply.Generate = generate
 	if live != nil {
-		write.TakeOver = object.Takeover(live, FieldOwner(w.o.Instance.Name))
+		apply.TakeOver = object.Takeover(live, write.FieldOwner(w.o.Instance.Name))
 	}
-	f.Writes = append(f.Writes, write)
+	f.Writes = append(f.Writes, apply)
 }
 
 // await records what the object waits for.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -82,9 +83,9 @@ func TestApply(t *testing.T) {
 				r.exists(t, test.live)
 			}
 			if test.immutable != "" {
-				r.Snapshot.Refusals[refTo("v1", "ConfigMap", "a")] = Refusal{Reason: "it is immutable", Immutable: "live"}
+				r.Snapshot.Refusals[refTo("v1", "ConfigMap", "a")] = write.Refusal{Reason: "it is immutable", Immutable: "live"}
 				if test.immutable != theUID {
-					r.Snapshot.Refusals[refTo("v1", "ConfigMap", "a")] = Refusal{Reason: "it is immutable", Immutable: "another"}
+					r.Snapshot.Refusals[refTo("v1", "ConfigMap", "a")] = write.Refusal{Reason: "it is immutable", Immutable: "another"}
 				}
 			}
 			f := r.settle("t")
@@ -220,7 +221,7 @@ func TestTakeOver(t *testing.T) {
 		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:old":{}}}`),
 	}})
 	f = r.settle("t")
-	if len(f.Writes) != 1 || !strings.Contains(string(f.Writes[0].TakeOver), `"manager":"`+FieldOwner("web")+`"`) {
+	if len(f.Writes) != 1 || !strings.Contains(string(f.Writes[0].TakeOver), `"manager":"`+write.FieldOwner("web")+`"`) {
 		t.Errorf("it does not take over what KUDO has applied: %s", f.Writes[0].TakeOver)
 	}
 }
@@ -421,7 +422,7 @@ plans: {deploy: {phases: [{name: main, steps: [{name: one, tasks: [t]}]}]}, back
 	}
 }
 
-func refsOf(writes []Write) []object.Ref {
+func refsOf(writes []write.Write) []object.Ref {
 	refs := make([]object.Ref, 0, len(writes))
 	for _, w := range writes {
 		refs = append(refs, w.Ref)

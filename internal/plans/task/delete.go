@@ -5,6 +5,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 )
 
 // deleteTask deletes the objects of its templates, and is done when all are deleted.
@@ -43,7 +44,7 @@ func (w *work) remove(f *Finding, ref object.Ref) {
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for %s to be deleted", ref)
 	default:
-		f.Writes = append(f.Writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
+		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})
 	}
 }
 

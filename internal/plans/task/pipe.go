@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 )
 
 // defaultPipeImage keeps the Pod of a Pipe running while files are read.
@@ -99,13 +100,13 @@ func (w *work) runPod(f *Finding, pod *unstructured.Unstructured, e *pipe.Extrac
 	f.Applies = append(f.Applies, ref)
 	switch {
 	case live == nil:
-		f.Writes = append(f.Writes, Write{Act: Apply, Ref: ref, Object: pod})
+		f.Writes = append(f.Writes, write.Write{Act: write.Apply, Ref: ref, Object: pod})
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted", ref)
 	case !w.o.isOwned(live):
 		f.Blocked = w.foreign(ref)
 	case !w.isApplied(live):
-		f.Writes = append(f.Writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
+		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})
 	default:
 		w.read(f, ref, live, e)
 	}
@@ -120,7 +121,7 @@ func (w *work) read(f *Finding, ref object.Ref, live *unstructured.Unstructured,
 	case phase != "Running" || v.lacks != "":
 		f.lackf("waiting for %s to be ready", ref)
 	default:
-		f.Writes = append(f.Writes, Write{Act: Extract, Ref: ref, UID: live.GetUID(), Extraction: e})
+		f.Writes = append(f.Writes, write.Write{Act: write.Extract, Ref: ref, UID: live.GetUID(), Extraction: e})
 	}
 }
 

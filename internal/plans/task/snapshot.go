@@ -2,7 +2,6 @@ package task
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -29,25 +29,11 @@ type Snapshot struct {
 	// serve in the version that it was asked about.
 	Served map[schema.GroupKind][]string
 	// Refusals are the writes that failed, until one to the same object succeeds.
-	Refusals map[object.Ref]Refusal
+	Refusals map[object.Ref]write.Refusal
 	// Gates are the RolloutGates of the Instance.
 	Gates ask.Gates
 	// PipeImage is that of the container that keeps a Pipe's Pod running.
 	PipeImage string
-}
-
-// Refusal is a write that the API server did not accept.
-type Refusal struct {
-	// At is when it was tried.
-	At time.Time
-	// Reason is what the API server answered, without values of Secrets.
-	Reason string
-	// Immutable is the UID of the object of which an immutable field would have
-	// changed, empty if that was not the cause. It says nothing about an object that
-	// replaces it.
-	Immutable types.UID
-	// Fatal: it will never be accepted.
-	Fatal bool
 }
 
 // Needs is what must be read before a decision can be made.

@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -73,7 +74,7 @@ type Finding struct {
 	// Needs must be read before the rest means anything.
 	Needs Needs
 	// Writes are to be made now, in this order.
-	Writes []Write
+	Writes []write.Write
 	// Applies are the objects that it applies now or has applied; Removes those that it
 	// deletes.
 	Applies, Removes []object.Ref

@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 )
 
 // theUID is that of every object that exists.
@@ -42,7 +43,7 @@ func running(t *testing.T, version string) *Run {
 	return &Run{
 		Snapshot: &Snapshot{
 			Instance: &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}},
-			Objects:  map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Refusals: map[object.Ref]Refusal{},
+			Objects:  map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Refusals: map[object.Ref]write.Refusal{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{
 				{Version: "v1", Kind: "ConfigMap"}: object.Namespaced, object.SecretKind.WithVersion("v1"): object.Namespaced,
 				object.DeploymentKind.WithVersion("v1"): object.Namespaced, {Version: "v1", Kind: "Unknown"}: object.NoSuchKind,
@@ -111,10 +112,10 @@ func summary(f *Finding) string {
 }
 
 // preconditioned fails the test if a deletion does not name the object that was read.
-func preconditioned(t *testing.T, writes []Write) {
+func preconditioned(t *testing.T, writes []write.Write) {
 	t.Helper()
 	for _, w := range writes {
-		if w.Act == Delete && w.UID != types.UID(theUID) {
+		if w.Act == write.Delete && w.UID != types.UID(theUID) {
 			t.Errorf("it deletes %s of uid %q", w.Ref, w.UID)
 		}
 	}

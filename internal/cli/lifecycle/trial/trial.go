@@ -1,9 +1,9 @@
-package lifecycle
+package trial
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,11 +14,19 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// previewOf renders a plan as it would run for an Instance. live are the objects that exist.
-func (o *operation) previewOf(i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]task.Preview, error) {
+// Trial renders plans, and asks the API server by dry run what would become of objects.
+type Trial struct {
+	// Client is nil where the API server must not be asked.
+	Client client.Client
+	Now    func() time.Time
+}
+
+// Render renders a plan as it would run for an Instance. live are the objects that exist.
+func (t Trial) Render(i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]task.Preview, error) {
 	values, problems := choice.Values(version.Spec, i.Spec.Parameters, i.Status.ImmutableParameters)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
@@ -28,7 +36,7 @@ func (o *operation) previewOf(i *v1beta1.Instance, version *choice.Version, plan
 		Execution: &v1beta1.Execution{Plan: plan, Spec: i.Spec, Advances: true},
 		Version:   version, Values: values,
 	}
-	previews, err := run.Preview(o.scope)
+	previews, err := run.Preview(t.scope)
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", plan, err)
 	}
@@ -37,10 +45,10 @@ func (o *operation) previewOf(i *v1beta1.Instance, version *choice.Version, plan
 
 // scope asks the cluster where objects of a kind live, if there is one. A kind that is not
 // known may be defined by the package; most are namespaced.
-func (o *operation) scope(gvk schema.GroupVersionKind) object.Scope {
+func (t Trial) scope(gvk schema.GroupVersionKind) object.Scope {
 	isNamespaced := source.IsNamespaced(gvk.GroupKind())
-	if o.dryRun != dryRunClient {
-		if mapping, err := o.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+	if t.Client != nil {
+		if mapping, err := t.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
 			isNamespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
 		}
 	}
@@ -50,45 +58,17 @@ func (o *operation) scope(gvk schema.GroupVersionKind) object.Scope {
 	return object.ClusterScoped
 }
 
-// showPlan records, in a dry run, what a plan would apply and delete, and lets the API
-// server check it.
-func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instance, version *choice.Version, plan string) error {
-	if !o.isDry() || plan == "" {
+// Check lets the API server check an object, where it is asked and can know the kind.
+func (t Trial) Check(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, defined map[schema.GroupKind]bool) error {
+	if t.Client == nil || defined[u.GroupVersionKind().GroupKind()] {
 		return nil
 	}
-	previews, err := o.previewOf(i, version, plan, nil)
-	if err != nil {
-		return err
-	}
-	defined := definedBy(previews)
-	var refusals []error
-	for _, p := range previews {
-		at := fmt.Sprintf("plan %s at %s/%s", plan, p.Path[0], p.Path[1])
-		for _, u := range p.Objects {
-			if p.Deletes {
-				r.addRendered(u, "deleted by "+at, false)
-				continue
-			}
-			r.addRendered(u, "applied by "+at, true)
-			if err := o.tryIn(ctx, i, u, defined); err != nil {
-				refusals = append(refusals, fmt.Errorf("%s: %s: %w", at, shortName(u), err))
-			}
-		}
-	}
-	return errors.Join(refusals...)
+	return t.try(ctx, i, u.DeepCopy())
 }
 
-// tryIn is try, where the API server can know the kind.
-func (o *operation) tryIn(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, defined map[schema.GroupKind]bool) error {
-	if o.dryRun == dryRunClient || o.tried || defined[u.GroupVersionKind().GroupKind()] {
-		return nil
-	}
-	return o.try(ctx, i, u.DeepCopy())
-}
-
-// definedBy are the kinds that CustomResourceDefinitions of the plan define: the API server
+// DefinedBy are the kinds that CustomResourceDefinitions of the plan define: the API server
 // does not know them yet.
-func definedBy(previews []task.Preview) map[schema.GroupKind]bool {
+func DefinedBy(previews []task.Preview) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
 	for _, p := range previews {
 		for _, u := range p.Objects {
@@ -111,8 +91,10 @@ func (e retiredError) Error() string { return string(e) }
 
 // try lets the API server check an object as the manager would apply it, and changes it to
 // what it would be.
-func (o *operation) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured) error {
-	err := o.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership, client.DryRunAll)
+func (t Trial) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured) error {
+	_, err := write.Known(u, func() error {
+		return t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(write.FieldOwner(i.Name)), client.ForceOwnership, client.DryRunAll)
+	})
 	if advice := object.RetiredAdvice(u.GroupVersionKind()); apimeta.IsNoMatchError(err) && advice != "" {
 		return retiredError(advice)
 	}

@@ -1,4 +1,4 @@
-package task
+package write
 
 import (
 	"errors"
@@ -13,6 +13,20 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/plans/object"
 )
+
+// Refusal is a write that the API server did not accept.
+type Refusal struct {
+	// At is when it was tried.
+	At time.Time
+	// Reason is what the API server answered, without values of Secrets.
+	Reason string
+	// Immutable is the UID of the object of which an immutable field would have
+	// changed, empty if that was not the cause. It says nothing about an object that
+	// replaces it.
+	Immutable types.UID
+	// Fatal: it will never be accepted.
+	Fatal bool
+}
 
 // ExtractError says that a file of a Pipe could not be read.
 type ExtractError struct {
