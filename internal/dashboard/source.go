@@ -7,7 +7,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
 
 // Source is where the pages get what they show. All of it is read with the permissions of
@@ -30,5 +30,5 @@ type Source struct {
 	History func(context.Context, describe.Ref) ([]history.Entry, error)
 	// Forecast says what comes next in a namespace, in all if it is empty, of one object or of
 	// all if that is empty: as things are, and if something happened.
-	Forecast func(ctx context.Context, namespace, object string, ifs []simulate.Supposition) (simulate.Answer, error)
+	Forecast func(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error)
 }
