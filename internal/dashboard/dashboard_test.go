@@ -20,7 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -89,12 +89,12 @@ func serveSteered(t *testing.T, steering Steering, units ...describe.Unit) (*clu
 			began := noon.Add(-time.Minute)
 			return []history.Entry{{Ref: ref, What: "config", Change: "Secret db: password", By: "kubectl", Started: &began, Outcome: "Running"}}, nil
 		},
-		Forecast: func(_ context.Context, namespace, _ string, ifs []simulate.Supposition) (simulate.Answer, error) {
+		Forecast: func(_ context.Context, namespace, _ string, ifs []forecast.Supposition) (forecast.Answer, error) {
 			when := describe.Range{Earliest: noon.Add(time.Minute), Expected: noon.Add(2 * time.Minute), Latest: noon.Add(4 * time.Minute)}
-			course := simulate.Course{Ring: "zones", Namespace: "mimir", Object: "rolloutgroup/ingester", Ends: &when, Steps: []simulate.Coming{{Step: record.Step{Ring: "zones", Object: "rolloutgroup/ingester", Unit: "zone-a", Does: "is opened"}, When: when}}}
-			answer := simulate.Answer{Outlook: simulate.Outlook{At: noon, Rollouts: []simulate.Course{course}}}
+			course := forecast.Course{Ring: "zones", Namespace: "mimir", Object: "rolloutgroup/ingester", Ends: &when, Steps: []forecast.Coming{{Step: record.Step{Ring: "zones", Object: "rolloutgroup/ingester", Unit: "zone-a", Does: "is opened"}, When: when}}}
+			answer := forecast.Answer{Outlook: forecast.Outlook{At: noon, Rollouts: []forecast.Course{course}}}
 			if len(ifs) > 0 {
-				answer.If = &simulate.Alternative{Suppositions: []string{ifs[0].String()}, Rollouts: []simulate.Course{{
+				answer.If = &forecast.Alternative{Suppositions: []string{ifs[0].String()}, Rollouts: []forecast.Course{{
 					Ring: "zones", Namespace: "mimir", Object: course.Object, Waits: &record.Wait{Sentence: "zone-a is paused"},
 				}}}
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
@@ -32,7 +32,7 @@ func explained(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errOrigin):
 		status = http.StatusForbidden
-	case errors.As(err, &bad), errors.Is(err, simulate.ErrNotSupposed), errors.Is(err, history.ErrNoHistory):
+	case errors.As(err, &bad), errors.Is(err, forecast.ErrNotSupposed), errors.Is(err, history.ErrNoHistory):
 		status = http.StatusBadRequest
 	case errors.Is(err, errBusy):
 		status = http.StatusTooManyRequests
@@ -126,7 +126,7 @@ func (p *viewer) why(r *http.Request) (*view, error) {
 
 // nextView is what comes next.
 type nextView struct {
-	simulate.Answer
+	forecast.Answer
 
 	Object, Namespace string
 	Ifs               []string
@@ -136,7 +136,7 @@ type nextView struct {
 // next is the page of the forecast.
 func (p *viewer) next(r *http.Request) (*view, error) {
 	query := r.URL.Query()
-	v := nextView{Object: query.Get("object"), Namespace: query.Get("namespace"), Suppositions: simulate.Suppositions()}
+	v := nextView{Object: query.Get("object"), Namespace: query.Get("namespace"), Suppositions: forecast.Suppositions()}
 	namespace, object := v.Namespace, ""
 	if namespace == "" {
 		namespace = p.Namespace
@@ -148,12 +148,12 @@ func (p *viewer) next(r *http.Request) (*view, error) {
 		}
 		object = record.Reference(ref.Kind, ref.Name)
 	}
-	var ifs []simulate.Supposition
+	var ifs []forecast.Supposition
 	for _, text := range query["if"] {
 		if text == "" { // a field that was left empty
 			continue
 		}
-		s, err := simulate.ParseSupposition(text)
+		s, err := forecast.ParseSupposition(text)
 		if err != nil {
 			return nil, requestError{err}
 		}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -116,11 +116,11 @@ func hidden(name, value string) *html.Node {
 }
 
 // foreseen says what a forecast says of an act, beside what it says without.
-func foreseen(now time.Time, verb string, a *simulate.Answer) string {
+func foreseen(now time.Time, verb string, a *forecast.Answer) string {
 	if len(a.Rollouts) == 0 || a.If == nil || len(a.If.Rollouts) == 0 {
 		return ""
 	}
-	course := func(c *simulate.Course) string {
+	course := func(c *forecast.Course) string {
 		text := strings.TrimSuffix(ends(now, c), ".")
 		return strings.ToLower(text[:1]) + text[1:] + "."
 	}

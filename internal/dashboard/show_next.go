@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
 
 // queryOf names an object in a query.
@@ -56,12 +56,12 @@ func (v *nextView) form() *html.Node {
 	}
 	return el("form", at("action", "/next"), at("class", "ask"),
 		input("object", "Object", v.Object, "rolloutgroup/ingester"), input("namespace", "Namespace", v.Namespace, ""),
-		input("if", "What if", given, simulate.Pause+"=zone-b"), el("button", "Forecast"),
+		input("if", "What if", given, forecast.Pause+"=zone-b"), el("button", "Forecast"),
 		el("p", at("class", "hint"), "What may happen: "+strings.Join(v.Suppositions, "=NAME, ")+"=NAME"))
 }
 
 // course is how one rollout goes on, beside how it would.
-func (v *nextView) course(now time.Time, c *simulate.Course) []*html.Node {
+func (v *nextView) course(now time.Time, c *forecast.Course) []*html.Node {
 	heads := []string{"Step", "Begins"}
 	other := v.other(c)
 	if v.If != nil {
@@ -74,7 +74,7 @@ func (v *nextView) course(now time.Time, c *simulate.Course) []*html.Node {
 			begins[text] = append(begins[text], other.Steps[i].When)
 		}
 	}
-	rows := each(c.Steps, func(s *simulate.Coming) *html.Node {
+	rows := each(c.Steps, func(s *forecast.Coming) *html.Node {
 		text := s.String()
 		row := el("tr", el("th", at("scope", "row"), strings.TrimPrefix(text, c.Object+" ")), el("td", describe.In(now, s.When)))
 		if v.If == nil {
@@ -100,11 +100,11 @@ func (v *nextView) course(now time.Time, c *simulate.Course) []*html.Node {
 }
 
 // other is how a rollout would go on, nil if nothing is supposed.
-func (v *nextView) other(c *simulate.Course) *simulate.Course {
+func (v *nextView) other(c *forecast.Course) *forecast.Course {
 	if v.If == nil {
 		return nil
 	}
-	i := slices.IndexFunc(v.If.Rollouts, func(o simulate.Course) bool {
+	i := slices.IndexFunc(v.If.Rollouts, func(o forecast.Course) bool {
 		return o.Ring == c.Ring && o.Namespace == c.Namespace && o.Object == c.Object
 	})
 	if i < 0 {
@@ -114,7 +114,7 @@ func (v *nextView) other(c *simulate.Course) *simulate.Course {
 }
 
 // ends says when a rollout ends, or why it does not.
-func ends(now time.Time, c *simulate.Course) string {
+func ends(now time.Time, c *forecast.Course) string {
 	switch {
 	case c.Waits != nil:
 		return "It waits: " + c.Waits.Sentence
@@ -135,7 +135,7 @@ const (
 
 // timeline draws when each step begins, with the earliest and the latest time; nil of a
 // rollout that does not end or is over already.
-func timeline(now time.Time, c *simulate.Course) *html.Node {
+func timeline(now time.Time, c *forecast.Course) *html.Node {
 	if c.Ends == nil || len(c.Steps) == 0 || !c.Ends.Latest.After(now) {
 		return nil
 	}

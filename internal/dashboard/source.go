@@ -7,7 +7,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
 
 // Source is where the pages get what they show to a viewer. All of it is read and done with
@@ -30,7 +30,7 @@ type Source struct {
 	History func(context.Context, describe.Ref) ([]history.Entry, error)
 	// Forecast says what comes next in a namespace, in all if it is empty, of one object or of
 	// all if that is empty: as things are, and if something happened.
-	Forecast func(ctx context.Context, namespace, object string, ifs []simulate.Supposition) (simulate.Answer, error)
+	Forecast func(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error)
 	// Visible leaves of what all see what one viewer may see; nil leaves all.
 	Visible func(context.Context, describe.Description) describe.Description
 	// Steering is what the viewer can do; nil of pages that only show.

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
@@ -127,7 +127,7 @@ func (p *viewer) asking(ctx context.Context, w Wish, problem string) *view {
 // foresee says what comes next as things are, and if the act is done; empty if that cannot be
 // said.
 func (p *viewer) foresee(ctx context.Context, verb string, of *Prospect) string {
-	supposed, err := simulate.ParseSupposition(of.Supposed)
+	supposed, err := forecast.ParseSupposition(of.Supposed)
 	if err != nil {
 		return ""
 	}
@@ -137,7 +137,7 @@ func (p *viewer) foresee(ctx context.Context, verb string, of *Prospect) string 
 	default:
 		return ""
 	}
-	answer, err := p.Forecast(ctx, of.About.Namespace, record.Reference(of.About.Kind, of.About.Name), []simulate.Supposition{supposed})
+	answer, err := p.Forecast(ctx, of.About.Namespace, record.Reference(of.About.Kind, of.About.Name), []forecast.Supposition{supposed})
 	if err != nil {
 		return ""
 	}

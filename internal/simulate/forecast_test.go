@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -78,15 +79,15 @@ func took(pod *corev1.Pod, d time.Duration) {
 }
 
 // foresee is the forecast at the moment, by what was seen until then.
-func (d *drawn) foresee(t *testing.T) simulate.Course {
+func (d *drawn) foresee(t *testing.T) forecast.Course {
 	t.Helper()
 	o := d.options
 	o.Present, o.Now, o.Readiness = d.present, o.Now.Add(d.after), world.Readiness{Default: time.Minute}
-	outlook, err := simulate.Forecast(t.Context(), o)
+	outlook, err := forecast.Of(t.Context(), o)
 	if err != nil {
 		t.Fatalf("seed %d: %v", d.seed, err)
 	}
-	i := slices.IndexFunc(outlook.Rollouts, func(c simulate.Course) bool { return c.Ring == record.RingZones })
+	i := slices.IndexFunc(outlook.Rollouts, func(c forecast.Course) bool { return c.Ring == record.RingZones })
 	if i < 0 {
 		t.Fatalf("seed %d: no rollout is foreseen %s after the change: %+v", d.seed, d.after, outlook)
 	}

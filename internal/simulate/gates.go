@@ -33,8 +33,8 @@ func ParseGate(text string) (name string, result v1alpha1.GateResult, err error)
 	return name, result, nil
 }
 
-// approved is that a user approves a gate, whether it is measured or not.
-const approved v1alpha1.GateResult = "Approved"
+// Approved is that a user approves a gate, whether it is measured or not.
+const Approved v1alpha1.GateResult = "Approved"
 
 // decider decides gates as supposed, once they are reached: those that are measured by the
 // code of the manager, with a source that always answers the same, and others immediately.
@@ -58,7 +58,7 @@ func (d *decider) Act(ctx context.Context, key types.NamespacedName) (time.Durat
 	d.decided[name] = true
 	result := d.options.Gates[name]
 	template, measured := d.Store.Object(&v1alpha1.GateTemplate{}, types.NamespacedName{Namespace: key.Namespace, Name: name}).(*v1alpha1.GateTemplate)
-	if !measured || template.Spec.Manual != nil || result == approved {
+	if !measured || template.Spec.Manual != nil || result == Approved {
 		return 0, d.byHand(ctx, gate, result)
 	}
 	after, wake := gates.Play(gate, template, result, d.Now)
@@ -74,7 +74,7 @@ func (d *decider) Act(ctx context.Context, key types.NamespacedName) (time.Durat
 // byHand decides a gate as a user does.
 func (d *decider) byHand(ctx context.Context, gate *v1alpha1.RolloutGate, result v1alpha1.GateResult) error {
 	verdict := map[v1alpha1.GateResult]metav1.Condition{
-		approved:             {Status: metav1.ConditionTrue, Reason: string(reasons.Approved)},
+		Approved:             {Status: metav1.ConditionTrue, Reason: string(reasons.Approved)},
 		v1alpha1.GateSuccess: {Status: metav1.ConditionTrue, Reason: string(reasons.Approved)},
 		v1alpha1.GateFailure: {Status: metav1.ConditionFalse, Reason: string(reasons.Refused), Message: "supposed"},
 	}[result]

@@ -155,7 +155,7 @@ type simulation struct {
 	// conflicts are the fields of the change that Spillway has set.
 	conflicts []Risk
 	// ends are when rollouts that waited did so no more, decided the gates that were.
-	ends    map[course]time.Time
+	ends    map[Rollout]time.Time
 	decided map[string]bool
 	// passing is true while time alone ends some wait for replicas.
 	passing bool
@@ -178,14 +178,14 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	for _, of := range o.Unprepared {
 		unprepared[of] = true
 	}
-	s := &simulation{World: w, options: o, ends: map[course]time.Time{}, decided: map[string]bool{}, models: models.New(w, models.Options{Readiness: o.Readiness, Stop: o.Stop, Nodes: o.Nodes, Unprepared: unprepared})}
+	s := &simulation{World: w, options: o, ends: map[Rollout]time.Time{}, decided: map[string]bool{}, models: models.New(w, models.Options{Readiness: o.Readiness, Stop: o.Stop, Nodes: o.Nodes, Unprepared: unprepared})}
 	return s, s.addActors(ctx)
 }
 
 // fork is the same world once more. What is done to one does nothing to the other.
 func (s *simulation) fork(ctx context.Context) (*simulation, error) {
 	w := s.Fork()
-	f := &simulation{World: w, options: s.options, ends: map[course]time.Time{}, decided: map[string]bool{}, models: s.models.Fork(w), waiting: s.waiting}
+	f := &simulation{World: w, options: s.options, ends: map[Rollout]time.Time{}, decided: map[string]bool{}, models: s.models.Fork(w), waiting: s.waiting}
 	if err := f.addActors(ctx); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/forecast"
+	forecastcommand "github.com/spillway-dev/spillway/internal/cli/forecast"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -24,7 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
@@ -175,10 +175,10 @@ func (s *serving) explain(ctx context.Context, ref describe.Ref) (chain.Chain, e
 	return explain.Explain(ctx, chain.World{Client: s.mirror, Options: s.rules, Dial: command.Dial, Flags: s.Cluster.Words()}, ref)
 }
 
-func (s *serving) forecast(ctx context.Context, namespace, object string, ifs []simulate.Supposition) (simulate.Answer, error) {
-	options, err := forecast.Present(ctx, s.Query, s.live, s.rules, namespace, world.DefaultReady)
+func (s *serving) forecast(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error) {
+	options, err := forecastcommand.Present(ctx, s.Query, s.live, s.rules, namespace, world.DefaultReady)
 	if err != nil {
-		return simulate.Answer{}, err
+		return forecast.Answer{}, err
 	}
-	return simulate.Compare(ctx, options, object, ifs)
+	return forecast.Compare(ctx, options, object, ifs)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
 
 // person steers as the commands do, with a client of her own.
@@ -114,9 +114,9 @@ func supposed(w dashboard.Wish, write *act.Write) (string, describe.Ref) {
 	switch gate, isGate := write.Object.(*v1alpha1.RolloutGate); {
 	case isGate && act.Verb(w.Verb) == act.Approve:
 		target := gate.Spec.TargetRef
-		return simulate.Approve + "=" + gate.Spec.Gate, describe.Ref{Kind: target.Kind, Namespace: gate.Namespace, Name: target.Name}
+		return forecast.Approve + "=" + gate.Spec.Gate, describe.Ref{Kind: target.Kind, Namespace: gate.Namespace, Name: target.Name}
 	case act.Verb(w.Verb) == act.Pause:
-		return simulate.Pause + "=" + w.Ref.String(), w.Ref
+		return forecast.Pause + "=" + w.Ref.String(), w.Ref
 	default:
 		return "", describe.Ref{}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -63,7 +64,7 @@ func New(env command.Environment) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "all namespaces")
 	flags.DurationVar(&f.ready, "ready", world.DefaultReady, "how long a Pod takes until it is ready, where none of its workload was seen to become ready")
-	flags.StringArrayVar(&f.ifs, "if", nil, "what may happen: "+strings.Join(simulate.Suppositions(), "=NAME, ")+"=NAME; repeat it for several")
+	flags.StringArrayVar(&f.ifs, "if", nil, "what may happen: "+strings.Join(forecast.Suppositions(), "=NAME, ")+"=NAME; repeat it for several")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) }
 	return cmd
 }
@@ -108,9 +109,9 @@ func (f *forecaster) run(cmd *cobra.Command, args []string) error {
 }
 
 // ask foresees one object, or all if it is empty.
-func ask(ctx context.Context, o simulate.Options, object string, suppositions []simulate.Supposition) (simulate.Answer, error) {
-	answer, err := simulate.Compare(ctx, o, object, suppositions)
-	if errors.Is(err, simulate.ErrNotSupposed) {
+func ask(ctx context.Context, o simulate.Options, object string, suppositions []forecast.Supposition) (forecast.Answer, error) {
+	answer, err := forecast.Compare(ctx, o, object, suppositions)
+	if errors.Is(err, forecast.ErrNotSupposed) {
 		err = fmt.Errorf("--if: %w", err)
 	}
 	return answer, err
@@ -149,10 +150,10 @@ func (f *forecaster) missing(ctx context.Context, present []client.Object, ref *
 	return command.NotFound(ctx, c, kind, ref.Namespace, ref.Name)
 }
 
-func (f *forecaster) suppositions() ([]simulate.Supposition, error) {
-	all := make([]simulate.Supposition, 0, len(f.ifs))
+func (f *forecaster) suppositions() ([]forecast.Supposition, error) {
+	all := make([]forecast.Supposition, 0, len(f.ifs))
 	for _, text := range f.ifs {
-		s, err := simulate.ParseSupposition(text)
+		s, err := forecast.ParseSupposition(text)
 		if err != nil {
 			return nil, fmt.Errorf("--if: %w", err)
 		}
@@ -198,7 +199,7 @@ func Ends(ctx context.Context, q *command.Query, reader client.Client, rules con
 	if err != nil {
 		return err
 	}
-	outlook, err := simulate.Forecast(ctx, o)
+	outlook, err := forecast.Of(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -206,14 +207,14 @@ func Ends(ctx context.Context, q *command.Query, reader client.Client, rules con
 	return nil
 }
 
-func setEnds(units []describe.Unit, rollouts []simulate.Course) {
+func setEnds(units []describe.Unit, rollouts []forecast.Course) {
 	for i := range units {
 		u := &units[i]
 		if u.Cause {
 			setEnds(u.Units, rollouts)
 			continue
 		}
-		at := slices.IndexFunc(rollouts, func(c simulate.Course) bool {
+		at := slices.IndexFunc(rollouts, func(c forecast.Course) bool {
 			return c.Ring == u.Ring && c.Namespace == u.Namespace && c.Object == record.Reference(u.Kind, u.Name)
 		})
 		if at >= 0 && rollouts[at].Ends != nil && !u.IsComplete() {
@@ -223,7 +224,7 @@ func setEnds(units []describe.Unit, rollouts []simulate.Course) {
 }
 
 // unended is an error if a rollout does not end.
-func unended(a *simulate.Answer) error {
+func unended(a *forecast.Answer) error {
 	courses := a.Rollouts
 	if a.If != nil {
 		courses = a.If.Rollouts

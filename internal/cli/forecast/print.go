@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
 
 // write shows the answer to people.
-func (f *forecaster) write(w io.Writer, a *simulate.Answer, object string) {
+func (f *forecaster) write(w io.Writer, a *forecast.Answer, object string) {
 	if len(a.Rollouts) == 0 && (a.If == nil || len(a.If.Rollouts) == 0) {
 		if object != "" {
 			_, _ = fmt.Fprintf(w, "%s: no rollout is under way\n", object)
@@ -37,13 +37,13 @@ func (f *forecaster) write(w io.Writer, a *simulate.Answer, object string) {
 }
 
 // pair is a rollout as it is, and as it would be; either may be nil.
-type pair struct{ plain, other *simulate.Course }
+type pair struct{ plain, other *forecast.Course }
 
 // pairs are the rollouts, those first that are under way.
-func pairs(a *simulate.Answer) []pair {
+func pairs(a *forecast.Answer) []pair {
 	var all []pair
-	find := func(courses []simulate.Course, c *simulate.Course) *simulate.Course {
-		i := slices.IndexFunc(courses, func(o simulate.Course) bool {
+	find := func(courses []forecast.Course, c *forecast.Course) *forecast.Course {
+		i := slices.IndexFunc(courses, func(o forecast.Course) bool {
 			return o.Ring == c.Ring && o.Namespace == c.Namespace && o.Object == c.Object
 		})
 		if i < 0 {
@@ -51,7 +51,7 @@ func pairs(a *simulate.Answer) []pair {
 		}
 		return &courses[i]
 	}
-	var others []simulate.Course
+	var others []forecast.Course
 	if a.If != nil {
 		others = a.If.Rollouts
 	}
@@ -67,7 +67,7 @@ func pairs(a *simulate.Answer) []pair {
 	return all
 }
 
-func (p pair) any() *simulate.Course {
+func (p pair) any() *forecast.Course {
 	if p.plain != nil {
 		return p.plain
 	}
@@ -75,7 +75,7 @@ func (p pair) any() *simulate.Course {
 }
 
 // write writes the end of a rollout, and its steps below.
-func (p pair) write(w io.Writer, a *simulate.Answer, placed bool) {
+func (p pair) write(w io.Writer, a *forecast.Answer, placed bool) {
 	name := p.any().Object
 	if placed {
 		name = p.any().Namespace + " " + name
@@ -102,8 +102,8 @@ type occurrence struct {
 }
 
 // each yields the steps of a rollout, without its name.
-func each(c *simulate.Course) iter.Seq2[occurrence, *simulate.Coming] {
-	return func(yield func(occurrence, *simulate.Coming) bool) {
+func each(c *forecast.Course) iter.Seq2[occurrence, *forecast.Coming] {
+	return func(yield func(occurrence, *forecast.Coming) bool) {
 		if c == nil {
 			return
 		}
@@ -122,7 +122,7 @@ func each(c *simulate.Course) iter.Seq2[occurrence, *simulate.Coming] {
 func (p pair) occurrences() []occurrence {
 	var all []occurrence
 	known := map[occurrence]bool{}
-	for _, c := range []*simulate.Course{p.plain, p.other} {
+	for _, c := range []*forecast.Course{p.plain, p.other} {
 		for o := range each(c) {
 			if !known[o] {
 				known[o] = true
@@ -134,7 +134,7 @@ func (p pair) occurrences() []occurrence {
 }
 
 // whenOf is when each step of a rollout begins.
-func whenOf(c *simulate.Course) map[occurrence]describe.Range {
+func whenOf(c *forecast.Course) map[occurrence]describe.Range {
 	when := map[occurrence]describe.Range{}
 	for o, step := range each(c) {
 		when[o] = step.When
@@ -142,7 +142,7 @@ func whenOf(c *simulate.Course) map[occurrence]describe.Range {
 	return when
 }
 
-func endText(c *simulate.Course, now time.Time) string {
+func endText(c *forecast.Course, now time.Time) string {
 	switch {
 	case c == nil:
 		return "-"
@@ -162,8 +162,8 @@ func whenText(when map[occurrence]describe.Range, o occurrence, now time.Time) s
 }
 
 // writeWaits says why a rollout does not end, and which unit decides when it does.
-func (p pair) writeWaits(w io.Writer, a *simulate.Answer) {
-	say := func(c *simulate.Course, as string) {
+func (p pair) writeWaits(w io.Writer, a *forecast.Answer) {
+	say := func(c *forecast.Course, as string) {
 		switch {
 		case c == nil:
 		case c.Waits != nil:

@@ -1,4 +1,6 @@
-package simulate
+// Package forecast says how the rollouts go on that are under way, by running the rings on the
+// present state, and how they would if something happened.
+package forecast
 
 import (
 	"cmp"
@@ -8,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // Outlook is how the rollouts that are under way go on.
@@ -47,14 +49,13 @@ type Coming struct {
 	When describe.Range `json:"when"`
 }
 
-// Forecast says how the rollouts go on that are under way in o.Present, by running the rings
+// Of says how the rollouts go on that are under way in o.Present, by running the rings
 // on it. Pods take as long as the present ones took; where there are none, as long as
 // o.Readiness says. Nothing is written to a cluster.
 //
 // The rings run three times: as expected, with the shortest of these times, and with the
 // longest.
-func Forecast(ctx context.Context, o Options, suppositions ...Supposition) (Outlook, error) {
-	ctx = logr.NewContext(ctx, logr.Discard()) // what is foreseen says all that the rings would
+func Of(ctx context.Context, o simulate.Options, suppositions ...Supposition) (Outlook, error) {
 	seen := durationsIn(o.Present)
 	var runs [3]*played
 	for i, p := range [...]pick{expected, shortest, longest} {
@@ -86,98 +87,67 @@ type Alternative struct {
 	Rollouts     []Course `json:"rollouts"`
 }
 
-// Compare foresees one object, or all if it is empty, as [Forecast] does: as things are, and if
+// Compare foresees one object, or all if it is empty, as [Of] does: as things are, and if
 // something happened that is supposed.
-func Compare(ctx context.Context, o Options, object string, suppositions []Supposition) (Answer, error) {
-	plain, err := Forecast(ctx, o)
+func Compare(ctx context.Context, o simulate.Options, object string, suppositions []Supposition) (Answer, error) {
+	plain, err := Of(ctx, o)
 	if err != nil {
 		return Answer{}, err
 	}
 	answer := Answer{Outlook: plain}
-	answer.Rollouts = of(object, plain.Rollouts)
+	answer.Rollouts = about(object, plain.Rollouts)
 	if len(suppositions) == 0 {
 		return answer, nil
 	}
-	other, err := Forecast(ctx, o, suppositions...)
+	other, err := Of(ctx, o, suppositions...)
 	if err != nil {
 		return answer, err
 	}
-	answer.If = &Alternative{Rollouts: of(object, other.Rollouts)}
+	answer.If = &Alternative{Rollouts: about(object, other.Rollouts)}
 	for _, s := range suppositions {
 		answer.If.Suppositions = append(answer.If.Suppositions, s.String())
 	}
 	return answer, nil
 }
 
-// of are the rollouts of an object, all if it is empty.
-func of(object string, all []Course) []Course {
+// about are the rollouts of an object, all if it is empty.
+func about(object string, all []Course) []Course {
 	return slices.DeleteFunc(all, func(c Course) bool { return object != "" && c.Object != object })
 }
 
 // played is a simulation that has come to its end.
 type played struct {
-	*simulation
+	simulate.Continued
 
+	readiness world.Readiness
 	// steps are those of each rollout, and moments when those with the same text begin.
-	steps   map[course][]record.Step
+	steps   map[simulate.Rollout][]record.Step
 	moments map[occasion][]time.Time
 }
 
 // occasion is a step of a rollout, by its text.
 type occasion struct {
-	course
+	simulate.Rollout
 
 	text string
 }
 
-func play(ctx context.Context, o Options, suppositions []Supposition) (*played, error) {
+func play(ctx context.Context, o simulate.Options, suppositions []Supposition) (*played, error) {
 	if err := suppose(&o, suppositions); err != nil {
 		return nil, err
 	}
-	s, err := newSimulation(ctx, o)
+	c, err := simulate.Continue(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // it is said as the simulation says it
 	}
-	if err := s.prepare(ctx, nil); err != nil {
-		return nil, err
-	}
-	if err := s.begin(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.settle(ctx); err != nil {
-		return nil, err
-	}
-	result, err := s.result(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return playedOf(s, result.Steps), s.checkSupposed(ctx, suppositions)
-}
-
-func playedOf(s *simulation, steps []record.Step) *played {
-	p := &played{simulation: s, steps: map[course][]record.Step{}, moments: map[occasion][]time.Time{}}
-	for _, step := range steps {
-		c := course{step.Ring, step.Namespace, step.Object}
-		p.steps[c] = append(p.steps[c], step)
-		of := occasion{c, step.String()}
+	p := &played{Continued: c, readiness: o.Readiness, steps: map[simulate.Rollout][]record.Step{}, moments: map[occasion][]time.Time{}}
+	for _, step := range c.Steps {
+		r := simulate.Rollout{Ring: step.Ring, Namespace: step.Namespace, Object: step.Object}
+		p.steps[r] = append(p.steps[r], step)
+		of := occasion{r, step.String()}
 		p.moments[of] = append(p.moments[of], p.at(step))
 	}
-	return p
-}
-
-// course identifies a rollout.
-type course struct{ ring, namespace, object string }
-
-func courseOf(w *record.Wait) course { return course{w.Ring, w.Namespace, w.Object} }
-
-// noteEnds notes which of the rollouts that have waited until now do so no more.
-func (s *simulation) noteEnds(known []record.Wait) {
-	for i := range known {
-		s.ends[courseOf(&known[i])] = s.Now
-	}
-	for i := range s.waiting {
-		delete(s.ends, courseOf(&s.waiting[i]))
-	}
+	return p, checkSupposed(&c, suppositions)
 }
 
 func outlook(p, early, late *played) Outlook {
@@ -192,23 +162,23 @@ func outlook(p, early, late *played) Outlook {
 }
 
 // courses are the rollouts of the rings that were under way, or begin.
-func (p *played) courses() map[course]bool {
-	all := map[course]bool{}
-	for at := range p.ends {
+func (p *played) courses() map[simulate.Rollout]bool {
+	all := map[simulate.Rollout]bool{}
+	for at := range p.Ends {
 		all[at] = true
 	}
 	for at := range p.steps {
 		all[at] = true
 	}
-	for i := range p.waiting {
-		all[courseOf(&p.waiting[i])] = true
+	for i := range p.Waiting {
+		all[simulate.RolloutOf(&p.Waiting[i])] = true
 	}
-	maps.DeleteFunc(all, func(c course, _ bool) bool { return c.ring == record.Kubernetes })
+	maps.DeleteFunc(all, func(c simulate.Rollout, _ bool) bool { return c.Ring == record.Kubernetes })
 	return all
 }
 
-func (p *played) foresee(c course, early, late *played) Course {
-	known := Course{Ring: c.ring, Namespace: c.namespace, Object: c.object, Steps: []Coming{}}
+func (p *played) foresee(c simulate.Rollout, early, late *played) Course {
+	known := Course{Ring: c.Ring, Namespace: c.Namespace, Object: c.Object, Steps: []Coming{}}
 	count, last := map[string]int{}, time.Time{}
 	for _, step := range p.steps[c] {
 		of := occasion{c, step.String()}
@@ -219,11 +189,11 @@ func (p *played) foresee(c course, early, late *played) Course {
 			known.Decides, last = cmp.Or(step.Unit, step.Object), until
 		}
 	}
-	ends, ok := p.ends[c]
-	if i := slices.IndexFunc(p.waiting, func(w record.Wait) bool { return courseOf(&w) == c }); i >= 0 {
-		known.Waits = &p.waiting[i]
+	ends, ok := p.Ends[c]
+	if i := slices.IndexFunc(p.Waiting, func(w record.Wait) bool { return simulate.RolloutOf(&w) == c }); i >= 0 {
+		known.Waits = &p.Waiting[i]
 	} else if ok {
-		known.Ends = new(rangeOf(ends, early.ends[c], late.ends[c]))
+		known.Ends = new(rangeOf(ends, early.Ends[c], late.Ends[c]))
 	}
 	return known
 }
@@ -240,7 +210,7 @@ func (p *played) when(of occasion, n int) time.Time {
 
 // takes is how long what a step moves takes until it is ready.
 func (p *played) takes(s *record.Step) time.Duration {
-	return max(0, p.options.Readiness.For(movedBy(s)))
+	return max(0, p.readiness.For(movedBy(s)))
 }
 
 // rangeOf is a range from moments of which zero is not known.

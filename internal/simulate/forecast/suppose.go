@@ -1,7 +1,6 @@
-package simulate
+package forecast
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -60,12 +60,12 @@ func (s Supposition) String() string { return s.Event + "=" + s.Of }
 var ErrNotSupposed = errors.New("there is nothing that this could happen to")
 
 // suppose brings into the options what is supposed, and leaves alone what they share.
-func suppose(o *Options, all []Supposition) error {
+func suppose(o *simulate.Options, all []Supposition) error {
 	o.Present, o.Readiness.Of, o.Gates = slices.Clone(o.Present), maps.Clone(o.Readiness.Of), map[string]v1alpha1.GateResult{}
 	for _, s := range all {
 		switch s.Event {
 		case Approve:
-			o.Gates[s.Of] = approved
+			o.Gates[s.Of] = simulate.Approved
 		case Pause:
 			if err := pause(o.Present, s); err != nil {
 				return err
@@ -90,14 +90,10 @@ func (s Supposition) key() string {
 }
 
 // checkSupposed is an error if something that is supposed has happened to nothing.
-func (s *simulation) checkSupposed(ctx context.Context, all []Supposition) error {
-	unmet, _, err := s.unmet(ctx)
-	if err != nil {
-		return err
-	}
+func checkSupposed(c *simulate.Continued, all []Supposition) error {
 	for _, each := range all {
-		isUnmet := (each.Event == NeverReady || each.Event == Lost) && slices.Contains(unmet, each.key())
-		if isUnmet || each.Event == Approve && !s.decided[each.Of] {
+		isUnmet := (each.Event == NeverReady || each.Event == Lost) && slices.Contains(c.Unmet, each.key())
+		if isUnmet || each.Event == Approve && slices.Contains(c.UnmetGates, each.Of) {
 			return fmt.Errorf("%s: %w", each, ErrNotSupposed)
 		}
 	}
