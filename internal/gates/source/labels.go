@@ -10,7 +10,8 @@ var (
 	label = regexp.MustCompile(`\{\{[^{}]*\}\}`)
 	name  = regexp.MustCompile(`^\{\{-?\s*\.([a-zA-Z]+)\s*-?\}\}$`)
 	// plain are values that mean the same in a query, a URL and JSON.
-	plain = regexp.MustCompile(`^[A-Za-z0-9._:/ -]*$`)
+	// A revision of config has an @.
+	plain = regexp.MustCompile(`^[A-Za-z0-9._:/@ -]*$`)
 )
 
 // Labels are what a template may contain: {{ .namespace }}.

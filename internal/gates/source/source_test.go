@@ -108,11 +108,12 @@ func TestHTTPRequest(t *testing.T) {
 		got = fmt.Sprintf("%s %s %s %s", r.Method, r.URL, r.Header.Get("X-Team"), raw)
 	})
 	q := question(t, url, `http: {url: "URL/{{ .namespace }}/{{.zone}}?r={{ .revision }}", method: POST, body: '{"group": "{{ .group }}"}', headers: [{name: X-Team, value: shop}]}`)
+	q.Labels["revision"] = "secret/db@9676b5e0aa3f21c8" // as changes of config have it
 	m := source.Ask(t.Context(), loopback(t), q, noon)
-	if want := `POST /shop/ingester-a?r=v2 shop {"group": "ingester"}`; got != want {
+	if want := `POST /shop/ingester-a?r=secret%2Fdb@9676b5e0aa3f21c8 shop {"group": "ingester"}`; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	if want := "POST " + url + "/shop/ingester-a?r=v2"; m.Sent != want || said(m) != "Success: status 200" {
+	if want := "POST " + url + "/shop/ingester-a?r=secret%2Fdb@9676b5e0aa3f21c8"; m.Sent != want || said(m) != "Success: status 200" {
 		t.Errorf("%s, sent %s", said(m), m.Sent)
 	}
 }

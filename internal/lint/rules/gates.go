@@ -82,15 +82,21 @@ func brokenTemplates(m *manifest.Manifests, r *reporter) {
 	}
 }
 
-// unnamedTemplates finds templates without a gate where there are gates that could be meant.
+// unnamedTemplates finds templates without a gate where there are gates that could be meant. A
+// policy of all namespaces names gates of each.
 func unnamedTemplates(m *manifest.Manifests, r *reporter) {
 	named := map[string][]string{}
 	for _, o := range m.Objects {
-		named[o.Namespace()] = append(named[o.Namespace()], gatesOf(o)...)
+		namespace := o.Namespace()
+		if _, ofAll := o.Typed.(*v1alpha1.ClusterConfigPolicy); ofAll {
+			namespace = ""
+		}
+		named[namespace] = append(named[namespace], gatesOf(o)...)
 	}
 	for _, o := range m.Objects {
 		_, is := o.Typed.(*v1alpha1.GateTemplate)
-		if gates := named[o.Namespace()]; is && len(gates) > 0 && !slices.Contains(gates, o.Name()) {
+		gates := named[o.Namespace()]
+		if is && len(gates) > 0 && !slices.Contains(gates, o.Name()) && !slices.Contains(named[""], o.Name()) {
 			slices.Sort(gates)
 			r.findf(o, manifest.Fields("metadata.name"), "rollouts name %s, and not this gate", strings.Join(slices.Compact(gates), ", "))
 		}
@@ -105,6 +111,10 @@ func gatesOf(o *manifest.Object) []string {
 		for _, g := range t.Spec.Gates {
 			names = append(names, g.Name)
 		}
+	case *v1alpha1.ConfigPolicy:
+		names = gatesOfRelease(t.Spec.Stages)
+	case *v1alpha1.ClusterConfigPolicy:
+		names = gatesOfRelease(t.Spec.Stages)
 	case *v1beta1.Instance:
 		gates, _ := choice.Gates(t)
 		for i := range gates {
@@ -114,6 +124,16 @@ func gatesOf(o *manifest.Object) []string {
 		names = gatesOfStages(t.Spec.Rollout)
 	case *fleetv1.BootstrapModule:
 		names = gatesOfStages(t.Spec.Rollout)
+	}
+	return names
+}
+
+func gatesOfRelease(stages []v1alpha1.ConfigStage) []string {
+	var names []string
+	for i := range stages {
+		for _, g := range stages[i].Gates {
+			names = append(names, g.Name)
+		}
 	}
 	return names
 }
