@@ -48,7 +48,7 @@ func TestAPackageAsPeopleWriteThem(t *testing.T) {
 	c.says("package update instance/db --unset persistent -p NODES=1 --wait --timeout 5m", "plan deploy COMPLETE")
 
 	next := changed(t, from, map[string]string{"operator.yaml": `operatorVersion: "0.1.0"|operatorVersion: "0.2.0"`, "templates/load.yaml": "load:1|load:2"})
-	c.says("package diff instance/db "+next, "plan deploy would run", "+        image: load:2")
+	c.says("package diff instance/db "+next, "plan deploy would run", "image: load:2")
 	c.says("package upgrade instance/db "+next+" --yes --wait --timeout 5m", "plan deploy COMPLETE")
 	c.says("package uninstall instance/db --yes --wait --timeout 2m", "instance/db deleted")
 }
