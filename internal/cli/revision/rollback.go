@@ -23,20 +23,13 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// The values of --dry-run.
-const (
-	dryClient = "client"
-	dryServer = "server"
-	dryNone   = "none"
-)
-
 // rollback is the return to an earlier revision, or to an earlier content of an object.
 type rollback struct {
 	env     command.Environment
 	cluster command.Cluster
 	to      string
 	reason  string
-	dryRun  string
+	dryRun  command.DryRun
 	output  string
 
 	client client.Client
@@ -72,7 +65,7 @@ func NewRollback(env command.Environment) *cobra.Command {
 	cmd.Flags().StringVar(&r.to, "to", "", "the revision, by number (default: the one before), or the content of an object, by its digest")
 	cmd.Flags().StringVar(&r.reason, "reason", "", "the reason to record; explain and Events show it")
 	command.OutputFlag(cmd, &r.output, command.OutputName)
-	cmd.Flags().StringVar(&r.dryRun, "dry-run", dryNone, "client: check and print only; server: also send the writes, which the API server does not store")
+	r.dryRun.AddFlag(cmd.Flags())
 	return cmd
 }
 
@@ -81,21 +74,17 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	if !ok {
 		return fmt.Errorf("cannot roll back %q: name one of %s as KIND/NAME; for a Module: spillway fleet rollback", arg, strings.Join(Kinds, ", "))
 	}
-	if r.dryRun != dryNone && r.dryRun != dryClient && r.dryRun != dryServer {
-		return fmt.Errorf("--dry-run: %q is not known; use client, server or none", r.dryRun)
-	}
 	var err error
 	if ref.Namespace, err = r.cluster.ResolveNamespace(); err != nil {
 		return err
 	}
-	if r.client, err = r.cluster.Client(); err != nil {
+	c, err := r.cluster.Client()
+	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
+	r.client = r.dryRun.Client(c)
 	r.ref, r.who = ref, change.Author{By: change.Whoami(ctx, r.client), Reason: r.reason, At: metav1.NewTime(r.env.Now())}
-	if r.dryRun == dryServer {
-		r.client = client.NewDryRunClient(r.client)
-	}
 	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
 		err = r.object(ctx)
 	} else {
@@ -109,32 +98,15 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 
 // sayf adds a line, which says of a dry run that it was one.
 func (r *rollback) sayf(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	if r.dryRun != dryNone {
-		line += " (dry run)"
-	}
-	r.said = append(r.said, line)
+	r.said = append(r.said, fmt.Sprintf(format, args...)+r.dryRun.Note())
 }
 
-// change edits a workload as [command.Change] does, and records who did. A dry run of the
-// client writes nothing.
+// change edits a workload as [change.Apply] does, and records who did.
 func (r *rollback) change(ctx context.Context, obj client.Object, edit func() error) error {
-	if r.dryRun == dryClient {
-		if err := change.Get(ctx, r.client, obj); err != nil {
-			return err
-		}
-		if err := edit(); err != nil {
-			return err
-		}
-		r.changed = append(r.changed, obj)
-		return nil
-	}
 	if err := change.Apply(ctx, r.client, obj, edit); err != nil {
 		return err
 	}
-	if r.changed = append(r.changed, obj); r.dryRun == dryServer {
-		return nil
-	}
+	r.changed = append(r.changed, obj)
 	return change.RecordEvent(ctx, r.client, corev1.ObjectReference{
 		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: workload.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}, change.ReasonRolledBackTo, r.who, r.env.Now())

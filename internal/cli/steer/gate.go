@@ -85,7 +85,7 @@ func (v *verdict) run(cmd *cobra.Command, arg string) error {
 	}
 	s := &gate.Spec
 	said := fmt.Sprintf("gate %s of %s is %s for %s", s.Gate, describe.UnitOfGate(gate), v.past, targetOf(gate))
-	if err := change.Show(cmd.OutOrStdout(), v.output, c, said, gate); err != nil {
+	if err := change.Show(cmd.OutOrStdout(), v.output, c, said+v.dryRun.Note(), gate); err != nil {
 		return err
 	}
 	owner := metav1.GetControllerOf(gate)

@@ -1,9 +1,11 @@
 package steer
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -25,6 +28,8 @@ type steering struct {
 	kinds []string
 	// word is the reason of the Event, and says what was done.
 	word rollout.Reason
+	// check is an error if there is nothing to change; nil if edit knows.
+	check func(ctx context.Context, c client.Reader, ref describe.Ref, obj client.Object, now time.Time) error
 	// edit changes the object; an error leaves the object as it is.
 	edit func(obj client.Object, who change.Author) error
 }
@@ -59,10 +64,11 @@ var RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.Kin
 // NewRetry returns the command retry.
 func NewRetry(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "retry", kinds: RetriedKinds, word: change.ReasonRetried, edit: retry,
+		verb: "retry", kinds: RetriedKinds, word: change.ReasonRetried, check: hasFailed, edit: retry,
 		short: "Retry a rollout that has failed",
 		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
-			"what has failed with it so far holds no workload any more.",
+			"what has failed with it so far holds no workload any more, and workloads that were rolled\n" +
+			"back from it are rolled again. What has not failed is not changed, and the exit code is 1.",
 		example: "secret/db -n shop",
 	})
 }
@@ -83,13 +89,25 @@ func newSteering(env command.Environment, s steering) *cobra.Command {
 	return cmd
 }
 
+// instead says what to name in the place of something that the command does not take.
+func (s *steering) instead(arg string) string {
+	retries := slices.Contains(s.kinds, describe.KindSecret) && !slices.Contains(s.kinds, workload.Deployment)
+	if _, isPolicy := command.NamedAs(arg, describe.KindPolicy, describe.KindClusterPolicy); isPolicy {
+		return "a release is of an object; name the ConfigMap or Secret, as spillway status shows it"
+	}
+	if instance, is := command.NamedAs(arg, "Instance"); is && retries {
+		return "a plan is retried with spillway plan retry " + instance.Name
+	}
+	if ref, is := command.NamedAs(arg, workload.Deployment, workload.StatefulSet, workload.DaemonSet); is && retries {
+		return "name the ConfigMap or Secret with which it has failed, which spillway explain " + ref.String() + " names; or its RolloutGroup"
+	}
+	return fmt.Sprintf("name one of %s as KIND/NAME", strings.Join(s.kinds, ", "))
+}
+
 func (s *steering) run(cmd *cobra.Command, arg string) error {
 	ref, ok := command.NamedAs(arg, s.kinds...)
 	if !ok {
-		if _, isPolicy := command.NamedAs(arg, describe.KindPolicy, describe.KindClusterPolicy); isPolicy {
-			return fmt.Errorf("cannot %s %q: a release is of an object; name the ConfigMap or Secret, as spillway status shows it", s.verb, arg)
-		}
-		return fmt.Errorf("cannot %s %q: name one of %s as KIND/NAME", s.verb, arg, strings.Join(s.kinds, ", "))
+		return fmt.Errorf("cannot %s %q: %s", s.verb, arg, s.instead(arg))
 	}
 	c, namespace, who, err := s.connect(cmd)
 	if err != nil {
@@ -102,6 +120,11 @@ func (s *steering) run(cmd *cobra.Command, arg string) error {
 	}
 	obj.SetName(ref.Name)
 	err = change.Apply(ctx, c, obj, func() error {
+		if s.check != nil {
+			if err := s.check(ctx, c, ref, obj, s.now()); err != nil {
+				return err
+			}
+		}
 		if err := s.edit(obj, who); err != nil {
 			return fmt.Errorf("%s %w", ref, err)
 		}
@@ -110,7 +133,8 @@ func (s *steering) run(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if err := change.Show(cmd.OutOrStdout(), s.output, c, fmt.Sprintf("%s %s", ref, strings.ToLower(string(s.word))), obj); err != nil {
+	said := fmt.Sprintf("%s %s%s", ref, strings.ToLower(string(s.word)), s.dryRun.Note())
+	if err := change.Show(cmd.OutOrStdout(), s.output, c, said, obj); err != nil {
 		return err
 	}
 	gvk, err := c.GroupVersionKindFor(obj)
