@@ -226,6 +226,11 @@ func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Aut
 	if err != nil {
 		return nil, err
 	}
+	if r.Verb == Retry {
+		if err := hasFailed(ctx, c, r.Ref, obj, who.At.Time); err != nil {
+			return nil, err
+		}
+	}
 	w := &Write{Object: obj, Word: e.word, Said: fmt.Sprintf("%s %s", r.Ref, strings.ToLower(string(e.word))), before: copyOf(obj)}
 	if err := e.edit(obj, who); err != nil {
 		return nil, fmt.Errorf("%s %w", r.Ref, err)
