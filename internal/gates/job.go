@@ -237,8 +237,8 @@ func (j *jobs) confirm(ctx context.Context, g *v1alpha1.RolloutGate) error {
 	return ring.Confirm(ctx, j.live, v1alpha1.GroupVersion.WithKind("RolloutGate"), g)
 }
 
-// stop deletes a Job that nothing waits for any more. Where the manager may not, it ends by
-// itself.
+// stop deletes a Job that nothing waits for any more. Where the manager may not, it runs to its
+// end.
 func (j *jobs) stop(ctx context.Context, g *v1alpha1.RolloutGate, job *v1alpha1.GateJob) error {
 	if err := j.confirm(ctx, g); err != nil {
 		return err

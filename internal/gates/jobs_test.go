@@ -77,7 +77,7 @@ func (w *world) onlyJob() *batchv1.Job {
 	return &jobs[0]
 }
 
-// TestAJobDecides checks that the end of a Job is the verdict, what the Job is told, and that it
+// TestAJobDecides checks that the end of a Job is the verdict, what the Job is given, and that it
 // stays until its end was seen, whatever its CronJob says.
 func TestAJobDecides(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func TestAPackageAsPeopleWriteThem(t *testing.T) {
 	c.lacks("backup-job", &batchv1.Job{})
 	c.has(map[string]client.Object{"backup": &corev1.PersistentVolumeClaim{}})
 	c.fails("package update instance/db -p persistent=true --wait --timeout 5m", "not-allowed")
-	c.says("package update instance/db -p persistent=false -p NODES=1 --wait --timeout 5m", "plan deploy COMPLETE")
+	c.says("package update instance/db --unset persistent -p NODES=1 --wait --timeout 5m", "plan deploy COMPLETE")
 
 	next := changed(t, from, map[string]string{"operator.yaml": `operatorVersion: "0.1.0"|operatorVersion: "0.2.0"`, "templates/load.yaml": "load:1|load:2"})
 	c.says("package diff instance/db "+next, "plan deploy would run", "+        image: load:2")
