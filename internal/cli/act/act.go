@@ -227,7 +227,8 @@ func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Aut
 		return nil, err
 	}
 	if r.Verb == Retry {
-		if err := hasFailed(ctx, c, r.Ref, obj, who.At.Time); err != nil {
+		now := who.At.Add(time.Second) // so that all that failed within this second has
+		if err := hasFailed(ctx, c, r.Ref, obj, now); err != nil {
 			return nil, err
 		}
 	}
