@@ -26,7 +26,7 @@ import (
 var update = flag.Bool("update", false, "write what the commands say to mistakes as what they are to say")
 
 // patience is for what ought to end immediately and does not end at all.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // jargon is what no message has: it is about this program, and not about the mistake.
 var jargon = []string{"strconv.", "json: ", "unmarshal", "runtime.go", "goroutine", "SetLogger", "0x", "%!", "<nil>", "v1alpha1.", "pflag", "cobra", "no such file or directory\n"}

@@ -17,12 +17,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// apply FILE: apply the objects of a file in the script's namespace.
+// apply FILE: apply the objects of a file in the script's namespace, with $NS replaced.
 func apply(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: apply FILE")
 	}
-	applyIn(ts, ts.Getenv("NS"), ts.ReadFile(args[0]))
+	applyIn(ts, ts.Getenv("NS"), strings.ReplaceAll(ts.ReadFile(args[0]), "$NS", ts.Getenv("NS")))
 }
 
 // apply-cluster FILE: apply objects that are in no namespace, with $NS replaced.

@@ -90,6 +90,21 @@ func TestEveryCommandHasTheStandardFlags(t *testing.T) {
 	}
 }
 
+// installing are the commands that change objects of the cluster, and take no reason for it.
+var installing = []string{"install", "uninstall", "package install", "package update", "package upgrade"}
+
+// Every command that changes objects of the cluster can be tried before, and says which dry
+// runs there are in the same words.
+func TestEveryChangeHasADryRun(t *testing.T) {
+	for name, cmd := range commandsWithNames() {
+		flags := cmd.Flags()
+		changes := flags.Lookup("reason") != nil || slices.Contains(installing, name)
+		if dry := flags.Lookup("dry-run"); changes && (dry == nil || !strings.Contains(dry.Usage, "client") || !strings.Contains(dry.Usage, "server")) {
+			t.Errorf("spillway %s has no --dry-run with client and server", name)
+		}
+	}
+}
+
 // What a flag means is said, in the way in which all are said.
 func TestEveryFlagIsDescribed(t *testing.T) {
 	for name, cmd := range commandsWithNames() {

@@ -226,6 +226,12 @@ func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Aut
 	if err != nil {
 		return nil, err
 	}
+	if r.Verb == Retry {
+		now := who.At.Add(time.Second) // so that all that failed within this second has
+		if err := hasFailed(ctx, c, r.Ref, obj, now); err != nil {
+			return nil, err
+		}
+	}
 	w := &Write{Object: obj, Word: e.word, Said: fmt.Sprintf("%s %s", r.Ref, strings.ToLower(string(e.word))), before: copyOf(obj)}
 	if err := e.edit(obj, who); err != nil {
 		return nil, fmt.Errorf("%s %w", r.Ref, err)

@@ -158,7 +158,7 @@ func resumeByAnnotation(obj client.Object) error {
 }
 
 // retry lets a group that has failed start again, or a change of config on which a
-// workload has failed.
+// workload has failed, as [hasFailed] has found.
 func retry(obj client.Object, who change.Author) error {
 	if group, ok := obj.(*v1alpha1.RolloutGroup); ok {
 		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}

@@ -26,6 +26,7 @@ type fleeter struct {
 	cluster command.Cluster
 	reason  string
 	output  string
+	dryRun  command.DryRun
 
 	now    func() time.Time
 	lookup func(string) (string, bool)
@@ -38,6 +39,7 @@ type fleeter struct {
 // gives lets a command that changes something say why, and what it prints.
 func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
 	command.OutputFlag(cmd, &f.output, command.OutputName)
+	f.dryRun.AddFlag(cmd.Flags())
 	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason to record; status, explain and Events show it")
 	return cmd
 }
@@ -75,7 +77,7 @@ func (f *fleeter) do(ctx context.Context, r act.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := change.Show(f.out, f.output, f.client, w.Said, w.Object); err != nil {
+	if err := change.Show(f.out, f.output, f.client, w.Said+f.dryRun.Note(), w.Object); err != nil || f.dryRun.On() {
 		return err
 	}
 	return w.Record(ctx, f.client, f.who, f.now())
@@ -84,7 +86,7 @@ func (f *fleeter) do(ctx context.Context, r act.Request) error {
 // done tells what was done with an object for a module, here and in an Event about the
 // module.
 func (f *fleeter) done(ctx context.Context, module, changed client.Object, word rollout.Reason, said string) error {
-	if err := change.Show(f.out, f.output, f.client, said, changed); err != nil {
+	if err := change.Show(f.out, f.output, f.client, said+f.dryRun.Note(), changed); err != nil || f.dryRun.On() {
 		return err
 	}
 	return change.RecordEvent(ctx, f.client, corev1.ObjectReference{
@@ -118,9 +120,11 @@ func (f *fleeter) connect(cmd *cobra.Command, arg string) error {
 	if f.module, err = Named(arg); err != nil {
 		return err
 	}
-	if f.client, err = f.cluster.Client(); err != nil {
+	c, err := f.cluster.Client()
+	if err != nil {
 		return err
 	}
+	f.client = f.dryRun.Client(c)
 	f.module.Namespace, f.out = namespace, cmd.OutOrStdout()
 	f.who = change.Author{By: change.Whoami(cmd.Context(), f.client), Reason: f.reason, At: metav1.NewTime(f.now().Truncate(time.Second))}
 	return nil

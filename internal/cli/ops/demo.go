@@ -200,7 +200,7 @@ func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	kinds := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "CustomResourceDefinition" })
-	if err := applyObjects(ctx, io.Discard, c, kinds); err != nil {
+	if err := (&installing{}).apply(ctx, io.Discard, c, kinds); err != nil {
 		return err
 	}
 	return awaitKinds(ctx, cfg)

@@ -123,5 +123,5 @@ func installKindsOf(ctx context.Context, cfg *rest.Config, ring string) error {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	kinds := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "CustomResourceDefinition" })
-	return applyObjects(ctx, io.Discard, c, kinds)
+	return (&installing{}).apply(ctx, io.Discard, c, kinds)
 }

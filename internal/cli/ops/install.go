@@ -34,6 +34,7 @@ import (
 type installing struct {
 	env     command.Environment
 	cluster command.Cluster
+	dryRun  command.DryRun
 	options manifests.Options
 	pinBy   string
 	// source is where the certificate of the webhooks comes from, values a file with options.
@@ -57,6 +58,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags := cmd.Flags()
 	i.cluster.AddFlags(flags)
 	command.NameFlag(cmd, &i.output)
+	i.dryRun.AddFlag(flags)
 	flags.BoolVar(&i.export, "export", false, "print the manifests and change nothing")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
 	flags.StringVar(&o.Image, "image", command.CurrentImage(), "image of the manager; a release installs its own, by its digest")
@@ -108,7 +110,7 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if err := servesPins(writer, &i.options); err != nil {
 		return err
 	}
-	return i.write(cmd.Context(), cmd.OutOrStdout(), writer, objects)
+	return i.write(cmd.Context(), cmd.OutOrStdout(), i.dryRun.Client(writer), objects)
 }
 
 // write applies the objects and removes those that are not installed any more; it says of each
@@ -118,10 +120,10 @@ func (i *installing) write(ctx context.Context, w io.Writer, c client.Client, ob
 	if i.output != "" {
 		told = io.Discard
 	}
-	if err := applyObjects(ctx, told, c, objects); err != nil {
+	if err := i.apply(ctx, told, c, objects); err != nil {
 		return err
 	}
-	if err := prune(ctx, told, c, i.options.Namespace, objects); err != nil {
+	if err := prune(ctx, told, c, i.options.Namespace, objects, i.dryRun.Note()); err != nil {
 		return err
 	}
 	if i.output != "" {
@@ -280,16 +282,27 @@ func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// applyObjects applies objects, and says of each what that did.
-func applyObjects(ctx context.Context, w io.Writer, c client.Client, objects []*unstructured.Unstructured) error {
+// apply applies objects, and says of each what that did.
+func (i *installing) apply(ctx context.Context, w io.Writer, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, obj := range objects {
 		verdict, err := applyObject(ctx, c, obj)
-		if err != nil {
+		switch {
+		case i.dryRun.On() && isNamespaceMissing(err, obj):
+			verdict = "created" // it is, once its namespace is; the API server cannot check it before
+		case err != nil:
 			return err
+		case i.dryRun.IsClient() && verdict != "created":
+			verdict = "applied" // only the API server knows whether that changes it
 		}
-		_, _ = fmt.Fprintf(w, "%s %s\n", named(obj), verdict)
+		_, _ = fmt.Fprintf(w, "%s %s%s\n", named(obj), verdict, i.dryRun.Note())
 	}
 	return nil
+}
+
+// isNamespaceMissing is true of the error about an object whose namespace does not exist.
+func isNamespaceMissing(err error, obj *unstructured.Unstructured) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) && obj.GetNamespace() != "" && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // named is how kubectl names an object.

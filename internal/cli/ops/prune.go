@@ -17,8 +17,8 @@ import (
 )
 
 // prune removes the webhook configurations and policies of rings that are not
-// installed any more, or that do not declare them any more.
-func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured) error {
+// installed any more, or that do not declare them any more. A note follows what is said of each.
+func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
 	for _, kind := range manifests.AdmissionKinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
@@ -30,7 +30,7 @@ func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, 
 			return fmt.Errorf("look for what is not installed any more: %w", err)
 		}
 		for i := range list.Items {
-			if err := pruneOne(ctx, w, c, &list.Items[i], installed); err != nil {
+			if err := pruneOne(ctx, w, c, &list.Items[i], installed, note); err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, 
 	return nil
 }
 
-func pruneOne(ctx context.Context, w io.Writer, c client.Client, obj *unstructured.Unstructured, installed []*unstructured.Unstructured) error {
+func pruneOne(ctx context.Context, w io.Writer, c client.Client, obj *unstructured.Unstructured, installed []*unstructured.Unstructured, note string) error {
 	if slices.ContainsFunc(installed, func(i *unstructured.Unstructured) bool {
 		return i.GetKind() == obj.GetKind() && i.GetName() == obj.GetName()
 	}) {
@@ -49,6 +49,6 @@ func pruneOne(ctx context.Context, w io.Writer, c client.Client, obj *unstructur
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", what, err)
 	}
-	_, _ = fmt.Fprintf(w, "%s deleted\n", what)
+	_, _ = fmt.Fprintf(w, "%s deleted%s\n", what, note)
 	return nil
 }

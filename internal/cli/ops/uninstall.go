@@ -53,7 +53,7 @@ func NewUninstall(env command.Environment) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), u.timeout)
 			defer cancel()
-			u.client, u.out = c, cmd.OutOrStdout()
+			u.client, u.out = u.dryRun.Client(c), cmd.OutOrStdout()
 			return u.run(ctx)
 		},
 	}
@@ -63,12 +63,14 @@ func NewUninstall(env command.Environment) *cobra.Command {
 	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "release Instances without running their cleanup plans; they and their objects stay until they are deleted")
 	cmd.Flags().BoolVar(&u.prepare, "prepare", false, "stop before the rest is removed, where another tool removes what it installed")
 	command.NameFlag(cmd, &u.output)
+	u.dryRun.AddFlag(cmd.Flags())
 	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long the command may take")
 	return cmd
 }
 
 type uninstall struct {
 	cluster   command.Cluster
+	dryRun    command.DryRun
 	namespace string
 	watched   []string
 	// pinned are the namespaces with pins.
@@ -106,10 +108,7 @@ func (u *uninstall) run(ctx context.Context) error {
 		return err
 	}
 	// 3. Every workload can be scheduled.
-	err := config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, func(n workload.Name) {
-		u.tell(strings.ToLower(n.Kind)+"/"+n.Name, " in namespace "+n.Namespace+" released")
-	})
-	if err != nil {
+	if err := u.releaseSuspended(ctx); err != nil {
 		return fmt.Errorf("release what is suspended: %w", err)
 	}
 	for _, namespace := range u.pinned {
@@ -142,9 +141,27 @@ func (u *uninstall) run(ctx context.Context) error {
 	return u.tellRest(ctx)
 }
 
+// releaseSuspended lets every workload be scheduled. A dry run only names those that are
+// suspended, because nothing would change while it waits for that.
+func (u *uninstall) releaseSuspended(ctx context.Context) error {
+	report := func(n workload.Name) {
+		u.tell(strings.ToLower(n.Kind)+"/"+n.Name, " in namespace "+n.Namespace+" released")
+	}
+	if !u.dryRun.On() {
+		return config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, report) //nolint:wrapcheck // the caller wraps it
+	}
+	traces, err := config.Traces(ctx, u.client)
+	for i := range traces {
+		if t := &traces[i]; t.Suspended() && (len(u.watched) == 0 || slices.Contains(u.watched, t.Namespace)) {
+			report(t.Name)
+		}
+	}
+	return err //nolint:wrapcheck // the caller wraps it
+}
+
 // tell says what was done with an object, or only names it.
 func (u *uninstall) tell(name, done string) {
-	if u.output != "" {
+	if done += u.dryRun.Note(); u.output != "" {
 		done = ""
 	}
 	_, _ = fmt.Fprintln(u.out, name+done)
@@ -223,9 +240,19 @@ func (u *uninstall) letInstancesGo(ctx context.Context) error {
 	if !u.releaseInstances {
 		return nil
 	}
-	err := plans.Release(ctx, u.client, u.watched, func(name types.NamespacedName) {
+	report := func(name types.NamespacedName) {
 		u.tell("instance/"+name.Name, " in namespace "+name.Namespace+" released")
-	})
+	}
+	var err error
+	if u.dryRun.On() {
+		var held []types.NamespacedName
+		held, err = plans.Held(ctx, u.client, u.watched)
+		for _, name := range held {
+			report(name)
+		}
+	} else {
+		err = plans.Release(ctx, u.client, u.watched, report)
+	}
 	if err != nil {
 		return fmt.Errorf("release Instances: %w", err)
 	}
@@ -278,8 +305,10 @@ func (u *uninstall) removeOne(ctx context.Context, obj *unstructured.Unstructure
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", what, err)
 	}
-	if err := u.awaitGone(ctx, obj); err != nil {
-		return fmt.Errorf("wait until %s is gone: %w", what, err)
+	if !u.dryRun.On() {
+		if err := u.awaitGone(ctx, obj); err != nil {
+			return fmt.Errorf("wait until %s is gone: %w", what, err)
+		}
 	}
 	u.removed = true
 	u.tell(what, " deleted")

@@ -39,6 +39,7 @@ type planner struct {
 	reason  string
 	wait    bool
 	timeout time.Duration
+	dryRun  command.DryRun
 	// kudo is true of a command that was called by the name of KUDO's.
 	kudo bool
 
@@ -190,6 +191,7 @@ func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
 // gives lets a command that changes something say why, and what it prints.
 func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
 	command.OutputFlag(cmd, &p.output, command.OutputName)
+	p.dryRun.AddFlag(cmd.Flags())
 	cmd.Flags().StringVar(&p.reason, "reason", "", "the reason to record, with your name, in an Event; history shows it")
 	return cmd
 }
@@ -212,6 +214,9 @@ func (p *planner) order(ctx context.Context, word rollout.Reason, give func(*v1b
 
 // leaveNote records in an Event who wanted what was done.
 func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
+	if p.dryRun.On() {
+		return nil
+	}
 	who := change.Author{By: change.Whoami(ctx, p.client), Reason: p.reason}
 	return change.RecordEvent(ctx, p.client, corev1.ObjectReference{
 		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.changed.UID,
@@ -233,10 +238,18 @@ func (p *planner) change(ctx context.Context, edit func(*v1beta1.Instance) error
 
 // done tells what was requested, and waits until it has ended if that was asked for.
 func (p *planner) done(said string, wait func() error) error {
-	if err := change.Show(p.out, p.output, p.client, said, p.changed); err != nil || !p.wait {
+	if err := change.Show(p.out, p.output, p.client, said+p.dryRun.Note(), p.changed); err != nil || !p.wait {
 		return err
 	}
 	return wait()
+}
+
+// checkDryRun refuses to wait for what is not requested.
+func (p *planner) checkDryRun() error {
+	if p.wait && p.dryRun.On() {
+		return errors.New("--wait: a dry run starts no plan to wait for; leave --wait or --dry-run out")
+	}
+	return nil
 }
 
 // command is one of them; run has a client and the Instance's name.
@@ -245,16 +258,18 @@ func (p *planner) command(use, short, example string, n int, run func(ctx contex
 		Use: use, Short: short, Example: "  spillway plan " + example, Args: command.Exactly(n, "see the usage: spillway plan "+use),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := command.Instance(args[0])
-			if err := errors.Join(err, command.CheckWait(p.wait, p.timeout)); err != nil {
+			if err := errors.Join(err, command.CheckWait(p.wait, p.timeout), p.checkDryRun()); err != nil {
 				return err
 			}
 			namespace, err := p.cluster.ResolveNamespace()
 			if err != nil {
 				return err
 			}
-			if p.client, err = p.cluster.Client(); err != nil {
+			c, err := p.cluster.Client()
+			if err != nil {
 				return err
 			}
+			p.client = p.dryRun.Client(c)
 			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: name}
 			return run(cmd.Context(), args)
 		},

@@ -21,20 +21,13 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// The values of --dry-run.
-const (
-	dryClient = "client"
-	dryServer = "server"
-	dryNone   = "none"
-)
-
 // rollback is the return to an earlier revision, or to an earlier content of an object.
 type rollback struct {
 	env     command.Environment
 	cluster command.Cluster
 	to      string
 	reason  string
-	dryRun  string
+	dryRun  command.DryRun
 	output  string
 
 	client client.Client
@@ -70,7 +63,7 @@ func NewRollback(env command.Environment) *cobra.Command {
 	cmd.Flags().StringVar(&r.to, "to", "", "the revision, by number (default: the one before), or the content of an object, by its digest")
 	cmd.Flags().StringVar(&r.reason, "reason", "", "the reason to record; explain and Events show it")
 	command.OutputFlag(cmd, &r.output, command.OutputName)
-	cmd.Flags().StringVar(&r.dryRun, "dry-run", dryNone, "client: check and print only; server: also send the writes, which the API server does not store")
+	r.dryRun.AddFlag(cmd.Flags())
 	return cmd
 }
 
@@ -79,21 +72,17 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	if !ok {
 		return fmt.Errorf("cannot roll back %q: name one of %s as KIND/NAME; for a Module: spillway fleet rollback", arg, strings.Join(Kinds, ", "))
 	}
-	if r.dryRun != dryNone && r.dryRun != dryClient && r.dryRun != dryServer {
-		return fmt.Errorf("--dry-run: %q is not known; use client, server or none", r.dryRun)
-	}
 	var err error
 	if ref.Namespace, err = r.cluster.ResolveNamespace(); err != nil {
 		return err
 	}
-	if r.client, err = r.cluster.Client(); err != nil {
+	c, err := r.cluster.Client()
+	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
+	r.client = r.dryRun.Client(c)
 	r.ref, r.who = ref, change.Author{By: change.Whoami(ctx, r.client), Reason: r.reason, At: metav1.NewTime(r.env.Now())}
-	if r.dryRun == dryServer {
-		r.client = client.NewDryRunClient(r.client)
-	}
 	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
 		err = r.object(ctx)
 	} else {
@@ -107,19 +96,14 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 
 // sayf adds a line, which says of a dry run that it was one.
 func (r *rollback) sayf(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	if r.dryRun != dryNone {
-		line += " (dry run)"
-	}
-	r.said = append(r.said, line)
+	r.said = append(r.said, fmt.Sprintf(format, args...)+r.dryRun.Note())
 }
 
-// change writes what was prepared, and records who did. A dry run of the client writes
-// nothing.
+// change writes what was prepared, and records who did.
 func (r *rollback) change(ctx context.Context, ref describe.Ref, prepare func() (*act.Write, error)) (*act.Write, error) {
 	var w *act.Write
 	err := change.Retry(ref.String(), func() (err error) {
-		if w, err = prepare(); err != nil || r.dryRun == dryClient {
+		if w, err = prepare(); err != nil {
 			return err
 		}
 		return w.Write(ctx, r.client)
@@ -127,7 +111,7 @@ func (r *rollback) change(ctx context.Context, ref describe.Ref, prepare func() 
 	if err != nil {
 		return nil, err
 	}
-	if r.changed = append(r.changed, w.Object); r.dryRun != dryNone {
+	if r.changed = append(r.changed, w.Object); r.dryRun.On() {
 		return w, nil
 	}
 	return w, w.Record(ctx, r.client, r.who, r.env.Now())

@@ -15,6 +15,7 @@ import (
 // person is who gives a command that changes something: where, when, and why.
 type person struct {
 	cluster        command.Cluster
+	dryRun         command.DryRun
 	now            func() time.Time
 	reason, output string
 }
@@ -23,11 +24,12 @@ func (p *person) addFlags(cmd *cobra.Command) {
 	p.cluster.AddFlags(cmd.Flags())
 	p.cluster.AddNamespaceFlag(cmd.Flags())
 	command.OutputFlag(cmd, &p.output, command.OutputName)
+	p.dryRun.AddFlag(cmd.Flags())
 	cmd.Flags().StringVar(&p.reason, "reason", "", "the reason to record; status, explain and Events show it")
 }
 
 // connect returns a client, the namespace that is meant, and what is recorded of the person.
-func (p *person) connect(cmd *cobra.Command) (c client.Client, namespace string, who change.Author, err error) {
+func (p *person) connect(cmd *cobra.Command) (c client.WithWatch, namespace string, who change.Author, err error) {
 	if namespace, err = p.cluster.ResolveNamespace(); err != nil {
 		return nil, "", who, err
 	}
@@ -35,7 +37,7 @@ func (p *person) connect(cmd *cobra.Command) (c client.Client, namespace string,
 		return nil, "", who, err
 	}
 	who = change.Author{By: change.Whoami(cmd.Context(), c), Reason: p.reason, At: metav1.NewTime(p.now().Truncate(time.Second))}
-	return c, namespace, who, nil
+	return p.dryRun.Client(c), namespace, who, nil
 }
 
 // do does what a person wants, tells of it, and records it.
@@ -49,7 +51,7 @@ func (p *person) do(cmd *cobra.Command, r act.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := change.Show(cmd.OutOrStdout(), p.output, c, w.Said, w.Object); err != nil {
+	if err := change.Show(cmd.OutOrStdout(), p.output, c, w.Said+p.dryRun.Note(), w.Object); err != nil || p.dryRun.On() {
 		return err
 	}
 	return w.Record(cmd.Context(), c, who, p.now())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
@@ -49,7 +50,8 @@ func NewRetry(env command.Environment) *cobra.Command {
 		verb: act.Retry, kinds: act.RetriedKinds,
 		short: "Retry a rollout that has failed",
 		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
-			"what has failed with it so far holds no workload any more.",
+			"what has failed with it so far holds no workload any more, and workloads that were rolled\n" +
+			"back from it are rolled again. What has not failed is not changed, and the exit code is 1.",
 		example: "secret/db -n shop",
 	})
 }
@@ -70,13 +72,25 @@ func newSteering(env command.Environment, s steering) *cobra.Command {
 	return cmd
 }
 
+// instead says what to name in the place of something that the command does not take.
+func (s *steering) instead(arg string) string {
+	retries := s.verb == act.Retry
+	if _, isPolicy := command.NamedAs(arg, describe.KindPolicy, describe.KindClusterPolicy); isPolicy {
+		return "a release is of an object; name the ConfigMap or Secret, as spillway status shows it"
+	}
+	if instance, is := command.NamedAs(arg, "Instance"); is && retries {
+		return "a plan is retried with spillway plan retry " + instance.Name
+	}
+	if ref, is := command.NamedAs(arg, workload.Deployment, workload.StatefulSet, workload.DaemonSet); is && retries {
+		return "name the ConfigMap or Secret with which it has failed, which spillway explain " + ref.String() + " names; or its RolloutGroup"
+	}
+	return fmt.Sprintf("name one of %s as KIND/NAME", strings.Join(s.kinds, ", "))
+}
+
 func (s *steering) run(cmd *cobra.Command, arg string) error {
 	ref, ok := command.NamedAs(arg, s.kinds...)
 	if !ok {
-		if _, isPolicy := command.NamedAs(arg, describe.KindPolicy, describe.KindClusterPolicy); isPolicy {
-			return fmt.Errorf("cannot %s %q: a release is of an object; name the ConfigMap or Secret, as spillway status shows it", s.verb, arg)
-		}
-		return fmt.Errorf("cannot %s %q: name one of %s as KIND/NAME", s.verb, arg, strings.Join(s.kinds, ", "))
+		return fmt.Errorf("cannot %s %q: %s", s.verb, arg, s.instead(arg))
 	}
 	return s.do(cmd, act.Request{Verb: s.verb, Ref: ref})
 }

@@ -51,12 +51,17 @@ const (
 	OnFailureStop     = "Stop"
 )
 
-func releaseOf(annotations map[string]string) release {
+// RetriedBy is when a user asked last to try again what has failed with an object that has
+// these annotations, zero if never.
+func RetriedBy(annotations map[string]string) time.Time {
 	retried, _ := time.Parse(time.RFC3339, vocabulary.RetryConfig.Get(annotations))
-	retried = retried.Truncate(time.Millisecond) // as rolls are recorded: what is rolled at that moment is after it
+	return retried.Truncate(time.Millisecond) // as rolls are recorded: what is rolled at that moment is after it
+}
+
+func releaseOf(annotations map[string]string) release {
 	return release{
 		unstoppable: vocabulary.StopOnFailure.Get(annotations) == "false",
-		stoppedBy:   vocabulary.StoppedBy.Get(annotations), retried: retried,
+		stoppedBy:   vocabulary.StoppedBy.Get(annotations), retried: RetriedBy(annotations),
 		onFailure: vocabulary.OnConfigFailure.Get(annotations),
 	}
 }

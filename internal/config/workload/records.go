@@ -2,12 +2,14 @@ package workload
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -116,6 +118,23 @@ func (c *Condition) Equal(other *Condition) bool {
 // LastRoll is when a config change last rolled a workload, and why; the zero value
 // if none has.
 func LastRoll(workload client.Object) Roll { return recordsOf(workload).Roll }
+
+// AwaitsRetry is true if a workload has a record that a retry of an object ends: it has failed
+// with the object, or a user went back from its content, after the last retry.
+func AwaitsRetry(obj client.Object, of content.Object, retried time.Time) bool {
+	r := recordsOf(obj)
+	if slices.ContainsFunc(r.Failed, func(f Failed) bool { return f.Object() == of && !retried.After(f.At) }) {
+		return true
+	}
+	has, err := pin.Parse(vocabulary.Pins.Get(TemplateOf(obj).Annotations))
+	seen, unseen := pin.Parse(r.Answered.Seen)
+	if err != nil || unseen != nil || of.Namespace != obj.GetNamespace() || retried.After(r.Answered.At) {
+		return false
+	}
+	mine, isPinned := has.Of(of.Kind, of.Name)
+	newest, wasSeen := seen.Of(of.Kind, of.Name)
+	return isPinned && wasSeen && mine != newest
+}
 
 // recordsOf reads what earlier passes wrote on a workload. What cannot be read,
 // because a user edited it, counts as absent.

@@ -1,0 +1,73 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// hasFailed is an error if there is nothing to retry. It is none for a user who may not read
+// what would tell: a retry of what has not failed does no harm.
+func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj client.Object, now time.Time) error {
+	var (
+		failed bool
+		err    error
+		not    = "has not failed: nothing was changed"
+	)
+	switch o := obj.(type) {
+	case *v1beta1.Instance: // [RetryPlan] knows
+		return nil
+	case *v1alpha1.RolloutGroup:
+		failed, err = groupHasFailed(ctx, c, o, now)
+	default:
+		failed, err = configHasFailed(ctx, c, obj)
+		not = "is not retried: no workload has failed with it or was rolled back from it; nothing was changed"
+	}
+	switch {
+	case apierrors.IsForbidden(err) || failed:
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%s %s", ref, not)
+	}
+}
+
+// groupHasFailed is true if the progress deadline of some replica is over, or its Pod cannot
+// become ready.
+func groupHasFailed(ctx context.Context, c client.Reader, group *v1alpha1.RolloutGroup, now time.Time) (bool, error) {
+	e, err := zones.Explain(ctx, c, zones.Options{Now: func() time.Time { return now }}, group.Namespace, group.Name)
+	return slices.ContainsFunc(e.Holds, func(h rollout.Hold) bool {
+		return h.Reason == rollout.ReasonFailed || h.Reason == rollout.ReasonDeadline
+	}), err //nolint:wrapcheck // it says what was read
+}
+
+// configHasFailed is true if a workload has a record that a retry of the object ends.
+func configHasFailed(ctx context.Context, c client.Reader, obj client.Object) (bool, error) {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	object := content.Object{Kind: content.Kind(kind), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	in := []string{object.Namespace}
+	if strings.TrimSpace(vocabulary.SharedWith.Get(obj.GetAnnotations())) != "" {
+		in = []string{""} // its users may be anywhere
+	}
+	workloads, err := workload.List(ctx, c, in)
+	if err != nil {
+		return false, err //nolint:wrapcheck // it says what was read
+	}
+	retried := content.RetriedBy(obj.GetAnnotations())
+	return slices.ContainsFunc(workloads, func(w client.Object) bool { return workload.AwaitsRetry(w, object, retried) }), nil
+}
