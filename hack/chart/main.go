@@ -23,11 +23,8 @@ func main() {
 	}
 }
 
-func write() error {
-	files, err := templates()
-	if err != nil {
-		return err
-	}
+// addKinds adds the kinds of each ring to the files of the templates.
+func addKinds(files map[string][]byte) error {
 	for _, part := range append(allRings(), manifests.Gates, manifests.Notify) {
 		kinds, err := kindsOf(part)
 		if err != nil {
@@ -36,6 +33,17 @@ func write() error {
 		if kinds != nil {
 			files["kinds-"+part+".yaml"] = kinds
 		}
+	}
+	return nil
+}
+
+func write() error {
+	files, err := templates()
+	if err != nil {
+		return err
+	}
+	if err := addKinds(files); err != nil {
+		return err
 	}
 	generated := filepath.Join(folder, "templates", "generated")
 	if err := os.RemoveAll(generated); err != nil {

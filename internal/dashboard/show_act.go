@@ -33,9 +33,9 @@ func (v *whyView) acts() *html.Node {
 		}
 	}
 	for i := range v.Chain.Links {
-		if l := &v.Chain.Links[i]; len(v.Verbs) > 0 && l.Ref.Kind == describe.KindGate && l.Ref != v.Ref {
+		if l := &v.Chain.Links[i]; len(v.Verbs) > 0 && l.Kind == describe.KindGate && l.Ref != v.Ref {
 			for _, verb := range []string{"approve", "refuse"} {
-				links = append(links, el("a", at("class", "act"), at("href", actPath(verb, l.Ref)), titles[verb]+" "+l.Ref.Name))
+				links = append(links, el("a", at("class", "act"), at("href", actPath(verb, l.Ref)), titles[verb]+" "+l.Name))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -147,10 +148,7 @@ func TestSteeringForged(t *testing.T) {
 	_, _, text := ask(t, address+pausePath)
 	good := formOf(t, text)
 	with := func(name, value string) url.Values {
-		form := url.Values{}
-		for k, v := range good {
-			form[k] = v
-		}
+		form := maps.Clone(good)
 		if form.Set(name, value); value == "" {
 			form.Del(name)
 		}

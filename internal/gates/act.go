@@ -3,12 +3,16 @@ package gates
 import (
 	"context"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/gates/measure"
 	"github.com/spillway-dev/spillway/internal/gates/source"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -120,4 +124,14 @@ func labelsOf(g *v1alpha1.RolloutGate) source.Labels {
 		"namespace": g.Namespace, "kind": s.TargetRef.Kind, "name": s.TargetRef.Name, "group": s.TargetRef.Name,
 		"stage": s.Stage, "zone": s.Stage, "revision": s.Revision, "gate": s.Gate,
 	}
+}
+
+// createJob creates a Job, of which the name follows from the measurement that it makes.
+func createJob(ctx context.Context, w client.Writer, job *batchv1.Job) error {
+	return w.Create(ctx, job, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // the caller does
+}
+
+// deleteJob deletes a Job with its Pods, if it is the one of the UID.
+func deleteJob(ctx context.Context, w client.Writer, job *batchv1.Job, uid types.UID) error {
+	return w.Delete(ctx, job, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)) //nolint:wrapcheck // the caller does
 }

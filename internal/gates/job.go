@@ -20,7 +20,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates/measure"
 	"github.com/spillway-dev/spillway/internal/gates/source"
 	"github.com/spillway-dev/spillway/internal/health"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/watch"
@@ -144,10 +143,10 @@ func (j *jobs) start(ctx context.Context, s *snapshot, p *plan) (measure.State, 
 	}
 	job, err := j.create(ctx, s)
 	if apierrors.IsAlreadyExists(err) {
-		return p.state, apierrors.NewConflict(batchv1.Resource("jobs"), s.jobName(), err) // it is looked at again
+		return p.state, apierrors.NewConflict(batchv1.Resource("jobs"), s.jobName(), err) //nolint:wrapcheck // it is looked at again
 	}
 	if err != nil {
-		return measure.Add(p.state, p.rules, measure.Sample{At: s.now, Result: v1alpha1.GateError, Value: err.Error(), Sent: s.sentToJob()}), nil
+		return measure.Add(p.state, p.rules, measure.Sample{At: s.now, Result: v1alpha1.GateError, Value: err.Error(), Sent: s.sentToJob()}), nil //nolint:nilerr // the state says it
 	}
 	state := p.state
 	state.Job, state.Sent = record(job, s), s.sentToJob()
@@ -165,7 +164,7 @@ func (j *jobs) create(ctx context.Context, s *snapshot) (*batchv1.Job, error) {
 	}
 	job := newJob(cronJob, s.gate, s.jobName())
 	err := ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
-		return j.writer.Create(ctx, job, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+		return createJob(ctx, j.writer, job)
 	})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -253,7 +252,7 @@ func (j *jobs) stop(ctx context.Context, g *v1alpha1.RolloutGate, job *v1alpha1.
 // delete deletes a Job with its Pods, if it is the one that is meant.
 func (j *jobs) delete(ctx context.Context, key client.ObjectKey, uid types.UID) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	err := j.writer.Delete(ctx, job, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := deleteJob(ctx, j.writer, job, uid)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -47,8 +47,8 @@ func decide(s *snapshot) plan {
 		return plan{}
 	}
 	p := plan{rules: measure.RulesOf(&s.template.Spec)}
-	begun := false
-	p.state, begun = s.state(p.rules)
+	state, begun := s.state(p.rules)
+	p.state = state
 	next := measure.Look(&p.state, p.rules, s.now)
 	switch {
 	case next.TimedOut:

@@ -85,9 +85,9 @@ func (r *reconciler) send(ctx context.Context, s *snapshot, messages []v1alpha1.
 func (r *reconciler) target(ctx context.Context, s *snapshot) (*transport.Target, error) {
 	secret, err := outbound.Secret(ctx, r.live, s.notifier.Namespace, s.notifier.Spec.SecretRef.Name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what was read
+		return nil, err
 	}
-	return transport.To(r.options.Hosts, s.notifier.Namespace, &s.notifier.Spec, secret) //nolint:wrapcheck // as above
+	return transport.To(r.options.Hosts, s.notifier.Namespace, &s.notifier.Spec, secret)
 }
 
 // silence renews and ends silences, and records which were ended. None is tried again before the

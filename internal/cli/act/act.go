@@ -78,7 +78,7 @@ type Request struct {
 
 // Words are those of the command that does the same, after the name of the program.
 func Words(r Request) []string {
-	words := []string{string(r.Verb), r.Ref.String()}
+	words := []string{string(r.Verb), r.String()}
 	switch {
 	case isModule(r.Kind) && (r.Verb == Rollback || r.Verb == Pin || r.Verb == Unpin):
 		words = append([]string{"fleet"}, words...)
@@ -140,7 +140,7 @@ func isModule(kind string) bool { return kind == model.KindModule || kind == mod
 // Do does what a person wants. When it loses a conflict it starts again: the manager writes
 // there as well.
 func Do(ctx context.Context, c client.Client, r Request, who change.Author) (w *Write, err error) {
-	err = change.Retry(r.Ref.String(), func() error {
+	err = change.Retry(r.String(), func() error {
 		if w, err = Prepare(ctx, c, r, who); err != nil {
 			return err
 		}

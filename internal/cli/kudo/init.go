@@ -144,7 +144,7 @@ func (i *initialization) waitForManager(ctx context.Context, namespace string) e
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("deployment/spillway in namespace %s is not available after %d s; see: kubectl describe deployment/spillway -n %s", namespace, i.waitTimeout, namespace)
-		case <-time.After(time.Second):
+		case <-time.After(time.Second): //nolint:forbidigo // nothing is decided by it
 		}
 	}
 }

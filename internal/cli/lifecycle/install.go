@@ -140,7 +140,7 @@ func (o *operation) ensurePackage(ctx context.Context, r *results, p *packages.P
 		func() (err error) { did, err = o.ensure(ctx, operator); return err },
 		func() (err error) { didVersion, err = o.ensure(ctx, version); return err })
 	if err = cmp.Or(err, errVersion); err != nil {
-		return err
+		return err //nolint:wrapcheck // both say what could not be done
 	}
 	if did == unchanged && !sameText(want, operator.Spec) {
 		did = kept

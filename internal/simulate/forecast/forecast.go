@@ -138,7 +138,7 @@ func play(ctx context.Context, o simulate.Options, suppositions []Supposition) (
 	}
 	c, err := simulate.Continue(ctx, o)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is said as the simulation says it
+		return nil, err
 	}
 	p := &played{Continued: c, readiness: o.Readiness, steps: map[simulate.Rollout][]record.Step{}, moments: map[occasion][]time.Time{}}
 	for _, step := range c.Steps {

@@ -102,5 +102,5 @@ func (t Trial) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Uns
 		gvk := u.GroupVersionKind()
 		return fmt.Errorf("the API server does not know kind %s of %s; install what defines it", gvk.Kind, gvk.GroupVersion())
 	}
-	return err //nolint:wrapcheck // the caller names the object
+	return err
 }
