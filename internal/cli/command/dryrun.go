@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -69,7 +70,7 @@ func (d *DryRun) Client(c client.WithWatch) client.WithWatch {
 	case dryRunClient:
 		return interceptor.NewClient(c, unsent())
 	case dryRunServer:
-		return interceptor.NewClient(c, unstored())
+		return unstored{Client: client.NewDryRunClient(c), cluster: c}
 	default:
 		return c
 	}
@@ -108,39 +109,14 @@ func unsent() interceptor.Funcs {
 	}
 }
 
-// unstored are writes that the API server checks and does not store.
-func unstored() interceptor.Funcs {
-	dry := func(c client.Client) client.Client { return client.NewDryRunClient(c) }
-	return interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
-			return dry(c).Create(ctx, obj, o...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.UpdateOption) error {
-			return dry(c).Update(ctx, obj, o...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteOption) error {
-			return dry(c).Delete(ctx, obj, o...)
-		},
-		DeleteAllOf: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteAllOfOption) error {
-			return dry(c).DeleteAllOf(ctx, obj, o...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
-			return dry(c).Patch(ctx, obj, p, o...)
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, o ...client.ApplyOption) error {
-			return dry(c).Apply(ctx, obj, o...)
-		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, name string, obj, sub client.Object, o ...client.SubResourceCreateOption) error {
-			return dry(c).SubResource(name).Create(ctx, obj, sub, o...)
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, obj client.Object, o ...client.SubResourceUpdateOption) error {
-			return dry(c).SubResource(name).Update(ctx, obj, o...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
-			return dry(c).SubResource(name).Patch(ctx, obj, p, o...)
-		},
-		SubResourceApply: func(ctx context.Context, c client.Client, name string, obj runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
-			return dry(c).SubResource(name).Apply(ctx, obj, o...)
-		},
-	}
+// unstored is a client whose writes the API server checks and does not store.
+type unstored struct {
+	client.Client // of the dry run
+
+	cluster client.WithWatch
+}
+
+// Watch implements [client.WithWatch].
+func (u unstored) Watch(ctx context.Context, list client.ObjectList, o ...client.ListOption) (watch.Interface, error) {
+	return u.cluster.Watch(ctx, list, o...) //nolint:wrapcheck // it is the same client
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/packages/repository"
@@ -133,18 +134,15 @@ func (i *initialization) waitForManager(ctx context.Context, namespace string) e
 	}
 	ctx, stop := context.WithTimeout(ctx, time.Duration(i.waitTimeout)*time.Second)
 	defer stop()
-	for {
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		d := &appsv1.Deployment{}
-		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "spillway"}, d); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("get deployment/spillway: %w", err)
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "spillway"}, d); err != nil {
+			return false, fmt.Errorf("get deployment/spillway: %w", err)
 		}
-		if d.Status.ObservedGeneration >= d.Generation && d.Status.AvailableReplicas > 0 && d.Status.UpdatedReplicas == d.Status.Replicas {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("deployment/spillway in namespace %s is not available after %d s; see: kubectl describe deployment/spillway -n %s", namespace, i.waitTimeout, namespace)
-		case <-time.After(time.Second): //nolint:forbidigo // nothing is decided by it
-		}
+		return d.Status.ObservedGeneration >= d.Generation && d.Status.AvailableReplicas > 0 && d.Status.UpdatedReplicas == d.Status.Replicas, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("deployment/spillway in namespace %s is not available after %d s; see: kubectl describe deployment/spillway -n %s", namespace, i.waitTimeout, namespace)
 	}
+	return err //nolint:wrapcheck // it says what was read
 }
