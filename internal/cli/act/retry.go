@@ -53,7 +53,7 @@ func groupHasFailed(ctx context.Context, c client.Reader, group *v1alpha1.Rollou
 	e, err := zones.Explain(ctx, c, zones.Options{Now: func() time.Time { return now }}, group.Namespace, group.Name)
 	return slices.ContainsFunc(e.Holds, func(h rollout.Hold) bool {
 		return h.Reason == rollout.ReasonFailed || h.Reason == rollout.ReasonDeadline
-	}), err //nolint:wrapcheck // it says what was read
+	}), err
 }
 
 // configHasFailed is true if a workload has a record that a retry of the object ends.
@@ -66,7 +66,7 @@ func configHasFailed(ctx context.Context, c client.Reader, obj client.Object) (b
 	}
 	workloads, err := workload.List(ctx, c, in)
 	if err != nil {
-		return false, err //nolint:wrapcheck // it says what was read
+		return false, err
 	}
 	retried := content.RetriedBy(obj.GetAnnotations())
 	return slices.ContainsFunc(workloads, func(w client.Object) bool { return workload.AwaitsRetry(w, object, retried) }), nil

@@ -148,7 +148,7 @@ func (u *uninstall) releaseSuspended(ctx context.Context) error {
 		u.tell(strings.ToLower(n.Kind)+"/"+n.Name, " in namespace "+n.Namespace+" released")
 	}
 	if !u.dryRun.On() {
-		return config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, report) //nolint:wrapcheck // the caller wraps it
+		return config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, report)
 	}
 	traces, err := config.Traces(ctx, u.client)
 	for i := range traces {
@@ -156,7 +156,7 @@ func (u *uninstall) releaseSuspended(ctx context.Context) error {
 			report(t.Name)
 		}
 	}
-	return err //nolint:wrapcheck // the caller wraps it
+	return err
 }
 
 // tell says what was done with an object, or only names it.
