@@ -63,6 +63,16 @@ func TestNotifierTellsOfARollout(t *testing.T) {
 	w.complete("v2")
 	want = append(want, "Ended"+next("history"))
 	tells()
+	w.eventually(func() error { // what was received is then recorded as delivered
+		n := &v1alpha1.Notifier{}
+		if err := w.get(n, "channel"); err != nil {
+			return err
+		}
+		if len(n.Status.Queue) > 0 {
+			return fmt.Errorf("%d messages are not recorded as delivered", len(n.Status.Queue))
+		}
+		return nil
+	})
 	w.requests.Reset()
 	w.rests()
 	tells()
