@@ -97,8 +97,8 @@ const (
 	// releases the lock.
 	ReasonLocked Reason = "Locked"
 	// ReasonGate: a gate has not passed yet.
-	// Action: decide the gate of a module: spillway fleet approve; or wait for the program
-	// that decides it.
+	// Action: nothing if a measurement decides the gate; otherwise approve or refuse it:
+	// spillway approve, for a module spillway fleet approve.
 	ReasonGate Reason = "GatePending"
 	// ReasonGateRefused: a gate was refused.
 	// Action: correct what was refused and roll out another revision, or approve the gate
@@ -125,8 +125,8 @@ const (
 	// Action: nothing, the wait ends automatically; --update-rate of the manager sets the
 	// limit.
 	ReasonRate Reason = "RateLimited"
-	// ReasonSoak: the unit, or the one that it waits for, must stay healthy for some time:
-	// a leaf for MinReady, another unit for Soak.
+	// ReasonSoak: what was updated is healthy, and must stay so for the configured time
+	// before the next unit starts: minReadySeconds, and soak of a zone or stage.
 	// Action: nothing, the wait ends automatically.
 	ReasonSoak Reason = "Soaking"
 	// ReasonProgressing: the unit is updating, and is not healthy yet.

@@ -12,8 +12,8 @@ const (
 	// Action: correct the Secret or the receiver as the message says; messages are kept and
 	// sent again automatically, within five minutes.
 	ReasonDeliveryFailed rollout.Reason = "DeliveryFailed"
-	// ReasonInvalidFilter: the filter of a Notifier is not a valid CEL expression, so
-	// it tells of nothing new.
+	// ReasonInvalidFilter: spec.filter of a Notifier is not a valid CEL expression, so no
+	// new messages are sent.
 	// Action: correct spec.filter as the message says.
 	ReasonInvalidFilter rollout.Reason = "InvalidFilter"
 	// EventSilenceFailed: an Alertmanager does not accept a silence, or cannot be reached, so
@@ -21,9 +21,9 @@ const (
 	// Action: correct the Secret or the Alertmanager as the message says; silences are renewed
 	// each minute, and one that could not be ended lapses within three.
 	EventSilenceFailed rollout.Reason = "SilenceFailed"
-	// EventDropped: messages of a Notifier are not sent: too many are pending, or the receiver
-	// has rejected one several times.
+	// EventDropped: messages of a Notifier are discarded and never sent: too many were
+	// pending, or the receiver has rejected one several times.
 	// Action: correct what the condition Ready says; spillway history shows the rollouts
-	// that were not told.
+	// whose messages are missing.
 	EventDropped rollout.Reason = "MessagesDropped"
 )

@@ -16,7 +16,8 @@ const (
 	// Action: nothing, the wait ends automatically; spillway.dev/coalesce-window sets how
 	// long changes are collected.
 	ReasonCoalescing rollout.Reason = "Coalescing"
-	// ReasonUnread: the config could not be read.
+	// ReasonUnread: a ConfigMap, a Secret or another source that the workload uses could not
+	// be read, so its content is unknown and nothing rolls.
 	// Action: nothing if a retry succeeds; otherwise fix the error that the log of the
 	// manager shows.
 	ReasonUnread rollout.Reason = "Unread"

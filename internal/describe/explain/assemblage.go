@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -192,7 +193,7 @@ func secretOf(ref describe.Ref, all *assembled) string {
 
 // unreachable is a cluster that does not answer.
 func (a *asker) unreachable(ref describe.Ref, all *assembled) chain.Link {
-	link := a.Link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret}, chain.ReasonUnreachable,
+	link := a.Link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret}, outcome.ReasonUnreachable,
 		"cluster %s is unreachable with the address and credentials in Secret %s", all.cluster, all.secret)
 	inside := a.inside(all.cluster, link.Ref)
 	link.First, link.Next = inside.First, inside.Command("kubectl cluster-info")

@@ -81,7 +81,7 @@ func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answe
 func (a *asker) undecided(g *v1alpha1.RolloutGate) chain.Link {
 	s, unit := &g.Spec, describe.UnitOfGate(g)
 	target := describe.Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
-	link := a.Link(describe.RefTo(describe.KindGate, g), chain.ReasonUndecided, "gate %s of %s has not been decided for %s", s.Gate, unit, s.Revision)
+	link := a.Link(describe.RefTo(describe.KindGate, g), rollout.ReasonGate, "gate %s of %s has not been decided for %s", s.Gate, unit, s.Revision)
 	link.Ring, link.Phase, link.Since = describe.RingOfGate(g), rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
 	c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed)
 	switch {

@@ -37,7 +37,7 @@ func (a *asker) policy(ctx context.Context, ref describe.Ref, _ bool) (chain.Ans
 	link.Ring, link.Phase = manager.RingConfig, rollout.PhaseComplete
 	switch {
 	case complete == nil:
-		link = a.Link(ref, chain.ReasonUndecided, "%s %s is not observed yet: the manager of the config ring writes its status", ref.Kind, ref.Name)
+		link = a.Link(ref, chain.ReasonNotObserved, "%s %s is not observed yet: the manager of the config ring writes its status", ref.Kind, ref.Name)
 		link.Ring, link.Phase, found.Then = manager.RingConfig, rollout.PhaseWaiting, a.Manager(ref.Namespace)
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		link.Reason, link.Phase, link.Sentence = rollout.Reason(stalled.Reason), rollout.PhaseWaiting, a.Place()+strings.TrimSuffix(stalled.Message, ".")

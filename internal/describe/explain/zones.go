@@ -127,7 +127,7 @@ func (g *groupAnswer) locked(ctx context.Context) error {
 	if l.Zone != "" {
 		what += " of " + l.Zone
 	}
-	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, chain.ReasonHeld,
+	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, rollout.ReasonLocked,
 		"the lock of group %s is held by %s, for %s", g.ref.Name, l.Holder, what)
 	link.Ring, link.Phase, link.Owner, link.Since = manager.RingZones, rollout.PhaseWaiting, l.Holder, describe.TimeOrNil(l.Since.Time)
 	if l.Expires != nil {
@@ -161,7 +161,7 @@ func (g *groupAnswer) leftDownscale(ctx context.Context, group *v1alpha1.Rollout
 	if d == nil {
 		return nil
 	}
-	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, chain.ReasonHeld,
+	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, rollout.ReasonLocked,
 		"downscale of %s from %d to %d replicas, begun at %s, is not complete", d.Zone, d.From, d.To, rollout.Clock(d.At.Time))
 	link.Since, link.Owner, link.Next = describe.TimeOrNil(d.At.Time), d.Zone, g.Spillway("explain", g.set(d.Zone))
 	g.add(link)

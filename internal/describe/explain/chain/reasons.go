@@ -92,19 +92,10 @@ const (
 	// ReasonNotObserved: a controller has not observed the generation of an object.
 	// Action: check that the controller runs.
 	ReasonNotObserved rollout.Reason = "NotObserved"
-	// ReasonHeld: the lock of a group is held.
-	// Action: nothing: it is released or expires, unless its holder is gone.
-	ReasonHeld rollout.Reason = "LockHeld"
-	// ReasonUndecided: a gate waits for a decision.
-	// Action: decide it, as the command says.
-	ReasonUndecided rollout.Reason = "GateUndecided"
 	// ReasonNoBudget: a disruption budget allows no disruption.
 	// Action: wait until more Pods are healthy, or allow more disruptions.
 	ReasonNoBudget rollout.Reason = "NoDisruptionAllowed"
 	// ReasonSource: what Flux is to apply cannot be fetched.
 	// Action: check that the source exists, and that its Secret grants access.
 	ReasonSource rollout.Reason = "SourceUnavailable"
-	// ReasonUnreachable: a cluster of the fleet does not respond.
-	// Action: check that its API server runs, and that its kubeconfig is up to date.
-	ReasonUnreachable rollout.Reason = "ClusterSilent"
 )
