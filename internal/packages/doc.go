@@ -1,8 +1,8 @@
-// Package packages reads applications in the format of KUDO: operator.yaml, params.yaml and
-// templates/, in a folder or in an archive (.tgz), and makes of them the objects that are
-// installed.
+// Package packages reads a package of KUDO, that is operator.yaml, params.yaml and templates/,
+// from a folder or an archive (.tgz). From it, it builds the two objects that are installed in
+// a cluster: an Operator and an OperatorVersion.
 //
-// What is read may come from anywhere, so an archive is bounded in the number of its files
-// and in their size before any of it is kept, and names nothing outside of itself. Nothing is
-// ever written to a disk.
+// A package may come from anywhere. So the number and the size of its files are limited before
+// any content is kept, and no path leads out of it. Reading writes nothing to a disk, and
+// archives are never unpacked there; only [Package.Rewrite] changes files, those of a folder.
 package packages

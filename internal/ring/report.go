@@ -41,7 +41,8 @@ func (r *Reporter) Wrote(ctx context.Context, c Change, err error, keysAndValues
 	}
 }
 
-// Course is how a rollout goes, as the status of its object says it.
+// Course is whether a rollout is stalled, paused or continues, as the status of its object
+// says. [Reporter.Turned] compares the Course before a write of the status with that after it.
 type Course struct {
 	Stalled, Paused bool
 	// Message is why, Progress how far it has come.
@@ -76,8 +77,9 @@ func (r *Reporter) emit(about client.Object, eventType string, reason rollout.Re
 	r.Events.Eventf(about, nil, eventType, string(reason), r.Action, "%s", message.Cut(note, message.NoteLength))
 }
 
-// Said are the sentences that were reported last, by what they are about. The zero value
-// is ready to use.
+// Said remembers the last sentence that was reported about each subject, so that the same
+// sentence is not reported again in each pass. It is in memory only: a new manager reports a
+// sentence once more. The zero value is ready to use.
 type Said struct{ sentences map[string]string }
 
 // IsNew is true if a sentence is another than the last one about the same, and is not

@@ -1,8 +1,10 @@
-// Package vocabulary knows every annotation, label and finalizer that Spillway
-// reads or writes, and for each native key the names that it also answers to.
+// Package vocabulary lists every annotation, label and finalizer that Spillway reads or writes.
+// A [Key] has a native name (spillway.dev/NAME) and aliases: the names that wave,
+// rollout-operator or KUDO have for the same.
 //
-// It is the only place that knows there is more than one spelling: the rings
-// ask for [ConfigTracked] and do not care who wrote it, or in which dialect.
+// No other package chooses between them. A ring reads, for example, [ConfigTracked] with
+// [Key.Get], which prefers the native name to an alias. It writes with [Key.In], so that an
+// object with the annotations of an earlier project gets its names.
 package vocabulary
 
 import "strings"

@@ -1,5 +1,6 @@
-// Package window knows stretches of time that recur, such as the nights in which
-// something may be changed. It is pure: it reads no clock.
+// Package window computes when a maintenance window is open, and when it opens next. A window
+// opens by a schedule as in a CronJob, in a time zone, and stays open for a duration. The
+// package is pure: the caller passes the time, and decides what may happen in a window.
 package window
 
 import (

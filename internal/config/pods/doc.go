@@ -1,5 +1,9 @@
-// Package pods says how the Pods of a workload do that was rolled for a change of its
-// config, and watches Pods for as long as that matters.
+// Package pods says whether the Pods of a workload run after its config has changed. A [State]
+// counts those with the new hash: how many started, how many fail and why, and since when all
+// are ready. [Stuck] is a Pod that a StatefulSet waits for and that cannot become ready.
+//
+// The ring watches Pods ([Watching]), but only as long as that matters. A command lists them
+// once ([Listing]).
 //
 // # Invariants
 //

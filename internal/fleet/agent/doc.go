@@ -1,5 +1,6 @@
 // Package agent makes what is assigned to a cluster run there: each sync of an
-// assemblage becomes a source and a Kustomization of Flux.
+// assemblage becomes a source and a Kustomization of Flux. What it shares with package proxy
+// is in package assemblage, which has no controller.
 //
 // It has two controllers that differ only in where Flux applies. An Assemblage is on
 // a workload cluster, and so is the Flux that applies it. A RemoteAssemblage is on

@@ -1,5 +1,7 @@
-// Package assemblage is what the controllers of assemblages share: package agent makes
-// what is assigned into objects of Flux, and package proxy sends it to a workload cluster.
+// Package assemblage is the code that the controllers of assemblages share, and has no
+// controller of its own. Package agent makes what is assigned into objects of Flux, and package
+// proxy sends it to a workload cluster. On a workload cluster, --rings=assemblage runs package
+// agent; on the hub, --rings=fleet runs both, agent for RemoteAssemblages.
 //
 // # Invariants
 //

@@ -15,8 +15,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/notify/transport"
 )
 
-// alertmanager has the part of Alertmanager's API that silences need. A real one is asked in
-// test/alertmanager.
+// alertmanager has the part of Alertmanager's API that silences need. It is a model: no test
+// asks a real one.
 type alertmanager struct {
 	mu    sync.Mutex
 	all   []map[string]any

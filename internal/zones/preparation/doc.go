@@ -1,5 +1,6 @@
 // Package preparation labels the namespaces in which the API server asks the manager about
-// Scales: those with a StatefulSet whose Pods must be prepared before they are removed.
+// Scales: those with a StatefulSet whose Pods must be prepared before they are removed. It
+// calls no Pod; package preparehook does that, and writes no object.
 //
 // A Scale does not have the labels of its StatefulSet, so that only its namespace can tell
 // whether the answer matters. While no manager answers, no Scale is lowered in a namespace

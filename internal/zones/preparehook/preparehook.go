@@ -1,5 +1,6 @@
-// Package preparehook tells Pods over HTTP that they are about to go, or that they are
-// not after all.
+// Package preparehook calls Pods over HTTP, to prepare them for their removal or to undo that.
+// It is a client alone; package preparation is a controller that labels the namespaces in
+// which a change of scale needs such calls.
 //
 // # Invariants
 //
