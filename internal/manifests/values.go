@@ -53,7 +53,7 @@ type Image struct {
 // WebhookValues say how the webhooks are served.
 type WebhookValues struct {
 	Enabled           bool             `json:"enabled"           desc:"Serve the webhooks of the rings."`
-	CertificateSource admission.Source `json:"certificateSource" desc:"Where their certificate comes from: generated, cert-manager, or files, for a Secret spillway-webhooks that another manager fills."`
+	CertificateSource admission.Source `json:"certificateSource" desc:"Where their certificate comes from: generated, cert-manager, or files, for a Secret spillway-webhooks-certificate that another program fills."`
 	Hosts             []string         `json:"hosts"             desc:"Further names by which API servers call, such as rollout-operator.NAMESPACE.svc."`
 	Configurations    []string         `json:"configurations"    desc:"Webhook configurations that the manager may inject its CA into, besides its own; [\"*\"] for all that are labeled."`
 	FailClosed        bool             `json:"failClosed"        desc:"Deny a downscale if it is unknown whether it is forbidden or must be prepared."`
