@@ -92,9 +92,9 @@ const (
 	// Action: ask the user who paused it, and resume it: spillway resume, or spillway
 	// fleet unpin for a cluster; if a manifest pauses it, change the manifest.
 	ReasonPaused Reason = "Paused"
-	// ReasonLocked: another client holds the lock.
-	// Action: nothing, the wait ends automatically when the holder that the message names
-	// releases the lock.
+	// ReasonLocked: another rollout, another change of scale or another client holds the lock.
+	// Action: nothing, the wait ends automatically when the lock is released or expires; if
+	// its holder is gone, follow the command of spillway explain.
 	ReasonLocked Reason = "Locked"
 	// ReasonGate: a gate has not passed yet.
 	// Action: nothing if a measurement decides the gate; otherwise approve or refuse it:

@@ -61,7 +61,7 @@ var table = map[string]entry{
 	"LabelInsteadOfAnnotation":     {"labelinsteadofannotation", "the minimum time between downscales is set by a label, which is valid, but harder to change", "move it to the annotation that the message names"},
 	"LeaderMissing":                {"leadermissing", "the leader does not exist, or follows the StatefulSet itself", "name a StatefulSet of the same group that does not follow this one"},
 	"LeaderNotReady":               {"leadernotready", "not all Pods of the leader are ready", "nothing if they become ready; otherwise fix the Pods of the leader"},
-	"Locked":                       {"locked", "another client holds the lock", "nothing, the wait ends automatically when the holder that the message names releases the lock"},
+	"Locked":                       {"locked", "another rollout, another change of scale or another client holds the lock", "nothing, the wait ends automatically when the lock is released or expires; if its holder is gone, follow the command of spillway explain"},
 	"ManagerDown":                  {"managerdown", "an object waits for the manager, and no manager runs", "start it again; what waits continues automatically"},
 	"Measured":                     {"measured", "the verdict of a gate follows from what was measured", "of a gate that was refused, fix what the values show and roll out another revision; or delete the RolloutGate to measure again"},
 	"Measuring":                    {"measuring", "a gate is being measured and has no verdict yet", "nothing, the wait ends automatically; the message has the last values"},
