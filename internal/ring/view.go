@@ -11,9 +11,9 @@ func Newer(a, b string) string {
 }
 
 // IsBehind is true if a view of a kind (what the cache shows) is older than the view from which
-// some manager has decided. Both are resource versions; seen is the one that this manager
-// recorded in the status. It may know of writes that this view does not show, so a ring reads
-// from the API server before it decides.
+// some manager has decided. Both are resource versions; seen is the one that was recorded in
+// the status then. That manager may know of writes that this view does not show, so a ring
+// reads from the API server before it decides.
 func IsBehind(view, seen string) bool { return Older(view, seen) }
 
 // Older is true if the resource version a is older than b. One that is not known, or is none
