@@ -16,10 +16,10 @@ func (cp *ControlPlane) kwokToken() string { return cp.token + "-" + kwokUser }
 
 func (cp *ControlPlane) kwokKubeconfig() string { return cp.path("kwok.kubeconfig") }
 
-// limitKwok denies kwok to delete a Pod that nobody else has deleted. A kubelet deletes by UID,
-// but kwok by name: what it had decided about one Pod would else hit the next one of that name.
-// That happens on a busy machine when it learns that a Pod has gone while it still looks for the
-// stage of that Pod. The API server asks the policy about the very object that it deletes.
+// limitKwok denies kwok to delete a Pod that no other client has deleted. A kubelet deletes by
+// UID, but kwok by name: what it had decided about one Pod would else hit the next one of that
+// name. That happens on a busy machine when the Pod is gone before its stage has been chosen.
+// The API server asks the policy about the very object that it deletes.
 func (cp *ControlPlane) limitKwok(ctx context.Context) error {
 	c, err := cp.Clientset()
 	if err != nil {
