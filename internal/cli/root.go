@@ -102,10 +102,10 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		known = append(known, cmd.Name())
 	}
 	help := fmt.Sprintf("(see %s --help)", group.CommandPath())
-	if near := cmp.Or(otherWord(rest[0], known), nearest.Meant(rest[0], known)); near != "" {
-		return fmt.Errorf("unknown command: %s %s; did you mean %s? %s", group.CommandPath(), rest[0], near, help)
+	if near := cmp.Or(ofRollout(rest, known), otherWord(rest[0], known), nearest.Meant(rest[0], known)); near != "" {
+		return fmt.Errorf("unknown command: %s %s; did you mean %s? %s", group.CommandPath(), typedAs(rest), near, help)
 	}
-	return fmt.Errorf("unknown command: %s %s %s", group.CommandPath(), rest[0], help)
+	return fmt.Errorf("unknown command: %s %s %s", group.CommandPath(), typedAs(rest), help)
 }
 
 // errorText says what went wrong: in one line, unless the error has more or it is a

@@ -1,6 +1,9 @@
 package cli
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // otherWords are the commands of other tools, and those here that do the same.
 var otherWords = map[string][]string{
@@ -21,4 +24,26 @@ func otherWord(word string, known []string) string {
 		}
 	}
 	return ""
+}
+
+// kubectlGroup is the command of kubectl whose commands are commands of their own here.
+const kubectlGroup = "rollout"
+
+// ofRollout is the command that does what one of kubectl rollout does, "" if there is none.
+func ofRollout(args, known []string) string {
+	if args[0] != kubectlGroup || len(args) < 2 {
+		return ""
+	}
+	if slices.Contains(known, args[1]) {
+		return args[1]
+	}
+	return otherWord(args[1], known)
+}
+
+// typedAs are the words that were meant as a command.
+func typedAs(args []string) string {
+	if args[0] == kubectlGroup && len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		return args[0] + " " + args[1]
+	}
+	return args[0]
 }

@@ -30,8 +30,13 @@ const (
 
 // AddFlag adds the flag.
 func (d *DryRun) AddFlag(flags *pflag.FlagSet) {
-	d.mode = dryRunNone
-	flags.Var(&d.mode, "dry-run", "client: write nothing, and print what would be written; server: also send the writes, which the API server checks and does not store")
+	DryRunFlag(flags, (*string)(&d.mode), "client: write nothing, and print what would be written; server: also send the writes, which the API server checks and does not store")
+}
+
+// DryRunFlag adds the flag to a command that writes in its own way, and sets the word to none.
+func DryRunFlag(flags *pflag.FlagSet, word *string, usage string) {
+	*word = string(dryRunNone)
+	flags.Var((*dryRunMode)(word), "dry-run", usage)
 }
 
 // String implements [pflag.Value].
@@ -43,11 +48,14 @@ func (m *dryRunMode) Type() string { return "string" }
 // Set implements [pflag.Value].
 func (m *dryRunMode) Set(word string) error {
 	if !slices.Contains([]dryRunMode{dryRunNone, dryRunClient, dryRunServer}, dryRunMode(word)) {
-		return formError(fmt.Sprintf("%q is not known; use client, server or none", word))
+		return formError(fmt.Sprintf("%q is not known; use %s", word, m.choices()))
 	}
 	*m = dryRunMode(word)
 	return nil
 }
+
+// choices are the words, as a sentence has them.
+func (m *dryRunMode) choices() string { return "none, client or server" }
 
 // On is true if nothing is stored.
 func (d *DryRun) On() bool { return d.IsClient() || d.mode == dryRunServer }

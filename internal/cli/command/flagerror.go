@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +10,22 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/spillway-dev/spillway/internal/nearest"
+)
+
+// otherFlags are, by command, the flags that other commands have, and what to use for them.
+var otherFlags = map[string]map[string]string{
+	"status": {"watch": noWatch, "w": noWatch},
+	"explain": {
+		"all-namespaces": noAll, "A": noAll,
+		"filename": noFile, "f": noFile,
+	},
+}
+
+// What to use for a flag of another command.
+const (
+	noWatch = "status does not continue; use spillway watch"
+	noAll   = "explain shows one object; use spillway status -A"
+	noFile  = "explain reads no files; use spillway lint -f FILE or spillway simulate -f FILE"
 )
 
 // FlagError says what is wrong with a flag, and what it takes instead.
@@ -24,12 +39,12 @@ func FlagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s: %s %s", invalid.GetFlag().Name, valueError(invalid.GetFlag(), invalid.GetValue(), err), help)
-	case errors.As(err, &missing) && cmd.Name() == "status" && slices.Contains([]string{"watch", "w"}, missing.GetSpecifiedName()):
-		return fmt.Errorf("unknown flag: status does not continue; use spillway watch %s", help)
+	case errors.As(err, &missing) && otherFlags[cmd.Name()][missing.GetSpecifiedName()] != "":
+		return fmt.Errorf("unknown flag: %s %s", otherFlags[cmd.Name()][missing.GetSpecifiedName()], help)
 	case errors.As(err, &empty) && empty.GetSpecifiedShortnames() != "":
-		return fmt.Errorf("-%s: it needs a value %s", empty.GetSpecifiedName(), help)
+		return fmt.Errorf("-%s: it needs a value%s %s", empty.GetSpecifiedName(), choices(empty.GetFlag()), help)
 	case errors.As(err, &empty):
-		return fmt.Errorf("--%s: it needs a value %s", empty.GetSpecifiedName(), help)
+		return fmt.Errorf("--%s: it needs a value%s %s", empty.GetSpecifiedName(), choices(empty.GetFlag()), help)
 	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("unknown flag: -%s %s", missing.GetSpecifiedName(), help)
 	case errors.As(err, &missing):
@@ -51,7 +66,7 @@ func valueError(f *pflag.Flag, value string, err error) string {
 	case t == versionType:
 		return notVersion(value)
 	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"):
-		return fmt.Sprintf(`%q is not a whole number; use one such as 3`, value)
+		return fmt.Sprintf(`%q is not a whole number; use one such as %s`, value, numberLike(f))
 	case strings.HasPrefix(t, "float"):
 		return fmt.Sprintf(`%q is not a number; use one such as 0.5`, value)
 	case t == "bool":
@@ -59,6 +74,23 @@ func valueError(f *pflag.Flag, value string, err error) string {
 	default:
 		return fmt.Sprintf(`%q is not a value of type %s`, value, t)
 	}
+}
+
+// numberLike is an example of a whole number for a flag. A flag whose default is a number that
+// does something has that, so that no port is 3.
+func numberLike(f *pflag.Flag) string {
+	if usual, err := strconv.Atoi(f.DefValue); err == nil && usual > 0 {
+		return f.DefValue
+	}
+	return "3"
+}
+
+// choices ends what is said of a flag without its value: the words that it has, if it has few.
+func choices(f *pflag.Flag) string {
+	if few, ok := f.Value.(interface{ choices() string }); ok {
+		return "; use " + few.choices()
+	}
+	return ""
 }
 
 func notDuration(value string) string {

@@ -20,7 +20,6 @@ import (
 
 // The ways of a dry run.
 const (
-	dryRunNone   = "none"
 	dryRunClient = "client"
 	dryRunServer = "server"
 )
@@ -61,7 +60,7 @@ func (o *operation) addWait(cmd *cobra.Command, until string) {
 }
 
 func (o *operation) addDryRun(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.dryRun, "dry-run", dryRunNone, `"client" or "server": write nothing, and show what would be written and what the plan would apply; with "server" the API server checks all of it`)
+	command.DryRunFlag(cmd.Flags(), &o.dryRun, `"client" or "server": write nothing, and show what would be written and what the plan would apply; with "server" the API server checks all of it`)
 	command.OutputFlag(cmd, &o.output, command.OutputName)
 }
 
@@ -79,11 +78,6 @@ func (o *operation) connect(cmd *cobra.Command) (err error) {
 }
 
 func (o *operation) check() error {
-	switch o.dryRun {
-	case "", dryRunNone, dryRunClient, dryRunServer:
-	default:
-		return fmt.Errorf("--dry-run: %q is not known; use client or server, or leave it out", o.dryRun)
-	}
 	if o.wait && o.isDry() {
 		return errors.New("--wait: nothing happens in a dry run; leave out one of them")
 	}

@@ -144,7 +144,7 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 		return err
 	}
 	cp.api = p
-	return errors.Join(cp.until(ctx, cp.ready, p), cp.writeKubeconfig(), cp.restartForPods())
+	return errors.Join(cp.until(ctx, cp.ready, p), cp.writeKubeconfigs(), cp.restartForPods())
 }
 
 // StopAPIServer makes the API server go away in the middle of what it does.
@@ -196,13 +196,13 @@ func (cp *ControlPlane) startControllers(context.Context) error {
 }
 
 func (cp *ControlPlane) startNodes(ctx context.Context) error {
-	if err := cp.createNodes(ctx); err != nil {
+	if err := errors.Join(cp.createNodes(ctx), cp.limitKwok(ctx)); err != nil {
 		return err
 	}
 	return errors.Join(
 		cp.startForPods("kube-scheduler", "--kubeconfig", cp.Kubeconfig(), "--secure-port", "0", "--leader-elect=false",
 			"--kube-api-qps", "2000", "--kube-api-burst", "4000"),
-		cp.startForPods("kwok", "--kubeconfig", cp.Kubeconfig(), "--config", cp.path("stages.yaml"),
+		cp.startForPods("kwok", "--kubeconfig", cp.kwokKubeconfig(), "--config", cp.path("stages.yaml"),
 			"--manage-all-nodes=true", "--node-lease-duration-seconds", "0"),
 	)
 }

@@ -14,8 +14,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -181,6 +183,31 @@ func TestPodsDoWhatTheirAnnotationsSay(t *testing.T) {
 				return nil
 			})
 		})
+	}
+}
+
+// What kwok has decided about a Pod that has gone does not hit the next one of its name.
+func TestKwokLeavesTheNextPodOfANameAlone(t *testing.T) {
+	kwok, err := client.New(testenv.Shared().ConfigAs("kwok", "system:masters"), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pod(testenv.Namespace(t), "")
+	if err := newClient(t).Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, func(ctx context.Context) error { // once the API server knows the policy
+		if err := kwok.Delete(ctx, p, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("deleting a Pod that runs: %w", err)
+		}
+		return nil
+	})
+	if err := kwok.Delete(t.Context(), p, client.GracePeriodSeconds(0)); !apierrors.IsForbidden(err) {
+		t.Errorf("kwok deleted a Pod that runs: %v", err)
+	}
+	late := client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata": {"uid": "of-an-earlier-pod"}, "status": {"message": "late"}}`))
+	if err := kwok.Status().Patch(t.Context(), p, late); err == nil {
+		t.Error("kwok wrote the status of another Pod")
 	}
 }
 

@@ -49,7 +49,7 @@ func (cp *ControlPlane) makeFolder(in string) error {
 
 func (cp *ControlPlane) writeCredentials(key []byte) error {
 	return errors.Join(
-		cp.write("token.csv", []byte(cp.token+",admin,admin,system:masters\n")),
+		cp.write("token.csv", []byte(cp.token+",admin,admin,system:masters\n"+cp.kwokToken()+","+kwokUser+","+kwokUser+",system:masters\n")),
 		cp.write("service-account.key", key),
 	)
 }
@@ -75,13 +75,18 @@ func (cp *ControlPlane) write(name string, content []byte) error {
 
 func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.Dir, name) }
 
-func (cp *ControlPlane) writeKubeconfig() error {
+// writeKubeconfigs writes the one that users get, and that of kwok.
+func (cp *ControlPlane) writeKubeconfigs() error {
+	return errors.Join(cp.writeKubeconfig(cp.Kubeconfig(), "admin", cp.token), cp.writeKubeconfig(cp.kwokKubeconfig(), kwokUser, cp.kwokToken()))
+}
+
+func (cp *ControlPlane) writeKubeconfig(path, user, token string) error {
 	k := clientcmdapi.NewConfig()
 	k.Clusters["spillway"] = &clientcmdapi.Cluster{Server: cp.config.Host, CertificateAuthorityData: cp.config.CAData}
-	k.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: cp.token}
-	k.Contexts["spillway"] = &clientcmdapi.Context{Cluster: "spillway", AuthInfo: "admin"}
+	k.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token}
+	k.Contexts["spillway"] = &clientcmdapi.Context{Cluster: "spillway", AuthInfo: user}
 	k.CurrentContext = "spillway"
-	if err := clientcmd.WriteToFile(*k, cp.Kubeconfig()); err != nil {
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
