@@ -79,7 +79,7 @@ func TestHelm(t *testing.T) {
 
 	w.change(1)
 	w.underWay(1)
-	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--take-ownership", "--set=image.tag=now"}, values...)...)
+	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--take-ownership", "--force-conflicts", "--set=image.tag=now"}, values...)...)
 	second := w.manage(now)
 	w.says(second, "starting")
 	first.stop()
@@ -96,7 +96,7 @@ func TestHelm(t *testing.T) {
 	w.rolledOnce(rolls)
 	third.stop()
 
-	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--take-ownership", "--set=image.tag=now"}, values...)...)
+	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--take-ownership", "--force-conflicts", "--set=image.tag=now"}, values...)...)
 	w.removed(h, now)
 }
 
