@@ -102,8 +102,11 @@ func isPolicy(s *metav1.Status) bool {
 }
 
 // reasonOf is the answer of the API server. Of a Secret it names the fields, never
-// their values.
+// their values, and so it does of immutable fields, which may be whole templates of Pods.
 func reasonOf(s *metav1.Status, w Write) string {
+	if w.Ref.GroupKind() != object.SecretKind && isImmutable(s) {
+		return withoutValues(s)
+	}
 	if w.Ref.GroupKind() != object.SecretKind || s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonBadRequest {
 		return s.Message
 	}
@@ -117,4 +120,22 @@ func reasonOf(s *metav1.Status, w Write) string {
 		return "the API server does not accept it"
 	}
 	return "the API server does not accept " + strings.Join(fields, ", ")
+}
+
+// withoutValues is what the API server says of fields, without the values that they were
+// to have: those stand between the kind of the mistake and what is wrong.
+func withoutValues(s *metav1.Status) string {
+	const invalid = "Invalid value: "
+	if !slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return strings.HasPrefix(c.Message, invalid) }) {
+		return s.Message
+	}
+	var all []string
+	for _, c := range s.Details.Causes {
+		text := c.Message
+		if strings.HasPrefix(text, invalid) {
+			text = text[strings.LastIndex(text, ": ")+2:]
+		}
+		all = append(all, c.Field+": "+text)
+	}
+	return strings.Join(all, "; ")
 }

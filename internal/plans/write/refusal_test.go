@@ -40,6 +40,7 @@ func TestWhatARefusalMeans(t *testing.T) {
 		"not allowed":                {err: apierrors.NewForbidden(secrets, "s", errors.New("no")), reason: `secrets "s" is forbidden: no`},
 		"too many requests":          {err: apierrors.NewTooManyRequests("later", 1), reason: "later"},
 		"an immutable field":         {err: invalid("m", "field is immutable"), immutable: true, reason: "m"},
+		"an immutable value":         {err: invalid("m: hunter2", `Invalid value: {"env": "hunter2: x"}: field is immutable`), immutable: true, reason: "spec.x: field is immutable"},
 		"a StatefulSet":              {err: invalid("m", "updates to statefulset spec for fields other than 'replicas' are forbidden"), immutable: true, reason: "m"},
 		"immutable, but it is new":   {err: invalid("m", "field is immutable"), isNew: true, fatal: true, reason: "m"},
 		"an invalid field":           {err: invalid("m", "must be positive"), fatal: true, reason: "m"},
