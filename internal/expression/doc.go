@@ -4,6 +4,8 @@
 // # Invariants
 //
 //   - It is pure.
-//   - The length of an expression and the cost of its evaluation have a limit, so no
-//     expression holds up the manager.
+//   - The length and depth of an expression, the cost of its evaluation, and the time of each
+//     of its steps have a limit, so no expression holds up the manager.
+//   - A value has no more in it than the documents that it was made from: lists and maps are
+//     made of literals, and there is no macro map.
 package expression

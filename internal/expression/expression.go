@@ -5,19 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-)
+	"github.com/google/cel-go/interpreter"
 
-const (
-	// Length bounds an expression, in characters.
-	Length = 1024
-	// maxCost bounds what an expression may cost: about a hundred milliseconds.
-	maxCost = 1_000_000
-	// interruptEvery is how many steps of a macro there are between two checks of the time.
-	interruptEvery = 100
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // Expression is a CEL expression over some variables.
@@ -25,23 +20,34 @@ type Expression struct{ program cel.Program }
 
 // Compile compiles an expression of a type, any if it is nil.
 func Compile(text string, result *cel.Type, variables ...cel.EnvOption) (*Expression, error) {
-	options := append([]cel.EnvOption{cel.CrossTypeNumericComparisons(true), cel.ParserExpressionSizeLimit(Length)}, variables...)
-	env, err := cel.NewEnv(options...)
+	base, err := language()
+	if err != nil {
+		return nil, err
+	}
+	env, err := base.Extend(variables...)
 	if err != nil {
 		return nil, fmt.Errorf("set up expressions: %w", err)
 	}
-	ast, issues := env.Compile(text)
+	compiled, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, fmt.Errorf("%q: %s", text, issues.Errors()[0].Message)
+		return nil, fmt.Errorf("%s: %s", message.Quote(text), problem(issues))
 	}
-	if result != nil && !ast.OutputType().IsExactType(result) && !ast.OutputType().IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("%q is a %s, and must be a %s", text, ast.OutputType(), result)
+	if is := compiled.OutputType(); result != nil && !is.IsExactType(result) && !is.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%s has the type %s, and must have the type %s", message.Quote(text), is, result)
 	}
-	program, err := env.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
+	if err := checkLiterals(compiled.NativeRep().Expr()); err != nil {
+		return nil, fmt.Errorf("%s: %w", message.Quote(text), err)
+	}
+	program, err := env.Program(compiled, cel.CostTracking(costs{}), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", text, err)
+		return nil, fmt.Errorf("%s: %w", message.Quote(text), err)
 	}
 	return &Expression{program}, nil
+}
+
+// problem is the first mistake of an expression, in which there are no containers.
+func problem(issues *cel.Issues) string {
+	return strings.TrimSuffix(issues.Errors()[0].Message, " (in container '')")
 }
 
 var errNoValue = errors.New("it is neither a number, a string, nor true or false")
@@ -60,7 +66,7 @@ func (e *Expression) Holds(variables map[string]any) (bool, error) {
 
 func truth(value ref.Val, err error) (bool, error) {
 	if err != nil {
-		return false, fmt.Errorf("condition: %w", err)
+		return false, fmt.Errorf("condition: %w", cause(err))
 	}
 	is, ok := value.Value().(bool)
 	if !ok {
@@ -69,11 +75,21 @@ func truth(value ref.Val, err error) (bool, error) {
 	return is, nil
 }
 
+var errTooCostly = errors.New("it costs too much to evaluate; simplify the expression, or make it read less")
+
+// cause is why an expression has no value.
+func cause(err error) error {
+	if cancelled, ok := errors.AsType[interpreter.EvalCancelledError](err); ok && cancelled.Cause == interpreter.CostLimitExceeded {
+		return errTooCostly
+	}
+	return err
+}
+
 // Text evaluates an expression whose value is shown.
 func (e *Expression) Text(ctx context.Context, variables map[string]any) (string, error) {
 	value, _, err := e.program.ContextEval(ctx, variables)
 	if err != nil {
-		return "", fmt.Errorf("value: %w", err)
+		return "", fmt.Errorf("value: %w", cause(err))
 	}
 	switch v := value.(type) {
 	case types.Double:

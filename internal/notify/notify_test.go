@@ -167,7 +167,7 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	w.notifier("channel", `{webhook: {}, filter: "sevrity == 'error'"}`)
-	w.says("channel", `False InvalidFilter: spec.filter: "sevrity == 'error'": undeclared reference to 'sevrity' (in container ''); its variables are the strings ring, phase, reason, severity, object.kind, object.name, object.namespace`)
+	w.says("channel", `False InvalidFilter: spec.filter: "sevrity == 'error'": undeclared reference to 'sevrity'; its variables are the strings ring, phase, reason, severity, object.kind, object.name, object.namespace`)
 	w.group("ingester", why, "Failed")
 	n := w.get("channel")
 	n.Spec.Filter = "severity == 'error'"

@@ -59,6 +59,7 @@ func Client(hosts Hosts, namespace, host string, creds *Credentials) *http.Clien
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeaders,
 	}
 	return &http.Client{
+		Timeout:       Timeout,
 		Transport:     bounded{transport, creds},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -78,6 +79,10 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := b.next.RoundTrip(req)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // a transport says what the one below it says
+	}
+	if res.StatusCode < http.StatusOK { // a body that net/http reads without regard to the time
+		_ = res.Body.Close() // nothing is read of it
+		return nil, fmt.Errorf("it changes the protocol (status %d), which is not HTTP any more", res.StatusCode)
 	}
 	if res.StatusCode >= http.StatusMultipleChoices && res.StatusCode < http.StatusBadRequest {
 		_ = res.Body.Close() // nothing is read of it

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,24 +104,54 @@ func (c *Credentials) certificates(secret *corev1.Secret) error {
 // shortest is how long a text must be to be hidden: a shorter one is in many words.
 const shortest = 4
 
-// Hide adds a text that [Credentials.Redact] removes.
+// Hide adds a text that [Credentials.Redact] removes, as it is and as an error quotes it.
 func (c *Credentials) Hide(text string) {
 	for _, line := range append(strings.Split(text, "\n"), text) {
-		if line = strings.TrimSpace(line); len(line) >= shortest {
-			c.hidden = append(c.hidden, line)
+		if line = strings.TrimSpace(line); len(line) < shortest {
+			continue
+		}
+		c.hidden = append(c.hidden, line)
+		if quoted := strconv.Quote(line); quoted != `"`+line+`"` {
+			c.hidden = append(c.hidden, quoted[1:len(quoted)-1])
 		}
 	}
 }
 
-// Redact removes what is hidden from a text. Nil hides nothing.
+// Redact removes what is hidden from a text: every byte that is part of it, also where one
+// hidden text is within another, or where two overlap. Nil hides nothing.
 func (c *Credentials) Redact(text string) string {
 	if c == nil {
 		return text
 	}
-	for _, hidden := range c.hidden {
-		text = strings.ReplaceAll(text, hidden, "[redacted]")
+	hidden := make([]bool, len(text))
+	for _, h := range c.hidden {
+		mark(hidden, text, h)
 	}
-	return text
+	b := strings.Builder{}
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString("[redacted]")
+		}
+	}
+	return b.String()
+}
+
+// mark marks the bytes of a text at which another one is.
+func mark(marked []bool, text, other string) {
+	for from, done := 0, 0; ; from++ {
+		at := strings.Index(text[from:], other)
+		if at < 0 {
+			return
+		}
+		from += at
+		for i := max(from, done); i < from+len(other); i++ {
+			marked[i] = true
+		}
+		done = from + len(other)
+	}
 }
 
 // apply adds the credentials to a request.

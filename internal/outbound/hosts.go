@@ -40,8 +40,14 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 		return netip.PrefixFrom(addr, addr.BitLen()), true
 	}
 	network, err := netip.ParsePrefix(text)
+	if mapped := network.Bits() - ipv4Mapped; err == nil && network.Addr().Is4In6() && mapped >= 0 {
+		network = netip.PrefixFrom(network.Addr().Unmap(), mapped)
+	}
 	return network.Masked(), err == nil
 }
+
+// ipv4Mapped is the length of the prefix of IPv6 addresses that are IPv4 addresses.
+const ipv4Mapped = 96
 
 // canonical is a name without what makes no difference: the domain of the cluster of a
 // Service, and a final dot.
@@ -110,7 +116,7 @@ var (
 	// specialNetworks are those of the machine itself, and those that lead nowhere or
 	// through a tunnel.
 	specialNetworks = networks("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "198.18.0.0/15", "224.0.0.0/3",
-		"::/96", "100::/64", "2001::/32", "fe80::/10", "fec0::/10", "ff00::/8", "fd00:ec2::254/128")
+		"::/96", "::ffff:0:0:0/96", "100::/64", "2001::/32", "fe80::/10", "fec0::/10", "ff00::/8", "fd00:ec2::254/128")
 )
 
 // kindOf is what an address is, with the IPv4 address that it may embed.

@@ -82,9 +82,9 @@ func TestHTTP(t *testing.T) {
 		"no condition":                    {200, `{"errors": 1}`, `condition: json.errors`, "Error: status 200: condition: it is a double, and must be true or false"},
 		"a value that is too much":        {200, `{"a": {}}`, `value: json.a`, "Error: value: it is neither a number, a string, nor true or false"},
 		"a condition that is not valid":   {200, "", `condition: "status =="`, `Error: condition: "status ==": Syntax error: mismatched input '<EOF>' expecting`},
-		"a variable that there is not":    {200, "", `condition: state == 1`, `Error: condition: "state == 1": undeclared reference to 'state' (in container '')`},
-		"a condition that is a number":    {200, "", `condition: status`, `Error: condition: "status" is a int, and must be a bool`},
-		"a condition that costs too much": {200, "[" + strings.Repeat("1,", 2000) + "1]", `condition: "json.all(x, json.all(y, json.all(z, x + y + z > 0.0)))"`, "Error: status 200: condition: operation"},
+		"a variable that there is not":    {200, "", `condition: state == 1`, `Error: condition: "state == 1": undeclared reference to 'state'`},
+		"a condition that is a number":    {200, "", `condition: status`, `Error: condition: "status" has the type int, and must have the type bool`},
+		"a condition that costs too much": {200, "[" + strings.Repeat("1,", 2000) + "1]", `condition: "json.all(x, json.all(y, json.all(z, x + y + z > 0.0)))"`, "Error: status 200: condition: it costs too much to evaluate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -186,7 +187,7 @@ func TestPodsDoWhatTheirAnnotationsSay(t *testing.T) {
 }
 
 // What kwok has decided about a Pod that has gone does not hit the next one of its name.
-func TestKwokEndsOnlyPodsThatAreBeingDeleted(t *testing.T) {
+func TestKwokLeavesTheNextPodOfANameAlone(t *testing.T) {
 	kwok, err := client.New(testenv.Shared().ConfigAs("kwok", "system:masters"), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -203,6 +204,10 @@ func TestKwokEndsOnlyPodsThatAreBeingDeleted(t *testing.T) {
 	})
 	if err := kwok.Delete(t.Context(), p, client.GracePeriodSeconds(0)); !apierrors.IsForbidden(err) {
 		t.Errorf("kwok deleted a Pod that runs: %v", err)
+	}
+	late := client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata": {"uid": "of-an-earlier-pod"}, "status": {"message": "late"}}`))
+	if err := kwok.Status().Patch(t.Context(), p, late); err == nil {
+		t.Error("kwok wrote the status of another Pod")
 	}
 }
 

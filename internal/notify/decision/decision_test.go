@@ -217,7 +217,7 @@ func TestFilter(t *testing.T) {
 		l.sees(group(stopped("1", "why"))).has(t, want...)
 	}
 	for filter, want := range map[string]string{
-		"severity":          `spec.filter: "severity" is a string, and must be a bool; its variables are the strings ring, phase,`,
+		"severity":          `spec.filter: "severity" has the type string, and must have the type bool; its variables are the strings ring, phase,`,
 		"sevrity == 'x'":    `spec.filter: "sevrity == 'x'": undeclared reference to 'sevrity'`,
 		"object.nme == 'x'": "spec.filter: ",
 		"(":                 "spec.filter: ",
