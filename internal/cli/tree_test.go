@@ -37,7 +37,7 @@ var noForms = map[string]string{
 	"completion bash": "a script", "completion fish": "a script", "completion kubectl": "a script", "completion powershell": "a script",
 	"completion zsh": "a script", "dashboard": "pages", "demo": "a story", "manager": "--log-format chooses",
 	"package create": "the path of the archive", "package permissions": "YAML", "package render": "YAML",
-	"package diff": "a difference", "package uninstall": "a line", "package modernize": "lines of files", "package new": "a path",
+	"package diff": "a difference", "package modernize": "lines of files", "package new": "a path",
 	"package add maintainer": "a line", "package add parameter": "a line", "package add plan": "a line", "package add task": "a line",
 	"package push": "a digest", "package search": "a table", "package diagnostics": "the path of an archive", "package repo add": "a line",
 	"package repo context": "a line", "package repo index": "a path", "package repo remove": "a line",
@@ -91,7 +91,7 @@ func TestEveryCommandHasTheStandardFlags(t *testing.T) {
 }
 
 // installing are the commands that change objects of the cluster, and take no reason for it.
-var installing = []string{"install", "uninstall", "package install", "package update", "package upgrade"}
+var installing = []string{"install", "uninstall", "package install", "package uninstall", "package update", "package upgrade"}
 
 // Every command that changes objects of the cluster can be tried before, and says which dry
 // runs there are in the same words.
