@@ -24,7 +24,7 @@ var noConnection = map[string]string{
 	"demo":    "it starts a control plane, or writes to the cluster of a kubeconfig",
 	"manager": "it runs as its own user; who runs it elsewhere gives a kubeconfig",
 	"lint":    "it reads files", "version": "it is about the program",
-	"package create": "it reads files", "package list": "it reads files", "package permissions": "it reads files",
+	"package create": "it reads files", "package list maintainers": "it reads files", "package list parameters": "it reads files", "package list plans": "it reads files", "package list tasks": "it reads files", "package permissions": "it reads files",
 	"package render": "it reads files", "package verify": "it reads files", "package modernize": "it edits files", "package new": "it writes files",
 	"package add maintainer": "it edits files", "package add parameter": "it edits files", "package add plan": "it edits files",
 	"package add task": "it edits files", "package push": "it asks a registry", "package search": "it asks repositories",
@@ -36,8 +36,8 @@ var noConnection = map[string]string{
 var noForms = map[string]string{
 	"completion bash": "a script", "completion fish": "a script", "completion kubectl": "a script", "completion powershell": "a script",
 	"completion zsh": "a script", "dashboard": "pages", "demo": "a story", "manager": "--log-format chooses",
-	"package create": "the path of the archive", "package list": "a table of a file", "package permissions": "YAML", "package render": "YAML",
-	"package diff": "a difference", "package uninstall": "a line", "package modernize": "lines of files", "package new": "a path",
+	"package create": "the path of the archive", "package permissions": "YAML", "package render": "YAML",
+	"package diff": "a difference", "package modernize": "lines of files", "package new": "a path",
 	"package add maintainer": "a line", "package add parameter": "a line", "package add plan": "a line", "package add task": "a line",
 	"package push": "a digest", "package search": "a table", "package diagnostics": "the path of an archive", "package repo add": "a line",
 	"package repo context": "a line", "package repo index": "a path", "package repo remove": "a line",
@@ -91,7 +91,7 @@ func TestEveryCommandHasTheStandardFlags(t *testing.T) {
 }
 
 // installing are the commands that change objects of the cluster, and take no reason for it.
-var installing = []string{"install", "uninstall", "package install", "package update", "package upgrade"}
+var installing = []string{"install", "uninstall", "package install", "package uninstall", "package update", "package upgrade"}
 
 // Every command that changes objects of the cluster can be tried before, and says which dry
 // runs there are in the same words.

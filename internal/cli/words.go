@@ -13,7 +13,7 @@ var otherWords = map[string][]string{
 	"undo": {"rollback"}, "revert": {"rollback"}, "promote": {"approve"}, "deny": {"refuse"}, "reject": {"refuse"}, "abort": {"abandon", "refuse"}, "cancel": {"abandon"},
 	"apply": {"install"}, "init": {"install"}, "upgrade": {"install"}, "bootstrap": {"install"}, "delete": {"uninstall"}, "remove": {"uninstall"},
 	"validate": {"lint", "verify"}, "dry-run": {"simulate"}, "preview": {"simulate", "diff"}, "eta": {"forecast"}, "doctor": {"check"}, "preflight": {"check"},
-	"run": {"trigger"}, "start": {"trigger"}, "execute": {"trigger"}, "build": {"create"}, "template": {"render"},
+	"run": {"trigger"}, "start": {"trigger"}, "execute": {"trigger"}, "build": {"create"}, "template": {"render"}, "params": {"parameters"},
 }
 
 // otherWord is the command that does what another tool calls so, "" if there is none.

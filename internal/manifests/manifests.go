@@ -87,6 +87,8 @@ type Options struct {
 	Pods Pods
 	// NoKinds leaves out the CustomResourceDefinitions.
 	NoKinds bool
+	// OnlyKinds leaves out all others.
+	OnlyKinds bool
 	// NoNetworkPolicy and NoDisruptionBudget leave these out.
 	NoNetworkPolicy, NoDisruptionBudget bool
 	// ServiceMonitor makes the operator of Prometheus collect the metrics.
@@ -106,6 +108,9 @@ func Objects(o Options) ([]client.Object, error) {
 		if kinds, err = customKinds(o); err != nil {
 			return nil, err
 		}
+	}
+	if o.OnlyKinds {
+		return kinds, nil
 	}
 	objects := slices.Concat(kinds, []client.Object{namespace(o), serviceAccount(o)})
 	if len(o.Watch) == 0 {

@@ -56,6 +56,13 @@ func (p *Package) VersionObject() (*v1beta1.OperatorVersion, error) {
 	return v, nil
 }
 
+// MustBeSet is true of a parameter that each Instance has to set.
+func (p *Parameter) MustBeSet() bool { return (p.Required == nil || *p.Required) && !p.hasDefault() }
+
+func (p *Parameter) hasDefault() bool {
+	return len(p.Default) > 0 && !bytes.Equal(p.Default, []byte("null"))
+}
+
 // Object is the parameter as an OperatorVersion has it: all values are text, and what says
 // nothing is required.
 func (p *Parameter) Object() (v1beta1.Parameter, error) {
@@ -64,7 +71,7 @@ func (p *Parameter) Object() (v1beta1.Parameter, error) {
 		Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Required: &required,
 		Trigger: p.Trigger, Type: p.Type, Immutable: p.Immutable,
 	}
-	if len(p.Default) > 0 && !bytes.Equal(p.Default, []byte("null")) {
+	if p.hasDefault() {
 		text, err := textOf(p.Default)
 		if err != nil {
 			return o, fmt.Errorf("default: %w", err)

@@ -53,18 +53,18 @@ type Group struct {
 // an OperatorVersion.
 type Parameter struct {
 	Name        string                `json:"name"`
-	DisplayName string                `json:"displayName"`
-	Description string                `json:"description"`
-	Required    *bool                 `json:"required"`
-	Default     json.RawMessage       `json:"default"`
-	Trigger     string                `json:"trigger"`
-	Type        v1beta1.ParameterType `json:"type"`
-	Immutable   *bool                 `json:"immutable"`
-	Enum        *[]json.RawMessage    `json:"enum"`
+	DisplayName string                `json:"displayName,omitempty"`
+	Description string                `json:"description,omitempty"`
+	Required    *bool                 `json:"required,omitempty"`
+	Default     json.RawMessage       `json:"default,omitempty"`
+	Trigger     string                `json:"trigger,omitempty"`
+	Type        v1beta1.ParameterType `json:"type,omitempty"`
+	Immutable   *bool                 `json:"immutable,omitempty"`
+	Enum        *[]json.RawMessage    `json:"enum,omitempty"`
 	// Group is the heading, Advanced and Hint are for programs that show the parameters.
-	Group    string `json:"group"`
-	Advanced bool   `json:"advanced"`
-	Hint     string `json:"hint"`
+	Group    string `json:"group,omitempty"`
+	Advanced bool   `json:"advanced,omitempty"`
+	Hint     string `json:"hint,omitempty"`
 }
 
 // parameters is params.yaml.

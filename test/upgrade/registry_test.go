@@ -54,7 +54,7 @@ func TestFromARegistry(t *testing.T) {
 	h.must(t, "push", filepath.Join(folder, "spillway-0.1.0.tgz"), repository, "--plain-http")
 
 	began := time.Now()
-	h.must(t, "install", "spillway", repository+"/spillway", "--version=0.1.0", "--plain-http", "--create-namespace", "--take-ownership",
+	h.must(t, "install", "spillway", repository+"/spillway", "--version=0.1.0", "--plain-http", "--create-namespace", "--take-ownership", "--force-conflicts",
 		"--set=webhooks.enabled=false,packageKinds=true,args={--max-rolling=1}", "--wait", "--timeout=3m")
 	t.Logf("helm install from a registry, until the Deployment is ready: %s", time.Since(began).Round(time.Millisecond))
 	manager := w.manage(now)

@@ -66,19 +66,20 @@ func TestOneAfterTheOther(t *testing.T) {
 }
 
 // The same by Helm, and side by side, as in a rolling update: the manager of the next version
-// waits while the other leads. At the end Helm removes it, while a workload is suspended.
+// waits while the other leads. At the end Helm removes it, while a workload is suspended. The
+// kinds of other tests remain, which is why it takes them over.
 func TestHelm(t *testing.T) {
 	w, old, now := newWorld(t), previous(t), current(t)
 	h := newHelm(t, testenv.Shared().Kubeconfig(), w.system)
 	values := []string{"--set=webhooks.enabled=false,packageKinds=true,args={--max-rolling=1}", "--wait", "--timeout=3m"}
-	h.must(t, append([]string{"install", "spillway", old.chart, "--create-namespace", "--take-ownership", "--set=image.tag=before"}, values...)...)
+	h.must(t, append([]string{"install", "spillway", old.chart, "--create-namespace", "--take-ownership", "--force-conflicts", "--set=image.tag=before"}, values...)...)
 	first := w.manage(old)
 	w.create()
 	rolls := w.rolls()
 
 	w.change(1)
 	w.underWay(1)
-	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--set=image.tag=now"}, values...)...)
+	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--take-ownership", "--force-conflicts", "--set=image.tag=now"}, values...)...)
 	second := w.manage(now)
 	w.says(second, "starting")
 	first.stop()
@@ -95,7 +96,7 @@ func TestHelm(t *testing.T) {
 	w.rolledOnce(rolls)
 	third.stop()
 
-	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--set=image.tag=now"}, values...)...)
+	h.must(t, append([]string{"upgrade", "spillway", now.chart, "--take-ownership", "--force-conflicts", "--set=image.tag=now"}, values...)...)
 	w.removed(h, now)
 }
 

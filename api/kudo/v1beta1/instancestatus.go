@@ -36,6 +36,10 @@ type InstanceStatus struct {
 	// succeeds; what differs from it must still be applied.
 	// +optional
 	LastAppliedInstanceSpec *InstanceSpec `json:"lastAppliedInstanceSpec,omitempty"`
+	// LastAppliedContentHash is that of the OperatorVersion's content with which it was
+	// applied, whose defaults are the values of parameters that it does not set.
+	// +optional
+	LastAppliedContentHash string `json:"lastAppliedContentHash,omitempty"`
 	// Execution is the plan that is running, or the last one that ran.
 	// +optional
 	Execution *Execution `json:"execution,omitempty"`
@@ -213,6 +217,9 @@ type Execution struct {
 type Attempt struct {
 	// Spec is what was to be applied.
 	Spec InstanceSpec `json:"spec"`
+	// ContentHash is that of the OperatorVersion's content with which it was to be applied.
+	// +optional
+	ContentHash string `json:"contentHash,omitempty"`
 	// Plan is the plan that did not succeed.
 	Plan string `json:"plan"`
 	// Touched: some of it may be applied, so that what differs from it has changed.

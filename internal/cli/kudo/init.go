@@ -53,8 +53,8 @@ func (g *grammar) init() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&i.clientOnly, "client-only", false, "only write the list of repositories")
-	flags.BoolVar(&i.crdOnly, "crd-only", false, "not supported")
+	flags.BoolVarP(&i.clientOnly, "client-only", "c", false, "only write the list of repositories")
+	flags.BoolVar(&i.crdOnly, "crd-only", false, "only install the kinds")
 	flags.BoolVar(&i.upgrade, "upgrade", false, "accepted, and without effect: an installation that exists is upgraded")
 	flags.BoolVar(&i.verify, "verify", false, "check the cluster and the permissions, and change nothing")
 	flags.BoolVar(&i.dryRun, "dry-run", false, "print the manifests, and change nothing")
@@ -75,7 +75,8 @@ func (i *initialization) check() error {
 		isGiven   bool
 		flag, why string
 	}{
-		{i.crdOnly, "crd-only", "the kinds are installed with the manager"},
+		{i.crdOnly && i.clientOnly, "crd-only", "--client-only asks no cluster; leave out one of them"},
+		{i.crdOnly && i.wait, "wait", "there is no manager to wait for with --crd-only; leave out one of them"},
 		{i.version != "", "version", "use the program of that version"},
 		{i.pullPolicy != "", "kudo-image-pull-policy", "set it in the file of spillway install --values"},
 		{i.account != "", "service-account", "the manager has one of its own, with the permissions that it needs"},
@@ -111,6 +112,9 @@ func (i *initialization) install(cmd *cobra.Command, out io.Writer, more ...stri
 	args := append([]string{"install", "--rings=config,zones,plans", "-n", i.managerNamespace(cmd)}, more...)
 	if i.kubeconfig != "" {
 		args = append(args, "--kubeconfig", i.kubeconfig)
+	}
+	if i.crdOnly {
+		args = append(args, "--crds-only")
 	}
 	if i.image != "" {
 		args = append(args, "--image", i.image)

@@ -19,12 +19,12 @@ func (g *grammar) install() *cobra.Command {
 		Use: "install NAME", Short: "Install a package",
 		Args: command.Exactly(1, "name a package: a path that begins with ./, ../ or /, a URL, or its name in the repository"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if inCluster {
-				return errors.New("--in-cluster: create an Instance of the OperatorVersion by a manifest; nothing was installed")
-			}
-			if s.instance == "" {
-				from := origin.Origin{Home: g.home.Dir(g.env.Lookup), Repository: s.repo, AppVersion: s.appVersion, OperatorVersion: s.packageVersion, OnlyPaths: true}
-				p, err := from.Load(cmd.Context(), args[0])
+			switch {
+			case s.instance != "":
+			case inCluster:
+				s.instance = args[0] + "-instance"
+			default:
+				p, err := g.origin(&s, true).Load(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -38,6 +38,9 @@ func (g *grammar) install() *cobra.Command {
 			if skipInstance {
 				all = append(all, "--skip-instance")
 			}
+			if inCluster {
+				all = append(all, "--in-cluster")
+			}
 			return g.call(cmd, all...)
 		},
 	}
@@ -47,8 +50,13 @@ func (g *grammar) install() *cobra.Command {
 	s.addWait(cmd)
 	cmd.Flags().BoolVar(&createNamespace, "create-namespace", false, "create the namespace")
 	cmd.Flags().BoolVar(&skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
-	cmd.Flags().BoolVar(&inCluster, "in-cluster", false, "not supported")
+	cmd.Flags().BoolVar(&inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace")
 	return cmd
+}
+
+// origin is where a package is that the flags describe.
+func (g *grammar) origin(s *settings, onlyPaths bool) *origin.Origin {
+	return &origin.Origin{Home: g.home.Dir(g.env.Lookup), Repository: s.repo, AppVersion: s.appVersion, OperatorVersion: s.packageVersion, OnlyPaths: onlyPaths}
 }
 
 func (g *grammar) update() *cobra.Command {

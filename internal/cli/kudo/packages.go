@@ -2,6 +2,7 @@ package kudo
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -33,9 +34,28 @@ func none() []string { return nil }
 func (g *grammar) packages() *cobra.Command {
 	cmd := &cobra.Command{Use: packageWord, Short: "Write, check and pack packages"}
 	cmd.AddCommand(g.create(), g.verify(),
-		g.passed("new NAME", "Write a new package to begin with", []string{packageWord, "new"}, none),
-		g.passed("add maintainer|parameter|plan|task", "Add to a package", []string{packageWord, "add"}, none),
-		g.passed("list parameters|plans|tasks PACKAGE", "List parts of a package", []string{packageWord, "list"}, none))
+		g.newPackage(), g.list(),
+		g.passed("add maintainer|parameter|plan|task", "Add to a package", []string{packageWord, "add"}, none))
+	return cmd
+}
+
+func (g *grammar) newPackage() *cobra.Command {
+	var interactive, overwrite bool
+	cmd := &cobra.Command{
+		Use: "new NAME", Short: "Write a new package to begin with, to the directory operator",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if overwrite {
+				return errors.New("--overwrite: a package that exists is not overwritten; remove its directory first, or add to it with: kubectl kudo package add")
+			}
+			all := append([]string{packageWord, "new", "--dir", "operator"}, args...)
+			if interactive {
+				all = append(all, "--interactive")
+			}
+			return g.call(cmd, all...)
+		},
+	}
+	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "ask what the package says of itself")
+	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "not supported")
 	return cmd
 }
 

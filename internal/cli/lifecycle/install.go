@@ -24,7 +24,7 @@ import (
 type install struct {
 	operation
 
-	createNamespace, skipInstance bool
+	createNamespace, skipInstance, inCluster bool
 }
 
 func newInstall(env command.Environment) *cobra.Command {
@@ -38,11 +38,18 @@ func newInstall(env command.Environment) *cobra.Command {
 		Example: "  spillway package install ./zookeeper zk -n shop --wait\n" +
 			"  spillway package install zookeeper-0.3.0.tgz zk -n shop -p NODES=5 -P zk.yaml\n" +
 			"  spillway package install ./zookeeper zk -n shop --dry-run=server -o yaml\n" +
-			"  spillway package install oci://registry.example.com/zookeeper:0.3.0 zk -n shop",
+			"  spillway package install oci://registry.example.com/zookeeper:0.3.0 zk -n shop\n" +
+			"  spillway package install zookeeper zk2 -n shop --in-cluster",
 		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := i.checkInCluster(); err != nil {
+				return err
+			}
 			if err := i.connect(cmd); err != nil {
 				return err
+			}
+			if i.inCluster {
+				return i.runInCluster(cmd.Context(), args[0], command.InstanceName(args[1]))
 			}
 			return i.run(cmd.Context(), args[0], command.InstanceName(args[1]))
 		},
@@ -53,6 +60,7 @@ func newInstall(env command.Environment) *cobra.Command {
 	i.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
 	i.addDryRun(cmd)
 	cmd.Flags().BoolVar(&i.skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
+	cmd.Flags().BoolVar(&i.inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace, and read no other package: the latest version, or that of --operator-version and --app-version")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
 	return cmd
 }
@@ -66,18 +74,15 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	if err != nil {
 		return err
 	}
-	parameters, err := i.applied(nil)
+	instance, err := i.instanceOf(p.Operator.Name, version.Name, name)
 	if err != nil {
 		return err
 	}
-	instance := instanceOf(p, name, parameters)
 	chosen, problems := choice.Choose(choice.Change{Namespace: i.namespace, Want: &instance.Spec, New: &version.Spec})
 	if len(problems) > 0 && !i.skipInstance {
 		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
 	}
-	for _, obj := range []client.Object{version, instance} {
-		obj.SetNamespace(i.namespace)
-	}
+	version.Namespace = i.namespace
 	r := i.results()
 	if err := i.write(ctx, r, p, needed, version, instance); err != nil {
 		return err
@@ -85,7 +90,12 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	if i.skipInstance {
 		return r.end()
 	}
-	if err := i.showPlan(ctx, r, instance, choice.NewVersion(version), chosen.Plan); err != nil {
+	return i.finish(ctx, r, instance, version, chosen.Plan)
+}
+
+// finish shows what the plan applies, or waits until it has.
+func (i *install) finish(ctx context.Context, r *results, instance *v1beta1.Instance, version *v1beta1.OperatorVersion, plan string) error {
+	if err := i.showPlan(ctx, r, instance, choice.NewVersion(version), plan); err != nil {
 		return err
 	}
 	if err := i.settle(ctx, client.ObjectKeyFromObject(instance), instance.Generation); err != nil {
@@ -95,14 +105,18 @@ func (i *install) run(ctx context.Context, from, name string) error {
 }
 
 // instanceOf is the Instance that is wanted, with the label that KUDO sets.
-func instanceOf(p *packages.Package, name string, parameters map[string]string) *v1beta1.Instance {
-	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{vocabulary.OperatorLabel: p.Operator.Name}}}
-	i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
-	i.Spec.OperatorVersion.Name = p.VersionName()
-	if len(parameters) > 0 {
-		i.Spec.Parameters = parameters
+func (i *install) instanceOf(operator, version, name string) (*v1beta1.Instance, error) {
+	parameters, err := i.applied(nil)
+	if err != nil {
+		return nil, err
 	}
-	return i
+	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: i.namespace, Labels: map[string]string{vocabulary.OperatorLabel: operator}}}
+	instance.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
+	instance.Spec.OperatorVersion.Name = version
+	if len(parameters) > 0 {
+		instance.Spec.Parameters = parameters
+	}
+	return instance, nil
 }
 
 // write creates the objects, after it has seen that none exists with other content.
@@ -122,6 +136,10 @@ func (i *install) write(ctx context.Context, r *results, p *packages.Package, ne
 	if err := i.ensurePackage(ctx, r, p, version); err != nil || i.skipInstance {
 		return err
 	}
+	return i.ensureInstance(ctx, r, instance)
+}
+
+func (i *install) ensureInstance(ctx context.Context, r *results, instance *v1beta1.Instance) error {
 	did, err := i.ensure(ctx, instance)
 	if err != nil {
 		return err

@@ -37,10 +37,12 @@ type results struct {
 	// kudo is true if text is as KUDO writes it.
 	kudo bool
 	all  []*unstructured.Unstructured
+	// deleted are the full names of objects that the plan deletes.
+	deleted map[string]bool
 }
 
 func (o *operation) results() *results {
-	r := &results{out: o.out, output: o.output, kudo: o.env.KUDO}
+	r := &results{out: o.out, output: o.output, kudo: o.env.KUDO, deleted: map[string]bool{}}
 	if o.isDry() {
 		r.suffix = " (" + o.dryRun + " dry run)"
 	}
@@ -122,6 +124,8 @@ func fullName(u *unstructured.Unstructured) string {
 func (r *results) addRendered(u *unstructured.Unstructured, would string, applies bool) {
 	if applies {
 		r.all = append(r.all, u)
+	} else {
+		r.deleted[fullName(u)] = true
 	}
 	switch {
 	case r.output == "":
@@ -130,6 +134,9 @@ func (r *results) addRendered(u *unstructured.Unstructured, would string, applie
 		_, _ = fmt.Fprintln(r.out, fullName(u))
 	}
 }
+
+// isDeleted is true of an object that the plan deletes.
+func (r *results) isDeleted(u *unstructured.Unstructured) bool { return r.deleted[fullName(u)] }
 
 // showPlan records, in a dry run, what a plan would apply and delete, and lets the API
 // server check it.

@@ -1,21 +1,14 @@
 package offline
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages"
 )
@@ -125,82 +118,4 @@ func pack(p *packages.Package, path string) error {
 		return fmt.Errorf("write the archive: %w", err)
 	}
 	return nil
-}
-
-// The parts of a package that can be listed.
-var parts = map[string]func(io.Writer, *packages.Package){"maintainers": listMaintainers, "parameters": listParameters, "plans": listPlans, "tasks": listTasks}
-
-func newPackageList(env command.Environment) *cobra.Command {
-	names := slices.Sorted(maps.Keys(parts))
-	var from command.Packages
-	cmd := &cobra.Command{
-		Use: "list maintainers|parameters|plans|tasks PACKAGE", Short: "List the maintainers, parameters, plans or tasks of a package",
-		Example: "  spillway package list parameters ./zookeeper\n" +
-			"  spillway package list plans zookeeper-0.3.0.tgz",
-		Args: command.Exactly(2, "see its help"), ValidArgs: names,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list, ok := parts[args[0]]
-			if !ok {
-				return fmt.Errorf("%q is no part of a package; use %s", args[0], strings.Join(names, ", "))
-			}
-			p, err := from.Load(cmd.Context(), env, args[1])
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			list(w, p)
-			return w.Flush()
-		},
-	}
-	from.AddFlags(cmd.Flags())
-	return cmd
-}
-
-func listParameters(w io.Writer, p *packages.Package) {
-	_, _ = fmt.Fprintln(w, "NAME\tTYPE\tDEFAULT\tREQUIRED\tIMMUTABLE\tTRIGGER")
-	for i := range p.Parameters {
-		o, err := p.Parameters[i].Object()
-		if err != nil {
-			continue // verify says so
-		}
-		value := ""
-		if o.Default != nil {
-			value = fmt.Sprintf("%q", *o.Default)
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%t\t%s\n", o.Name, cmp.Or(o.Type, v1beta1.StringType), value, o.IsRequired(), o.IsImmutable(), o.Trigger)
-	}
-}
-
-func listMaintainers(w io.Writer, p *packages.Package) {
-	_, _ = fmt.Fprintln(w, "NAME\tEMAIL")
-	for _, m := range p.Operator.Maintainers {
-		_, _ = fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Email)
-	}
-}
-
-func listTasks(w io.Writer, p *packages.Package) {
-	_, _ = fmt.Fprintln(w, "NAME\tKIND\tRESOURCES")
-	for i := range p.Operator.Tasks {
-		t := &p.Operator.Tasks[i]
-		resources := t.Spec.Resources
-		if t.Spec.Pod != "" {
-			resources = append(resources, t.Spec.Pod)
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", t.Name, t.Kind, strings.Join(resources, ", "))
-	}
-}
-
-// listPlans prints the plans as a tree.
-func listPlans(w io.Writer, p *packages.Package) {
-	for _, name := range slices.Sorted(maps.Keys(p.Operator.Plans)) {
-		plan := p.Operator.Plans[name]
-		_, _ = fmt.Fprintf(w, "%s (%s)\n", name, cmp.Or(plan.Strategy, v1beta1.Parallel))
-		for i := range plan.Phases {
-			phase := &plan.Phases[i]
-			_, _ = fmt.Fprintf(w, "  %s (%s)\n", phase.Name, cmp.Or(phase.Strategy, v1beta1.Parallel))
-			for k := range phase.Steps {
-				_, _ = fmt.Fprintf(w, "    %s: %s\n", phase.Steps[k].Name, strings.Join(phase.Steps[k].Tasks, ", "))
-			}
-		}
-	}
 }

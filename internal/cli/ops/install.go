@@ -38,8 +38,8 @@ type installing struct {
 	options manifests.Options
 	pinBy   string
 	// source is where the certificate of the webhooks comes from, values a file with options.
-	source, values, output                                     string
-	webhooks, restrict, secure, export, noKinds, defaultPolicy bool
+	source, values, output                                                string
+	webhooks, restrict, secure, export, noKinds, onlyKinds, defaultPolicy bool
 }
 
 // NewInstall returns the command install.
@@ -75,6 +75,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.BoolVar(&i.defaultPolicy, "default-config-policy", i.defaultPolicy, "create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it; not with --watch-namespaces")
 	flags.StringVar(&i.values, "values", "", "file with the options, instead of flags: also replicas, resources, affinity and more of the manager's Pods; \"-\" reads them from standard input")
 	flags.BoolVar(&i.noKinds, "no-crds", false, "leave the CustomResourceDefinitions out, for where another installation applies them")
+	flags.BoolVar(&i.onlyKinds, "crds-only", false, "install the CustomResourceDefinitions of the rings, and nothing else")
 	failClosedFlag(flags, &o.Admission.FailClosed)
 	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
@@ -104,7 +105,7 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if err := check.WithoutKUDO(cmd.Context(), writer, i.options.Rings); err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("image") && !command.IsRelease() {
+	if !cmd.Flags().Changed("image") && !command.IsRelease() && !i.onlyKinds {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "image %s is not published, because this program is not a release; name another with --image\n", i.options.Image)
 	}
 	if err := servesPins(writer, &i.options); err != nil {
@@ -123,8 +124,10 @@ func (i *installing) write(ctx context.Context, w io.Writer, c client.Client, ob
 	if err := i.apply(ctx, told, c, objects); err != nil {
 		return err
 	}
-	if err := prune(ctx, told, c, i.options.Namespace, objects, i.dryRun.Note()); err != nil {
-		return err
+	if !i.options.OnlyKinds {
+		if err := prune(ctx, told, c, i.options.Namespace, objects, i.dryRun.Note()); err != nil {
+			return err
+		}
 	}
 	if i.output != "" {
 		writeNames(w, objects)
@@ -148,6 +151,9 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 		if err := readValues(cmd, i.values, o); err != nil {
 			return err
 		}
+	}
+	if o.OnlyKinds = i.onlyKinds; o.OnlyKinds && o.NoKinds {
+		return errors.New("--crds-only: the CustomResourceDefinitions are left out by --no-crds or by crds in the file of --values; leave out one of them")
 	}
 	if !flags.Changed("image") { // another image may have other flags
 		if err := checkArguments(i.env, o.Args); err != nil {

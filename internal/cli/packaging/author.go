@@ -16,31 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/packages/authoring"
 )
 
-func newNew() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use: "new NAME", Short: "Write a new package to begin with",
-		Long: "Write a new package that can be installed as it is: a Deployment, two parameters, and the\n" +
-			"plans deploy and update. Then change it, or add to it with: spillway package add.",
-		Example: "  spillway package new shop\n" +
-			"  spillway package add parameter ./shop COLOR --default blue",
-		Args: command.Exactly(1, "name the package, as in: spillway package new shop"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			to := dir
-			if to == "" {
-				to = args[0]
-			}
-			written, err := authoring.New(to, args[0])
-			for _, file := range written {
-				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s written\n", file)
-			}
-			return err
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", "", "the directory to create (default: the name)")
-	return cmd
-}
-
 func newAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add", Short: "Add a parameter, a task, a plan or a maintainer to a package",

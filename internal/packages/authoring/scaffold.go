@@ -2,6 +2,7 @@ package authoring
 
 import (
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,20 +10,65 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 )
 
-// scaffold is the package that a new one begins as. NAME is its name.
+// scaffold is the package that a new one begins as. Words in capitals stand for what a
+// [Description] says.
 //
 //go:embed scaffold
 var scaffold embed.FS
 
+// Description is what a new package says of itself.
+type Description struct {
+	Name, OperatorVersion, AppVersion, URL string
+	Maintainers                            []v1beta1.Maintainer
+}
+
+// Default is how a package is described of which only the name is known.
+func Default(name string) Description {
+	return Description{Name: name, OperatorVersion: "0.1.0", AppVersion: "1.0"}
+}
+
+// CheckName says why a package cannot have a name.
+func CheckName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%q is no name of a package: %s", name, problems[0])
+	}
+	return nil
+}
+
+// words are those of the scaffold, with what they stand for.
+func (d *Description) words() *strings.Replacer {
+	maintainers := " []"
+	if len(d.Maintainers) > 0 {
+		maintainers = ""
+	}
+	for _, m := range d.Maintainers {
+		maintainers += "\n  - name: " + quoted(m.Name) + "\n    email: " + quoted(m.Email)
+	}
+	return strings.NewReplacer("NAME", d.Name, "OPERATOR_VERSION", d.OperatorVersion, "APP_VERSION", quoted(d.AppVersion), "PROJECT_URL", quoted(d.URL), "MAINTAINERS", maintainers)
+}
+
+// quoted is a text in YAML, which knows the quotes of JSON.
+func quoted(text string) string {
+	raw, _ := json.Marshal(text) //nolint:errchkjson // a text can always be written
+	return string(raw)
+}
+
 // New writes a package that can be installed as it is, to a directory that does not exist
 // yet, and returns the files.
-func New(dir, name string) ([]string, error) {
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return nil, fmt.Errorf("%q is no name of a package: %s", name, problems[0])
+func New(dir string, d *Description) ([]string, error) {
+	if err := CheckName(d.Name); err != nil {
+		return nil, err
 	}
+	if _, err := semver.NewVersion(d.OperatorVersion); err != nil {
+		return nil, fmt.Errorf("%q is no version of a package; use a semantic version, such as 0.1.0", d.OperatorVersion)
+	}
+	words := d.words()
 	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // others may read a package
 		if errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("%s exists; choose another directory with --dir", dir)
@@ -45,7 +91,7 @@ func New(dir, name string) ([]string, error) {
 			return err //nolint:wrapcheck // it is in the program
 		}
 		written = append(written, to)
-		return os.WriteFile(to, []byte(strings.ReplaceAll(string(raw), "NAME", name)), 0o644) //nolint:gosec // others may read a package
+		return os.WriteFile(to, []byte(words.Replace(string(raw))), 0o644) //nolint:gosec // others may read a package
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write the package: %w", err)

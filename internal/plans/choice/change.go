@@ -15,6 +15,10 @@ type Change struct {
 	// New is the OperatorVersion that is wanted, Old the one that was applied, nil
 	// if it no longer exists.
 	New, Old *v1beta1.OperatorVersionSpec
+	// AppliedWith and AttemptedWith are the contents of OperatorVersions with which Applied
+	// and Attempted were, nil if they no longer exist. Their defaults are the values of
+	// parameters that are not set there.
+	AppliedWith, AttemptedWith *v1beta1.OperatorVersionSpec
 	// Immutable are the values that must not change.
 	Immutable map[string]string
 }
@@ -24,7 +28,7 @@ type Change struct {
 func ReplacementOf(i *v1beta1.Instance, s *v1beta1.InstanceStatus, version, former *Version) Change {
 	c := ChangeOf(i, s, version, former)
 	if e := s.Running(); e != nil && e.Advances && e.Touched {
-		c.Attempted = &e.Spec
+		c.Attempted, c.AttemptedWith = &e.Spec, contentOf(e.ContentHash, version, former)
 	}
 	return c
 }
@@ -37,12 +41,23 @@ func ChangeOf(i *v1beta1.Instance, s *v1beta1.InstanceStatus, version, former *V
 		Applied: s.LastAppliedInstanceSpec, New: version.Spec, Immutable: s.ImmutableParameters,
 	}
 	if a := s.Attempted; a != nil && a.Touched {
-		c.Attempted = &a.Spec
+		c.Attempted, c.AttemptedWith = &a.Spec, contentOf(a.ContentHash, version, former)
 	}
 	if former != nil {
 		c.Old = former.Spec
 	}
+	c.AppliedWith = contentOf(s.LastAppliedContentHash, version, former)
 	return c
+}
+
+// contentOf is the content with a hash, nil if none of the versions has it any more.
+func contentOf(hash string, versions ...*Version) *v1beta1.OperatorVersionSpec {
+	for _, v := range versions {
+		if v != nil && hash != "" && v.Hash == hash {
+			return v.Spec
+		}
+	}
+	return nil
 }
 
 // IsUpgrade is true if another OperatorVersion is wanted than that of a spec.

@@ -22,7 +22,7 @@ type Choice struct {
 //
 //	never deployed             deploy
 //	another OperatorVersion    the first that exists of upgrade, update, deploy
-//	parameters                 their trigger; without one update, else deploy
+//	values of parameters       their trigger; without one update, else deploy
 //	no difference              no plan
 //
 // An invalid change is a problem, and then no plan is chosen: a plan that does not
@@ -64,8 +64,8 @@ func (c *Change) upgrade() (Choice, []Problem) {
 	plan, problems := c.first(v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	problems = append(problems, c.unknown(c.Applied)...)
 	problems = append(problems, c.newlyImmutable()...)
-	if base := c.base(); c.IsUpgrade(base) {
-		problems = append(problems, c.mixed(base)...)
+	if base, _ := c.base(); c.IsUpgrade(base) {
+		problems = append(problems, c.mixed()...)
 	}
 	changed := c.Want.OperatorVersion.Name
 	if c.IsUpgrade(c.Applied) {
@@ -76,7 +76,7 @@ func (c *Change) upgrade() (Choice, []Problem) {
 
 func (c *Change) update() (Choice, []Problem) {
 	problems := append(c.unknown(c.Applied), c.immutableProblems(c.Applied)...)
-	names := c.known(c.changed(c.Applied, c.Attempted))
+	names := c.known(c.changed())
 	if len(names) == 0 {
 		return Choice{}, problems
 	}
@@ -107,11 +107,15 @@ func hasSame(a, b map[string]string, key string) bool {
 
 // mixed finds parameters that must not change together with the OperatorVersion:
 // those that trigger another plan than deploy. Parameters that are new in it do not
-// count, nor do those that become immutable with it and so must be set.
-func (c *Change) mixed(base *v1beta1.InstanceSpec) []Problem {
-	names := slices.DeleteFunc(c.known(c.changed(base)), func(name string) bool {
-		return parameter(c.Old, name) == nil || parameter(c.New, name).IsImmutable() && !c.wasImmutable(name)
+// count, nor do those that become immutable with it and so must be set, nor those that
+// keep their value, or have the one that they would have if they were left alone.
+func (c *Change) mixed() []Problem {
+	base, with := c.base()
+	names := slices.DeleteFunc(c.known(differing(base.Parameters, c.Want.Parameters)), func(name string) bool {
+		return parameter(c.Old, name) == nil || parameter(c.New, name).IsImmutable() && !c.wasImmutable(name) ||
+			c.hasSameValue(name, base, with) || c.hasSameValue(name, base, c.New)
 	})
+	slices.Sort(names)
 	if len(names) == 0 {
 		return nil
 	}
@@ -122,26 +126,44 @@ func (c *Change) mixed(base *v1beta1.InstanceSpec) []Problem {
 	return []Problem{parameterProblem(names[0], "triggers plan %s and has changed together with the OperatorVersion; revert the change until the upgrade is complete", plan)}
 }
 
-// base is the spec that the user saw when making the change.
-func (c *Change) base() *v1beta1.InstanceSpec {
+// base is the spec that the user saw when making the change, and the content that it
+// was, or was to be, applied with.
+func (c *Change) base() (*v1beta1.InstanceSpec, *v1beta1.OperatorVersionSpec) {
 	if c.Attempted != nil {
-		return c.Attempted
+		return c.Attempted, c.AttemptedWith
 	}
-	return c.Applied
+	return c.Applied, c.AppliedWith
 }
 
-// changed are the parameters that differ from any of these specs, sorted.
-func (c *Change) changed(from ...*v1beta1.InstanceSpec) []string {
-	names := map[string]bool{}
-	for _, spec := range from {
-		if spec == nil {
-			continue
-		}
-		for _, name := range differing(spec.Parameters, c.Want.Parameters) {
-			names[name] = true
+// changed are the parameters whose values differ from what was applied, or may be, sorted.
+// One that is set to its default, or back to it, has not changed.
+func (c *Change) changed() []string {
+	names := c.changedFrom(c.Applied, c.AppliedWith)
+	for _, name := range c.changedFrom(c.Attempted, c.AttemptedWith) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return names
+}
+
+func (c *Change) changedFrom(spec *v1beta1.InstanceSpec, with *v1beta1.OperatorVersionSpec) []string {
+	if spec == nil {
+		return nil
+	}
+	return slices.DeleteFunc(differing(spec.Parameters, c.Want.Parameters), func(name string) bool { return c.hasSameValue(name, spec, with) })
+}
+
+// hasSameValue is true of a parameter that has the same value in a spec with a content as
+// it is wanted to have. Without the content, the default of that time is unknown.
+func (c *Change) hasSameValue(name string, spec *v1beta1.InstanceSpec, with *v1beta1.OperatorVersionSpec) bool {
+	was, is := parameter(with, name), parameter(c.New, name)
+	if was == nil || is == nil {
+		return false
+	}
+	before, now := effective(was, spec.Parameters, c.Immutable), effective(is, c.Want.Parameters, c.Immutable)
+	return before != nil && now != nil && *before == *now
 }
 
 // differing are the keys that are only in one of the maps, or differ.

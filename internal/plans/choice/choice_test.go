@@ -24,6 +24,7 @@ parameters:
 - {name: FIXED, default: f, immutable: true}
 - {name: KEY, default: k}
 - {name: OLD, default: o}
+- {name: TONE, default: warm, trigger: paint}
 plans: {deploy: {}, update: {}, upgrade: {}, paint: {}, resize: {}, cleanup: {}}
 `
 
@@ -36,6 +37,7 @@ parameters:
 - {name: KEY, default: k, immutable: true}
 - {name: NEW, default: n}
 - {name: PINNED, default: p, immutable: true}
+- {name: TONE, default: cold, trigger: paint}
 plans: {deploy: {}, update: {}, upgrade: {}, paint: {}, cleanup: {}}
 `
 
@@ -95,7 +97,17 @@ func TestChoose(t *testing.T) {
 		"an unknown one that is left changes":  {applied: "app-1 GONE=1", want: "app-1 GONE=2", problem: "GONE: is not a parameter"},
 		"an unknown one is removed":            {applied: "app-1 GONE=1", want: "app-1", plan: nothing},
 		"immutable changed":                    {applied: "app-1", want: "app-1 FIXED=g", problem: "spec.parameters.FIXED: is immutable; revert the change"},
-		"immutable set to what it is":          {applied: "app-1", want: "app-1 FIXED=f", plan: "update"},
+		"immutable set to what it is":          {applied: "app-1", want: "app-1 FIXED=f", plan: nothing},
+		"immutable, and no longer set":         {applied: "app-1 FIXED=f", want: "app-1", plan: nothing},
+		"set to its default":                   {applied: "app-1", want: "app-1 NODES=3", plan: nothing},
+		"no longer set to its default":         {applied: "app-1 NODES=3", want: "app-1", plan: nothing},
+		"set to its default, with a trigger":   {applied: "app-1", want: "app-1 TONE=warm", plan: nothing},
+		"one at its default, and another":      {applied: "app-1", want: "app-1 TONE=warm NODES=4", plan: "update"},
+		"one at its default, another trigger":  {applied: "app-1", want: "app-1 TONE=warm SIZE=l", plan: "resize"},
+		"back at its default, set":             {applied: "app-1 TONE=hot", want: "app-1 TONE=warm", plan: "paint"},
+		"set to nothing, without a default":    {applied: "app-1", want: "app-1 COLOR=", plan: "paint"},
+		"failed, and back at its default, set": {applied: "app-1", attempted: "app-1 TONE=hot", want: "app-1 TONE=warm", plan: "paint"},
+		"failed with its default, and another": {applied: "app-1 TONE=hot", attempted: "app-1", want: "app-1 TONE=warm NODES=4", plan: "paint"},
 		"immutable removed":                    {applied: "app-1 FIXED=g", want: "app-1", problem: "FIXED: is immutable"},
 		"a wrong type":                         {applied: "app-1", want: "app-1 NODES=many", problem: "spec.parameters.NODES: must be an integer such as 3"},
 		"not in the enum":                      {applied: "app-1", want: "app-1 MODE=c", problem: "spec.parameters.MODE: must be one of a, b"},
@@ -108,6 +120,12 @@ func TestChoose(t *testing.T) {
 		"upgrade and a trigger":                  {applied: "app-1", want: "app-2 KEY=k PINNED=p COLOR=red", problem: "COLOR: triggers plan paint"},
 		"upgrade and one that triggers deploy":   {applied: "app-1", want: "app-2 KEY=k PINNED=p ALL=x", plan: "upgrade"},
 		"upgrade and one that is new":            {applied: "app-1", want: "app-2 KEY=k PINNED=p NEW=x", plan: "upgrade"},
+		"upgrade, and keep the value":            {applied: "app-1", want: "app-2 KEY=k PINNED=p TONE=warm", plan: "upgrade"},
+		"upgrade, and the new default":           {applied: "app-1", want: "app-2 KEY=k PINNED=p TONE=cold", plan: "upgrade"},
+		"upgrade, and another value":             {applied: "app-1", want: "app-2 KEY=k PINNED=p TONE=hot", problem: "TONE: triggers plan paint"},
+		"upgrade, and what was set no longer is": {applied: "app-1 TONE=warm", want: "app-2 KEY=k PINNED=p", problem: "TONE: triggers plan paint"},
+		"after it, the former default":           {applied: "app-2 KEY=k PINNED=p", want: "app-2 KEY=k PINNED=p TONE=warm", plan: "paint"},
+		"after it, the new default":              {applied: "app-2 KEY=k PINNED=p", want: "app-2 KEY=k PINNED=p TONE=cold", plan: nothing},
 		"upgrade removes a parameter":            {applied: "app-1 OLD=x KEY=k", want: "app-2 OLD=x KEY=k PINNED=p", plan: "upgrade"},
 		"upgrade, and it is removed as well":     {applied: "app-1 OLD=x KEY=k", want: "app-2 KEY=k PINNED=p", plan: "upgrade"},
 		"upgrade adds immutable, not set":        {applied: "app-1 KEY=k", want: "app-2 KEY=k", problem: "spec.parameters.PINNED: becomes immutable with OperatorVersion app-2; set it"},
@@ -139,6 +157,7 @@ func TestChoose(t *testing.T) {
 				c.Old = packages[base.OperatorVersion.Name]
 				c.Immutable = Immutables(c.Old, base.Parameters, nil)
 			}
+			c.AppliedWith, c.AttemptedWith = contentFor(packages, c.Applied), contentFor(packages, c.Attempted)
 			got, problems := Choose(c)
 			if got.Plan != test.plan {
 				t.Errorf("plan = %q, want %q (%s)", got.Plan, test.plan, Sentences(problems))
@@ -147,6 +166,38 @@ func TestChoose(t *testing.T) {
 				t.Errorf("problems = %q, want %q", said, test.problem)
 			}
 		})
+	}
+}
+
+func contentFor(packages map[string]*v1beta1.OperatorVersionSpec, spec *v1beta1.InstanceSpec) *v1beta1.OperatorVersionSpec {
+	if spec == nil {
+		return nil
+	}
+	return packages[spec.OperatorVersion.Name]
+}
+
+// TestADefaultOfAnotherTime: what a parameter was that was not set is known only from the
+// content that was applied. If that is gone, setting the parameter is a change.
+func TestADefaultOfAnotherTime(t *testing.T) {
+	was, is := versionSpec(t, package1), versionSpec(t, strings.Replace(package1, `"3"`, `"5"`, 1))
+	i := &v1beta1.Instance{Spec: *specOf("app-1 NODES=5")}
+	for name, test := range map[string]struct {
+		hash, plan string
+	}{
+		"the content that is":          {ContentHash(is), ""},
+		"content that has been edited": {ContentHash(was), "update"},
+		"a status that does not say":   {"", "update"},
+	} {
+		status := &v1beta1.InstanceStatus{LastAppliedInstanceSpec: specOf("app-1"), LastAppliedContentHash: test.hash}
+		version := &Version{Name: "app-1", Spec: is, Hash: ContentHash(is)}
+		if got, problems := Choose(ChangeOf(i, status, version, version)); got.Plan != test.plan || len(problems) > 0 {
+			t.Errorf("%s: plan %q, %v", name, got.Plan, problems)
+		}
+		status.LastAppliedInstanceSpec, status.LastAppliedContentHash = specOf("app-1 NODES=5"), ContentHash(is)
+		status.Attempted = &v1beta1.Attempt{Spec: *specOf("app-1"), ContentHash: test.hash, Touched: true}
+		if got, problems := Choose(ChangeOf(i, status, version, version)); got.Plan != test.plan || len(problems) > 0 {
+			t.Errorf("attempted with %s: plan %q, %v", name, got.Plan, problems)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package choice
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,17 @@ func Values(version *v1beta1.OperatorVersionSpec, set, immutable map[string]stri
 			"are %d KiB long; must be at most %d KiB together; keep long values in a ConfigMap or a Secret", size>>10, maxParameters>>10)})
 	}
 	return values, problems
+}
+
+// CleanupParameters are those with which an Instance is cleaned up. Users can no longer
+// fix them then, so if they are invalid, the ones that were last applied count.
+func CleanupParameters(i *v1beta1.Instance, s *v1beta1.InstanceStatus, version *Version) map[string]string {
+	applied := s.LastAppliedInstanceSpec
+	_, problems := Values(version.Spec, i.Spec.Parameters, s.ImmutableParameters)
+	if len(problems) == 0 || applied == nil {
+		return maps.Clone(i.Spec.Parameters)
+	}
+	return maps.Clone(applied.Parameters)
 }
 
 // maxParameters is how long all parameters may be together. The status of the Instance has

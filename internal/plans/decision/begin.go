@@ -32,7 +32,7 @@ func (d *decider) begin(b beginning) {
 		ContentHash: version.Hash, Advances: b.advances, StartedAt: d.stamp(),
 	}
 	if b.Cause == v1beta1.CauseDelete {
-		s.Execution.Spec.Parameters = d.cleanupParameters()
+		s.Execution.Spec.Parameters = choice.CleanupParameters(d.Instance, &d.Status, d.Version)
 	}
 	if !d.answers(b) {
 		s.Execution.Spec.PlanExecution = v1beta1.PlanExecution{}
@@ -145,22 +145,11 @@ func (d *decider) end(result v1beta1.Result, why string) {
 	switch {
 	case !e.Advances:
 	case result == v1beta1.ResultComplete:
-		s.LastAppliedInstanceSpec, s.Attempted = choice.Target(&e.Spec), nil
+		s.LastAppliedInstanceSpec, s.LastAppliedContentHash, s.Attempted = choice.Target(&e.Spec), e.ContentHash, nil
 	default:
 		touched := e.Touched || s.Attempted != nil && s.Attempted.Touched
-		s.Attempted = &v1beta1.Attempt{Spec: *choice.Target(&e.Spec), Plan: e.Plan, Touched: touched, Result: result, Message: why}
+		s.Attempted = &v1beta1.Attempt{Spec: *choice.Target(&e.Spec), ContentHash: e.ContentHash, Plan: e.Plan, Touched: touched, Result: result, Message: why}
 	}
 	s.History = execution.Record(s.History, e)
 	d.Writes = nil
-}
-
-// cleanupParameters are those with which an Instance is cleaned up. Users can no longer
-// fix them, so if they are invalid, those that were last applied are used.
-func (d *decider) cleanupParameters() map[string]string {
-	applied := d.Status.LastAppliedInstanceSpec
-	_, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters)
-	if len(problems) == 0 || applied == nil {
-		return maps.Clone(d.Instance.Spec.Parameters)
-	}
-	return maps.Clone(applied.Parameters)
 }

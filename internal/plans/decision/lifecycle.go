@@ -134,6 +134,7 @@ func (d *decider) startsChange() bool {
 	case len(problems) > 0:
 		return d.stalls(problems...)
 	case chosen.Plan == "":
+		d.keepsUp()
 		d.forgetFailure()
 		return false
 	case d.hasFailed():
@@ -141,6 +142,14 @@ func (d *decider) startsChange() bool {
 	}
 	d.begin(beginning{Choice: chosen, uid: d.uidFor(chosen), advances: true})
 	return true
+}
+
+// keepsUp records a spec that is applied without a plan: it sets other parameters than
+// the one before, and none of their values has changed.
+func (d *decider) keepsUp() {
+	if applied := d.Status.LastAppliedInstanceSpec; applied != nil && !choice.SameTarget(d.Instance.Namespace, applied, &d.Instance.Spec) {
+		d.Status.LastAppliedInstanceSpec = choice.Target(&d.Instance.Spec)
+	}
 }
 
 // uidFor is the uid of a new execution. If a user requests the plan that the change

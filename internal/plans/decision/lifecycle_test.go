@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -28,9 +29,11 @@ func TestRestart(t *testing.T) {
 		meanwhile func(*world)
 		want      string
 	}{
-		"nothing":              {func(*world) {}, ""},
-		"a parameter":          {func(w *world) { w.set(parameters("NODES", "4")) }, ", update Complete"},
-		"two changes in a row": {func(w *world) { w.set(parameters("NODES", "4")); w.set(parameters("NODES", "5", "COLOR", "blue")) }, ", paint Complete"},
+		"nothing":                          {func(*world) {}, ""},
+		"a parameter":                      {func(w *world) { w.set(parameters("NODES", "4")) }, ", update Complete"},
+		"its default":                      {func(w *world) { w.set(parameters("NODES", "3")) }, ""},
+		"its default, and another trigger": {func(w *world) { w.set(parameters("COLOR", "red", "SIZE", "l")) }, ", resize Complete"},
+		"two changes in a row":             {func(w *world) { w.set(parameters("NODES", "4")); w.set(parameters("NODES", "5", "COLOR", "blue")) }, ", paint Complete"},
 		"a change taken back": {func(w *world) {
 			w.set(parameters("NODES", "4"))
 			w.set(func(s *v1beta1.InstanceSpec) { s.Parameters = nil })
@@ -55,6 +58,91 @@ func TestRestart(t *testing.T) {
 				t.Error("it writes though nothing changed")
 			}
 		})
+	}
+}
+
+// TestDefaults follows one parameter through an upgrade that changes its default. A plan runs
+// when the value changes, and only then; what is recorded follows the spec.
+func TestDefaults(t *testing.T) {
+	next := strings.Replace(secondVersion, `"3"`, `"5"`, 1)
+	w := newWorld(t, simple, next, strings.Replace(next, `"5"`, `"7"`, 1))
+	unset := func(s *v1beta1.InstanceSpec) { s.Parameters = nil }
+	upgrade := func(name string) func(*v1beta1.InstanceSpec) {
+		return func(s *v1beta1.InstanceSpec) { s.OperatorVersion.Name = name }
+	}
+	ran := ""
+	for _, step := range []struct {
+		change func(*v1beta1.InstanceSpec)
+		runs   string
+	}{
+		{func(*v1beta1.InstanceSpec) {}, "deploy"},
+		{parameters("NODES", "3"), ""},
+		{unset, ""},
+		{upgrade("app-2"), "upgrade"},
+		{parameters("NODES", "5"), ""},
+		{parameters("NODES", "3"), "update"},
+		{parameters("NODES", "5"), "update"},
+		{unset, ""},
+		{upgrade("app-3"), "upgrade"},
+		{parameters("NODES", "5"), "update"},
+	} {
+		w.set(step.change)
+		w.settle(t)
+		if step.runs != "" {
+			ran = strings.TrimPrefix(ran+", "+step.runs+" Complete", ", ")
+		}
+		if got := w.plans(); got != ran {
+			t.Fatalf("with %+v it ran %q, want %q", w.instance.Spec, got, ran)
+		}
+		if s := &w.instance.Status; !choice.SameTarget("shop", s.LastAppliedInstanceSpec, &w.instance.Spec) || s.LastAppliedContentHash != versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]).Hash {
+			t.Fatalf("with %+v, %+v is recorded, of %s", w.instance.Spec, s.LastAppliedInstanceSpec, s.LastAppliedContentHash)
+		}
+		if w.pass() {
+			t.Fatal("it writes though nothing changed")
+		}
+	}
+}
+
+// TestADefaultThatWasEdited: a plan has applied the default of another time.
+func TestADefaultThatWasEdited(t *testing.T) {
+	w := newWorld(t, simple)
+	w.settle(t)
+	w.install(t, "app-1", strings.Replace(simple, `"3"`, `"5"`, 1))
+	w.settle(t)
+	w.set(parameters("NODES", "5"))
+	w.settle(t)
+	if got := w.plans(); got != "deploy Complete, update Complete" {
+		t.Fatal(got)
+	}
+	w.set(func(s *v1beta1.InstanceSpec) { s.Parameters = nil })
+	w.settle(t)
+	if got := w.plans(); got != "deploy Complete, update Complete" {
+		t.Error(got)
+	}
+}
+
+// TestNotAllowed: packages refuse a change by a plan that fails. Setting the parameter back
+// is enough, whether that is to its default or to nothing.
+func TestNotAllowed(t *testing.T) {
+	refusing := strings.Replace(simple, "  resize: *p", "  resize: {phases: [{name: no, steps: [{name: no, tasks: [no]}]}]}", 1)
+	refusing = strings.Replace(refusing, "templates:", "- {name: no, kind: Dummy, spec: {wantErr: true, fatal: true}}\ntemplates:", 1)
+	for name, back := range map[string]func(*v1beta1.InstanceSpec){
+		"to its default": parameters("SIZE", "s"),
+		"to nothing":     func(s *v1beta1.InstanceSpec) { s.Parameters = nil },
+	} {
+		w := newWorld(t, refusing)
+		w.settle(t)
+		w.set(parameters("SIZE", "l"))
+		w.settle(t)
+		if got := w.plans(); got != "deploy Complete, resize Failed" {
+			t.Fatal(got)
+		}
+		w.set(back)
+		w.settle(t)
+		if s := &w.instance.Status; w.plans() != "deploy Complete, resize Failed" || s.Attempted != nil || s.AggregatedStatus.Status != v1beta1.Complete {
+			t.Errorf("%s: it ran %s, and is %+v", name, w.plans(), s.AggregatedStatus)
+		}
+		w.says(t, "Ready", ReasonIdle)
 	}
 }
 

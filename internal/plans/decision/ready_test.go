@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -37,8 +38,13 @@ func (w *world) unearned() string {
 	case request.PlanName != "" && (e == nil || e.FinishedAt == nil || e.Spec.PlanExecution.PlanName != request.PlanName) && !request.Status.IsTerminal():
 		return "plan " + request.PlanName + " was requested"
 	}
-	for _, p := range w.versions[i.Spec.OperatorVersion.Name].Spec.Parameters {
-		if was, is := applied.Parameters[p.Name], i.Spec.Parameters[p.Name]; was != is {
+	version := versionOf(w.versions[i.Spec.OperatorVersion.Name])
+	for _, p := range version.Spec.Parameters {
+		was, is := applied.Parameters[p.Name], i.Spec.Parameters[p.Name]
+		if p.Default != nil && s.LastAppliedContentHash == version.Hash {
+			was, is = cmp.Or(was, *p.Default), cmp.Or(is, *p.Default)
+		}
+		if was != is {
 			return fmt.Sprintf("parameter %s was applied as %q, not %q", p.Name, was, is)
 		}
 	}

@@ -1,0 +1,144 @@
+package packaging
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/mail"
+	"net/url"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/packages/authoring"
+)
+
+func newNew() *cobra.Command {
+	var (
+		dir         string
+		interactive bool
+	)
+	cmd := &cobra.Command{
+		Use: "new NAME", Short: "Write a new package to begin with",
+		Long: "Write a new package that can be installed as it is: a Deployment, two parameters, and the\n" +
+			"plans deploy and update. Then change it, or add to it with: spillway package add. With\n" +
+			"--interactive, what the package says of itself is asked for, and the name may be left out.",
+		Example: "  spillway package new shop\n" +
+			"  spillway package new shop --interactive\n" +
+			"  spillway package add parameter ./shop COLOR --default blue",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkNew(cmd, args, interactive); err != nil {
+				return err
+			}
+			d := authoring.Default(strings.Join(args, ""))
+			if interactive {
+				ask := interview{in: bufio.NewReader(cmd.InOrStdin()), out: cmd.ErrOrStderr()}
+				if err := ask.describe(&d, &dir); err != nil {
+					return err
+				}
+			}
+			written, err := authoring.New(cmp.Or(dir, d.Name), &d)
+			for _, file := range written {
+				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s written\n", file)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "the directory to create (default: the name)")
+	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "ask for the directory, the versions, the address and the maintainer")
+	return cmd
+}
+
+// checkNew refuses a number of arguments that is wrong.
+func checkNew(cmd *cobra.Command, args []string, interactive bool) error {
+	if interactive {
+		return command.AtMost(1, "name the package, or leave it out")(cmd.CommandPath(), args)
+	}
+	return command.Exactly(1, "name the package, as in: spillway package new shop; or add --interactive")(cmd, args)
+}
+
+// interview asks a person, a line for each answer.
+type interview struct {
+	in  *bufio.Reader
+	out io.Writer
+}
+
+// describe asks for what a package says of itself, and for its directory.
+func (i *interview) describe(d *authoring.Description, dir *string) error {
+	maintainer := v1beta1.Maintainer{}
+	for _, q := range []struct {
+		text  string
+		value *string
+		check func(string) error
+	}{
+		{"Name of the package", &d.Name, authoring.CheckName},
+		{"Directory", dir, nil},
+		{"Version of the package", &d.OperatorVersion, isSemver},
+		{"Version of the application", &d.AppVersion, nil},
+		{"Address of the project", &d.URL, isURL},
+		{"Name of the maintainer", &maintainer.Name, nil},
+		{"Email of the maintainer", &maintainer.Email, isEmail},
+	} {
+		if q.value == dir {
+			*dir = cmp.Or(*dir, d.Name)
+		}
+		if q.value == &maintainer.Email && maintainer.Name == "" {
+			continue
+		}
+		if err := i.ask(q.text, q.value, q.check); err != nil {
+			return err
+		}
+	}
+	if maintainer.Name != "" {
+		d.Maintainers = []v1beta1.Maintainer{maintainer}
+	}
+	return nil
+}
+
+// ask asks until the answer is valid. An empty one keeps what is proposed.
+func (i *interview) ask(text string, value *string, check func(string) error) error {
+	for {
+		_, _ = fmt.Fprintf(i.out, "%s [%s]: ", text, *value)
+		line, err := i.in.ReadString('\n')
+		if err != nil && line == "" {
+			return errors.New("not all is answered, and nothing was written; leave out --interactive where no person can answer")
+		}
+		answer := cmp.Or(strings.TrimSpace(line), *value)
+		if check == nil {
+			*value = answer
+			return nil
+		}
+		wrong := check(answer)
+		if wrong == nil {
+			*value = answer
+			return nil
+		}
+		_, _ = fmt.Fprintln(i.out, wrong)
+	}
+}
+
+func isSemver(text string) error {
+	if _, err := semver.NewVersion(text); err != nil {
+		return fmt.Errorf("%q is no semantic version; write it as 0.1.0", text)
+	}
+	return nil
+}
+
+func isURL(text string) error {
+	if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme == "" || u.Host == "") {
+		return fmt.Errorf("%q is no URL; write it as https://example.com/shop, or leave it out", text)
+	}
+	return nil
+}
+
+func isEmail(text string) error {
+	if _, err := mail.ParseAddress(text); text != "" && err != nil {
+		return fmt.Errorf("%q is no email address; write it as ada@example.com, or leave it out", text)
+	}
+	return nil
+}
