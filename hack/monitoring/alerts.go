@@ -128,6 +128,39 @@ var alerts = []alert{
 		},
 	},
 	{
+		name: "SpillwayNotifierFails", severity: warning, lasts: quarter,
+		expr:    `spillway_notify_pending_messages > 0`,
+		when:    "a Notifier does not deliver its messages",
+		summary: `Notifier {{ $labels.namespace }}/{{ $labels.notifier }} does not deliver: {{ $value }} messages are pending.`,
+		command: "spillway events -A --field-selector regarding.kind=Notifier,type=Warning",
+		means: []string{
+			"The receiver is down or refuses the messages, its address is not allowed, or the manager may not read the Secret of the Notifier.",
+			"Rollouts continue without notifications. The manager tries again every five minutes at the latest. At most 64 messages are kept.",
+		},
+		fix: []string{
+			"Take NAME and NAMESPACE from the labels `notifier` and `namespace` of the alert.",
+			"Read why the last attempt failed: `kubectl get notifier NAME -n NAMESPACE -o jsonpath='{.status.lastError}'`.",
+			"Correct the receiver, the Secret, or `--gate-hosts` of the manager: see [notify](../notify.md#receivers). What is pending is then sent, without a restart.",
+			"If the receiver is gone for good, delete the Notifier, or set `suspend: true`.",
+		},
+	},
+	{
+		name: "SpillwayMessagesDropped", severity: warning, lasts: "1m",
+		expr:    `sum by (transport) (increase(spillway_notify_messages_total{result="dropped"}[30m])) > 0`,
+		when:    "messages of Notifiers were dropped in the last 30 minutes",
+		summary: `Messages of Notifiers ({{ $labels.transport }}) are dropped.`,
+		command: "spillway events -A --field-selector regarding.kind=Notifier,type=Warning",
+		means: []string{
+			"A receiver has rejected a message five times (status 400, 413 or 422), or more than 64 were pending.",
+			"These messages are not sent again.",
+		},
+		fix: []string{
+			"Take the Notifier from the Event `MessagesDropped`, and what the receiver says from the Event `DeliveryFailed`.",
+			"If the receiver rejects messages, set the `format` of the chat that it belongs to, and check that the address in the Secret is complete.",
+			"See what was missed: `spillway history KIND/NAME -n NAMESPACE`.",
+		},
+	},
+	{
 		name: "SpillwayWaitingLong", severity: warning, lasts: quarter,
 		expr: `time() - spillway_oldest_wait_start_timestamp_seconds > 86400`,
 		when: "something has waited for more than a day", summary: `A rollout of ring {{ $labels.ring }} has waited for {{ $value | humanizeDuration }}.`,

@@ -171,7 +171,7 @@ func Survey(ctx context.Context, reader client.Reader, options Options, namespac
 
 // explainAll explains everything that was observed.
 func explainAll(o decision.Observed, options Options) Overview {
-	plan := decision.Decide(o, options.Options)
+	plan := decision.Explain(o, options.Options)
 	answers := answersOf(plan)
 	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports)}
 	for i := range plan.Workloads {

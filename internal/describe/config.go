@@ -18,6 +18,7 @@ import (
 // describeConfig is the state of the workloads whose config is tracked, and of the policies.
 // Workloads that are not up to date are beneath the object that has changed or is missing.
 func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
+	nameWorkloads(ctx, o, s)
 	all, err := surveyConfig(ctx, o, s)
 	if err != nil {
 		return nil, err

@@ -38,6 +38,12 @@ type Options struct {
 	// workloads are beneath it that are rolled for it, and a policy is described also where
 	// it does nothing.
 	Object *Ref
+	// Partial, if it is set, receives what is known so far whenever more is, until everything is
+	// described. Calls do not overlap.
+	Partial func(Partial)
+
+	// known is what Partial received last, nil without it.
+	known *known
 }
 
 // Description is the state of all that the caller may read.
@@ -63,9 +69,13 @@ func Describe(ctx context.Context, c client.Client, o Options) (Description, err
 	}
 	rings := o.rings()
 	units, errs, shared := make([][]Unit, len(rings)), make([]error, len(rings)), snapshot.New(c, c.Scheme(), o.Namespace)
+	o.known = newKnown(rings, o.Partial)
 	var all sync.WaitGroup
 	for i, ring := range rings {
-		all.Go(func() { units[i], errs[i] = looks[ring](ctx, &o, shared) })
+		all.Go(func() {
+			units[i], errs[i] = looks[ring](ctx, &o, shared)
+			o.known.described(ring, units[i])
+		})
 	}
 	all.Wait()
 	found, seen := Description{Units: slices.Concat(units...)}, 0

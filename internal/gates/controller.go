@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/watch"
 )
 
+// +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates;gatetemplates,verbs=list;watch
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=get
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,29 +38,45 @@ func Of(obj runtime.Object, gvk schema.GroupVersionKind) Report {
 	return Report{Health: translate(result.Status), Reason: result.Message}
 }
 
-// judged is what kstatus reads of a workload: not its template, which is most of what would
-// be converted.
-func judged(obj runtime.Object) runtime.Object {
+// judged is what kstatus reads of a workload. The rest is most of what would be converted, and a
+// manager and its commands judge thousands.
+func judged(obj runtime.Object) any {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		slim := *o
-		slim.ObjectMeta, slim.Spec.Template = judgedMeta(o), corev1.PodTemplateSpec{}
-		return &slim
+		return &judgedWorkload{metaOf(o), judgedSpec{Replicas: o.Spec.Replicas, Deadline: o.Spec.ProgressDeadlineSeconds}, &o.Status}
 	case *appsv1.StatefulSet:
-		slim := *o
-		slim.ObjectMeta, slim.Spec.Template, slim.Spec.VolumeClaimTemplates = judgedMeta(o), corev1.PodTemplateSpec{}, nil
-		return &slim
+		strategy := o.Spec.UpdateStrategy
+		if strategy.RollingUpdate != nil {
+			strategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: strategy.RollingUpdate.Partition}
+		}
+		return &judgedWorkload{metaOf(o), judgedSpec{Replicas: o.Spec.Replicas, Strategy: &strategy}, &o.Status}
 	case *appsv1.DaemonSet:
-		slim := *o
-		slim.ObjectMeta, slim.Spec.Template = judgedMeta(o), corev1.PodTemplateSpec{}
-		return &slim
+		return &judgedWorkload{metaOf(o), judgedSpec{}, &o.Status}
 	default:
 		return obj
 	}
 }
 
-func judgedMeta(obj metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Generation: obj.GetGeneration(), DeletionTimestamp: obj.GetDeletionTimestamp()}
+// judgedWorkload is a workload as kstatus reads it.
+type judgedWorkload struct {
+	Metadata judgedMeta `json:"metadata"`
+	Spec     judgedSpec `json:"spec"`
+	Status   any        `json:"status"`
+}
+
+type judgedMeta struct {
+	Generation        int64        `json:"generation,omitempty"`
+	DeletionTimestamp *metav1.Time `json:"deletionTimestamp,omitempty"`
+}
+
+type judgedSpec struct {
+	Replicas *int32                            `json:"replicas,omitempty"`
+	Deadline *int32                            `json:"progressDeadlineSeconds,omitempty"`
+	Strategy *appsv1.StatefulSetUpdateStrategy `json:"updateStrategy,omitempty"`
+}
+
+func metaOf(obj metav1.Object) judgedMeta {
+	return judgedMeta{Generation: obj.GetGeneration(), DeletionTimestamp: obj.GetDeletionTimestamp()}
 }
 
 func translate(s status.Status) rollout.Health {

@@ -85,7 +85,7 @@ var (
 var (
 	NotifyMessages = counter("spillway_notify_messages_total",
 		"Messages of Notifiers by transport (webhook, chat, alertmanager) and result: delivered, failed (an attempt, which is repeated), dropped.", "transport", labelResult)
-	NotifyPending = gauge("spillway_notify_pending_messages", "Messages of a Notifier that are not delivered yet.", labelNamespace, "notifier")
+	NotifyPending = gauge("spillway_notify_pending_messages", "Messages of a Notifier that are not delivered yet. One that is suspended has no series.", labelNamespace, "notifier")
 	NotifyWrites  = counter("spillway_notify_writes_total",
 		"Writes of the status of Notifiers: made, conflict (another client was faster), or failed.", labelAct, labelResult)
 )

@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
+// +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=spillway.dev,resources=notifiers,verbs=list;watch
 // +kubebuilder:rbac:groups=spillway.dev,resources=notifiers/status,verbs=update
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=notifiers.spillway.dev,verbs=list;watch

@@ -44,9 +44,8 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *plan, done *resul
 	if done.failure != nil {
 		counts.WithLabelValues("failed").Inc()
 	}
-	m.Show(map[ring.Series]float64{
-		ring.SeriesOf(metrics.NotifyPending, s.notifier.Namespace, s.notifier.Name): float64(p.Status.Pending) - float64(done.delivered),
-	})
+	counts.WithLabelValues("dropped") // an increase of what there was not before would not be seen
+	m.Show(pending(s, p, done))
 	r.unheard(s, done, m)
 	if done.object == nil && done.err == nil {
 		return
@@ -62,6 +61,17 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *plan, done *resul
 	}
 	if is.Attempts > 0 && was.Attempts == 0 {
 		r.Warning(done.object, ReasonDeliveryFailed, "messages are pending: %s", is.LastError)
+	}
+}
+
+// pending is how many messages wait to be delivered. A Notifier that is suspended delivers none on
+// purpose.
+func pending(s *snapshot, p *plan, done *result) map[ring.Series]float64 {
+	if s.notifier.Spec.Suspend {
+		return nil
+	}
+	return map[ring.Series]float64{
+		ring.SeriesOf(metrics.NotifyPending, s.notifier.Namespace, s.notifier.Name): float64(p.Status.Pending) - float64(done.delivered),
 	}
 }
 

@@ -44,15 +44,14 @@ func Describe(err error) string {
 	return err.Error()
 }
 
-// Client returns a client for requests of a namespace that connects to one host alone. Hosts
-// are those that the platform allows.
-func Client(hosts Hosts, namespace, host string, creds *Credentials) *http.Client {
-	dialer := &net.Dialer{Timeout: Timeout, Control: func(_, address string, _ syscall.RawConn) error {
+// Client returns a client for requests of a namespace that connects to one host alone.
+func Client(network Network, namespace, host string, creds *Credentials) *http.Client {
+	dialer := &net.Dialer{Timeout: Timeout, ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("connect to %s: %w", address, err)
 		}
-		return hosts.permits(namespace, host, at.Addr())
+		return network.permits(ctx, namespace, host, at.Addr())
 	}}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: creds.tls, TLSHandshakeTimeout: Timeout, ResponseHeaderTimeout: Timeout,

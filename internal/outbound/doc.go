@@ -3,7 +3,8 @@
 //
 // # Invariants
 //
-//   - A connection is made only to an address that is allowed for the host of the request;
+//   - A connection is made only to an address that is allowed for the host of the request, or is
+//     a cluster IP of the Service of its namespace that the host names;
 //     that is checked when the connection is dialed. Redirects are not followed, and there is
 //     no proxy.
 //   - A request ends within [Timeout], and at most [MaxResponse] bytes of its response are read.

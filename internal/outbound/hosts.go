@@ -74,27 +74,6 @@ func (h *Hosts) contains(addr netip.Addr) bool {
 	return slices.ContainsFunc(h.networks, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// permits says whether a request of a namespace may connect to an address for a host; the
-// error is what to do if not.
-func (h *Hosts) permits(namespace, host string, addr netip.Addr) error {
-	switch kind := kindOf(addr); {
-	case kind == public, h.contains(addr):
-		return nil
-	case kind == private && (h.named(host) || isServiceOf(namespace, host)):
-		return nil
-	case kind == private:
-		return fmt.Errorf("%s has the private address %s; to permit it, name the host in --gate-hosts of the manager", host, addr)
-	default:
-		return fmt.Errorf("%s has the address %s, which is not one of a network; to permit it, name the address in --gate-hosts of the manager", host, addr)
-	}
-}
-
-// isServiceOf is true of the name of a Service in a namespace.
-func isServiceOf(namespace, host string) bool {
-	rest, ok := strings.CutSuffix(canonical(host), "."+namespace+".svc")
-	return ok && rest != ""
-}
-
 type addressKind int
 
 const (

@@ -2,6 +2,7 @@ package outbound_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
@@ -19,8 +20,11 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/outbound"
 )
@@ -43,7 +47,7 @@ func TestMain(m *testing.M) {
 // addresses are those of the names that the DNS server of the tests knows.
 var addresses = map[string]string{
 	"local.test.": "127.0.0.1", "other.test.": "127.0.0.1", "metadata.test.": "169.254.169.254", "mapped.test.": "::ffff:169.254.169.254",
-	"translated.test.": "64:ff9b::a9fe:a9fe", "six.test.": "::1", "zero.test.": "0.0.0.0", "private.test.": "10.96.0.1", "x.shop.svc.test.": "10.96.0.1",
+	"translated.test.": "64:ff9b::a9fe:a9fe", "six.test.": "::1", "zero.test.": "0.0.0.0", "private.test.": "10.96.0.1", "x.shop.svc.": "10.96.0.1", "x.y.shop.svc.": "10.96.0.1", "x.bank.svc.": "10.96.0.1",
 }
 
 func serveDNS(conn net.PacketConn) {
@@ -83,13 +87,13 @@ func answerTo(query *dnsmessage.Message) *dnsmessage.Message {
 	return reply
 }
 
-func hosts(t *testing.T, texts ...string) outbound.Hosts {
+func hosts(t *testing.T, texts ...string) outbound.Network {
 	t.Helper()
 	h, err := outbound.ParseHosts(texts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h
+	return outbound.Network{Hosts: h}
 }
 
 func secret(data map[string]string) *corev1.Secret {
@@ -105,7 +109,7 @@ func secret(data map[string]string) *corev1.Secret {
 
 // get sends a request, and returns the body of the response, or what went wrong, as a gate
 // says it.
-func get(ctx context.Context, t *testing.T, allowed outbound.Hosts, s *corev1.Secret, address string, change ...func(*http.Client)) string {
+func get(ctx context.Context, t *testing.T, allowed outbound.Network, s *corev1.Secret, address string, change ...func(*http.Client)) string {
 	t.Helper()
 	u, err := outbound.ParseURL(address)
 	if err != nil {
@@ -280,13 +284,13 @@ func TestAddressesByName(t *testing.T) {
 		"[2002:a60:1::]":             private("2002:a60:1::", "2002:a60:1::"),
 		"255.255.255.255":            special("255.255.255.255", "255.255.255.255"),
 	} {
-		got := get(t.Context(), t, outbound.Hosts{}, nil, "http://"+host+":1/")
+		got := get(t.Context(), t, outbound.Network{}, nil, "http://"+host+":1/")
 		if !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %s\nwant %s", host, got, want)
 		}
 	}
 	for _, host := range []string{"2130706433", "0x7f000001", "127.1", "0177.0.0.1"} { // as only some programs read addresses
-		if got := get(t.Context(), t, outbound.Hosts{}, nil, "http://"+host+":1/"); !strings.Contains(got, "no such host") && !strings.Contains(got, "has the address 127.0.0.1") {
+		if got := get(t.Context(), t, outbound.Network{}, nil, "http://"+host+":1/"); !strings.Contains(got, "no such host") && !strings.Contains(got, "has the address 127.0.0.1") {
 			t.Errorf("%s: %s", host, got)
 		}
 	}
@@ -319,6 +323,54 @@ func TestWhatIsAllowed(t *testing.T) {
 		got := get(t.Context(), t, hosts(t, test.allowed), nil, "http://"+net.JoinHostPort(strings.Trim(test.host, "[]"), port))
 		if is := strings.HasPrefix(got, "404"); is != test.want {
 			t.Errorf("%s allows %s: %v, %s", test.allowed, test.host, is, got)
+		}
+	}
+}
+
+// services are the cluster IPs of the Services of namespace shop, and what reading one fails with.
+type services struct {
+	client.Reader
+
+	ips map[string][]string
+	err error
+}
+
+// Get implements [client.Reader].
+func (s services) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	service, ok := obj.(*corev1.Service)
+	ips, found := s.ips[key.Name]
+	if s.err != nil || !ok || !found || key.Namespace != "shop" {
+		return cmp.Or(s.err, error(apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, key.Name)))
+	}
+	service.Spec.ClusterIPs = ips
+	return nil
+}
+
+// TestServices checks that a request reaches the Services of its namespace at their cluster IPs,
+// and nothing else by their names: those of the type ExternalName lead anywhere.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	const refused = ", which is no cluster IP of a Service of that name in namespace shop; to permit it, name the host in --gate-hosts of the manager"
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "x", nil)
+	for name, test := range map[string]struct {
+		host     string
+		services services
+		want     string
+	}{
+		"its cluster IP":         {"x.shop.svc", services{ips: map[string][]string{"x": {"10.96.0.1"}}}, ""},
+		"one of two":             {"x.shop.svc.", services{ips: map[string][]string{"x": {"fd00::1", "::ffff:10.96.0.1"}}}, ""},
+		"another one":            {"x.shop.svc", services{ips: map[string][]string{"x": {"10.96.0.2"}}}, refused},
+		"an ExternalName":        {"x.shop.svc", services{ips: map[string][]string{"x": nil}}, refused},
+		"headless":               {"x.shop.svc", services{ips: map[string][]string{"x": {"None"}}}, refused},
+		"a Pod of a Service":     {"x.y.shop.svc", services{ips: map[string][]string{"x": {"10.96.0.1"}, "y": {"10.96.0.1"}}}, refused},
+		"no Service":             {"x.shop.svc", services{}, refused},
+		"another namespace":      {"x.bank.svc", services{ips: map[string][]string{"x": {"10.96.0.1"}}}, "x.bank.svc has the private address 10.96.0.1; to permit it, name the host in --gate-hosts of the manager"},
+		"not permitted to read":  {"x.shop.svc", services{err: forbidden}, "the manager may not get Services in namespace shop; run spillway install again, or name the host in --gate-hosts of the manager"},
+		"the API server is gone": {"x.shop.svc", services{err: io.ErrUnexpectedEOF}, "get Service x: unexpected EOF"},
+	} {
+		got := get(t.Context(), t, outbound.Network{Services: test.services}, nil, "http://"+test.host+":1/", func(c *http.Client) { c.Timeout = 300 * time.Millisecond })
+		if is := strings.Contains(got, "--gate-hosts") || strings.Contains(got, "get Service"); is != (test.want != "") || !strings.HasSuffix(got, test.want) {
+			t.Errorf("%s: %s\nwant %s", name, got, test.want)
 		}
 	}
 }

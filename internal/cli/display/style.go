@@ -59,7 +59,7 @@ func ColorOf(word string) string {
 		return cyan
 	case "failed", "stalled", "fatal_error", "error", "refused", "rolledback", "rollingback", "unreachable", "abandoned":
 		return Red
-	case "", "superseded", "pending", "never_run", "unseen":
+	case "", "superseded", "pending", "never_run", "unseen", "reading":
 		return Faint
 	default:
 		return Yellow

@@ -64,10 +64,10 @@ func (m *watchModel) jump() {
 			return
 		}
 	}
-	m.said = &steered{said: "nothing waits", ok: true}
+	m.said = &steered{said: m.soFar("nothing waits"), ok: true}
 }
 
-// isStopped is true of what neither is complete nor moves.
+// isStopped is true of what neither is complete nor moves, as far as that is known.
 func isStopped(u *describe.Unit) bool {
-	return !slices.Contains([]rollout.Phase{"", rollout.PhaseComplete, rollout.PhaseProgressing}, u.Phase)
+	return !slices.Contains([]rollout.Phase{"", describe.PhaseReading, rollout.PhaseComplete, rollout.PhaseProgressing}, u.Phase)
 }

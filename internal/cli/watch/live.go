@@ -19,6 +19,9 @@ import (
 // sender hands on to the model what is seen and heard.
 type sender struct{ program *tea.Program }
 
+// glimpses implements [firstOnlooker].
+func (s sender) glimpses(part describe.Partial) { s.program.Send(glimpsed(part)) }
+
 // misses implements [onlooker].
 func (s sender) misses(err error, _ time.Time) { s.program.Send(missed{err}) }
 

@@ -25,6 +25,8 @@ type (
 		units []describe.Unit
 		now   time.Time
 	}
+	// glimpsed is what is known before everything was read.
+	glimpsed describe.Partial
 	// missed is why nothing can be seen at present.
 	missed struct{ err error }
 	// heard is an Event.
@@ -55,8 +57,10 @@ type watchModel struct {
 	width, height int
 	now           time.Time
 	units         []describe.Unit
-	// known is true once something was seen.
-	known bool
+	// known is true once everything was seen. Until then units are what is known so far, and
+	// reading what is still being read.
+	known   bool
+	reading []string
 	// ticks counts how often the clock has ticked.
 	ticks int
 	notes []history.Event
@@ -102,6 +106,11 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case seen:
 		m.see(msg.units, msg.now)
+	case glimpsed:
+		if !m.known {
+			m.units, m.reading = msg.Units, msg.Reading
+			m.selectShown()
+		}
 	case missed:
 		m.blind = "API server not reachable, retrying: " + display.Plain(msg.err.Error())
 	case heard:
@@ -132,13 +141,21 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// spinsApart is how fast the spinner spins.
-const spinsApart = 100 * time.Millisecond
+// spinsApart is how fast the spinner spins, and spinsBesideUnits beside units, each of which is
+// drawn anew.
+const (
+	spinsApart       = 100 * time.Millisecond
+	spinsBesideUnits = 400 * time.Millisecond
+)
 
-// tick tells the time once a second, and more often while nothing is known.
+// tick tells the time once a second, and more often while not everything is known.
 func (m *watchModel) tick() tea.Cmd {
 	every := looksApart
-	if !m.known {
+	switch {
+	case m.known:
+	case len(m.units) > 0:
+		every = spinsBesideUnits
+	default:
 		every = spinsApart
 	}
 	return tea.Tick(every, func(now time.Time) tea.Msg { return ticked(now) })
@@ -295,8 +312,9 @@ func (m *watchModel) ask(key string) {
 }
 
 // current is what is selected, nil if there is nothing.
-func (m *watchModel) current() *branch {
-	branches := m.branches()
+func (m *watchModel) current() *branch { return m.currentOf(m.branches()) }
+
+func (m *watchModel) currentOf(branches []branch) *branch {
 	if i := indexOf(branches, m.selected); i >= 0 {
 		return &branches[i]
 	}

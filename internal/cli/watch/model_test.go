@@ -326,6 +326,52 @@ func TestLoading(t *testing.T) {
 	}
 }
 
+// What is known is shown before the rest is, and says that it is not all.
+func TestGlimpses(t *testing.T) {
+	m := &watchModel{title: "spillway watch  namespace shop", now: noon, width: 60, height: 9, sentences: map[describe.Ref]string{}, folded: map[string]bool{}}
+	shows := func(want string) {
+		t.Helper()
+		if diff := cmp.Diff(want, drawnBy(m)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+	m.Update(glimpsed{Reading: []string{describe.Config, describe.Plans}})
+	if got := drawnBy(m); !strings.Contains(got, "still reading: config, plans |") || strings.Contains(got, "no rollouts") {
+		t.Error(got)
+	}
+	all := world()
+	web := describe.Unit{Ref: all[0].Ref, Ring: describe.Config, Phase: describe.PhaseReading, Sentence: "Deployment web is being read"}
+	m.Update(glimpsed{Units: append([]describe.Unit{web}, all[2]), Reading: []string{describe.Config, describe.Zones}})
+	shows(`
+spillway watch  namespace shop                  12:00:00 UTC
+›  deployment/web  Reading
+ ▾ module/shop     Waiting  1/3  2h
+     canary        Waiting  1/1
+     rest          Waiting  0/2
+
+Deployment web is being read
+still reading: config, zones |
+tab timeline  p pause  r resume  t retry  ? help  q quit
+`)
+	typed(m, "/nowhere", "enter")
+	if got := drawnBy(m); !strings.Contains(got, "nothing contains nowhere so far") {
+		t.Error(got)
+	}
+	typed(m, "esc", "G", "p")
+	if got := drawnBy(m); !strings.Contains(got, "pause module/shop; why?") {
+		t.Error(got)
+	}
+	typed(m, "esc")
+	m.Update(seen{all, noon})
+	if got := drawnBy(m); strings.Contains(got, "still reading") || !strings.Contains(got, "›    rest") || len(m.notes) > 0 {
+		t.Errorf("%d on the timeline; %s", len(m.notes), got)
+	}
+	m.Update(glimpsed{Reading: []string{describe.Config}})
+	if len(m.units) != len(all) {
+		t.Error("a late glimpse replaces what is known")
+	}
+}
+
 func TestTheWatchIsQuit(t *testing.T) {
 	m, _ := watched(80, 24)
 	if _, command := m.Update(tea.KeyPressMsg{Code: tea.KeyEscape}); command != nil {

@@ -35,20 +35,20 @@ func (m *watchModel) View() tea.View {
 
 // frame is what is on the terminal, line by line, exactly as many as there are.
 func (m *watchModel) frame() []string {
-	room := max(m.height-frameLines, 1)
+	room, branches := max(m.height-frameLines, 1), m.branches()
 	lines := []string{m.header()}
 	switch {
 	case m.helping:
 		lines = append(lines, m.help(room)...)
 	case m.width >= roomForBoth:
 		left := m.width * treeShare / 100
-		lines = append(lines, beside(m.tree(left, room), m.told(m.width-left-3, room), left)...)
+		lines = append(lines, beside(m.tree(branches, left, room), m.told(m.width-left-3, room), left)...)
 	case m.timeline:
 		lines = append(lines, m.told(m.width, room)...)
 	default:
-		lines = append(lines, m.tree(m.width, room)...)
+		lines = append(lines, m.tree(branches, m.width, room)...)
 	}
-	lines = append(lines, m.footer()...)
+	lines = append(lines, m.footer(m.currentOf(branches))...)
 	return lines[:min(len(lines), m.height)]
 }
 
@@ -63,15 +63,17 @@ func (m *watchModel) header() string {
 }
 
 // footer is the sentence of what is selected, in two lines, and what can be done.
-func (m *watchModel) footer() []string {
+func (m *watchModel) footer(b *branch) []string {
 	sentence := []string{"", ""}
-	b := m.current()
 	if b != nil && (b.unit.Sentence != "" || b.unit.Ends != nil) {
 		wrapped := display.Wrap(display.WithEnd(display.Plain(b.unit.Sentence), b.unit, m.now), max(m.width, 1))
 		copy(sentence, wrapped)
 		if len(wrapped) > len(sentence) {
 			sentence[1] = display.Cut(strings.Join(wrapped[1:], " "), m.width)
 		}
+	}
+	if !m.known && len(m.units) > 0 {
+		sentence[1] = m.loading()
 	}
 	for i := range sentence {
 		sentence[i] = display.Cut(sentence[i], m.width)
@@ -165,8 +167,7 @@ func beside(left, right []string, width int) []string {
 }
 
 // tree is the part of the tree that fits, around what is selected.
-func (m *watchModel) tree(width, room int) []string {
-	branches := m.branches()
+func (m *watchModel) tree(branches []branch, width, room int) []string {
 	m.scroll(branches, room)
 	lines := make([]string, room)
 	if len(branches) == 0 {
@@ -188,13 +189,30 @@ func (m *watchModel) tree(width, room int) []string {
 
 func (m *watchModel) nothing() string {
 	switch {
-	case !m.known:
-		return "loading " + string(`|/-\`[m.ticks%4])
+	case !m.known && len(m.units) == 0:
+		return m.loading()
 	case m.filter != "":
-		return "nothing contains " + m.filter
+		return m.soFar("nothing contains " + m.filter)
 	default:
 		return "no rollouts found"
 	}
+}
+
+// loading says what is still being read, and moves.
+func (m *watchModel) loading() string {
+	text := "loading"
+	if len(m.reading) > 0 {
+		text = "still reading: " + strings.Join(m.reading, ", ")
+	}
+	return text + " " + string(`|/-\`[m.ticks%4])
+}
+
+// soFar is a sentence about everything, as long as not everything was read about what was.
+func (m *watchModel) soFar(sentence string) string {
+	if m.known {
+		return sentence
+	}
+	return sentence + " so far"
 }
 
 // scroll moves what is shown just as far as it takes to show what is selected.

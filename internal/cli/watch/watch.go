@@ -63,6 +63,11 @@ type watching struct {
 	members *history.Members
 }
 
+// firstOnlooker is also shown what is known before everything was read for the first time.
+type firstOnlooker interface {
+	glimpses(part describe.Partial)
+}
+
 // lookError is that the API server did not show how things stand.
 type lookError struct{ error }
 
@@ -119,23 +124,25 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if w.live, err = w.Cluster.Client(); err != nil {
 		return err
 	}
-	if err := w.AdoptInstalled(ctx, w.live, w.namespace); err != nil {
-		return err
-	}
-	if w.look.Config, err = w.Rings.Options(w.Env.Now); err != nil {
-		return err
-	}
+	namespace := w.namespace
 	if w.all || w.ref != nil && w.ref.Namespace == "" && w.Cluster.Namespace == "" {
 		w.namespace = ""
-	} else if err := command.NamespaceMissing(ctx, w.live, w.namespace); err != nil {
-		return err
 	}
-	w.look.Namespace, w.began = w.namespace, w.Env.Now()
 	if w.ref != nil {
 		w.look.Rings = ringsOf(w.ref.Kind)
 	}
-	w.mirror, err = w.Mirror(ctx, w.live, w.namespace, len(w.look.Rings) == 0 || slices.Contains(w.look.Rings, describe.Config))
-	return err
+	w.look.Namespace, w.began = w.namespace, w.Env.Now()
+	// What takes longest begins first.
+	if w.mirror, err = w.Mirror(ctx, w.live, w.namespace, len(w.look.Rings) == 0 || slices.Contains(w.look.Rings, describe.Config)); err != nil {
+		return err
+	}
+	if err := w.AdoptInstalled(ctx, w.live, namespace); err != nil {
+		return err
+	}
+	if w.look.Config, err = w.Rings.Options(w.Env.Now); err != nil || w.namespace == "" {
+		return err
+	}
+	return command.NamespaceMissing(ctx, w.live, w.namespace)
 }
 
 // check refuses what contradicts itself.
@@ -184,8 +191,12 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	notes := make(chan history.Event)
 	go w.listenTo(ctx, notes)
 	seen := sync.OnceFunc(command.SpendMemory()) // for the first screen
+	if first, ok := on.(firstOnlooker); ok && w.ref == nil && !w.selection.Narrows() && !w.selection.Sorts() {
+		w.look.Partial = first.glimpses
+	}
 	for {
 		end, err := w.see(ctx, on)
+		w.look.Partial = nil
 		seen()
 		switch {
 		case end != nil:
@@ -344,7 +355,8 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 			"rollout, which suits CI. Of a ConfigMap or Secret, that is when all workloads have its\n" +
 			"content; of a ConfigPolicy or ClusterConfigPolicy, when no release is under way.\n" +
 			"\n" +
-			"On a terminal, a tree is on the left and a timeline on the right. p pauses, r resumes,\n" +
+			"On a terminal, a tree is on the left and a timeline on the right. What exists is shown\n" +
+			"first, and what is still being read is named until all of it is. p pauses, r resumes,\n" +
 			"t retries and a approves what is selected; each asks for a reason. ? shows all keys.\n" +
 			"q quits when the commands that you started have ended.\n" +
 			"Elsewhere, with TERM=dumb and with LC_ALL=C, each change is one line. With -o, a rollout\n" +

@@ -32,11 +32,7 @@ type Plan struct {
 // Decide makes the plan: the engine decides what rolls, and the rest of the writes
 // keep the records up to date.
 func Decide(o Observed, options Options) Plan {
-	o = judge(o, options)
-	o, staged := stage(o, options)
-	o = unstick(o, options)
-	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
-	plan.Wake = ring.Earlier(plan.Wake, staged.plan.Wake)
+	o, plan := decide(o, options)
 	stepping := map[string]bool{}
 	for _, step := range plan.Steps {
 		stepping[strings.Join(step.Path, "/")] = true
@@ -57,6 +53,23 @@ func Decide(o Observed, options Options) Plan {
 	plan.Budget = o.After(plan.Writes, options)
 	plan.Writes = append(plan.Writes, records...)
 	return plan
+}
+
+// Explain makes the plan without the writes of workloads, each of which has a copy of a template:
+// for readers, who write nothing.
+func Explain(o Observed, options Options) Plan {
+	_, plan := decide(o, options)
+	return plan
+}
+
+// decide is what was judged, and what the engine decides about it.
+func decide(o Observed, options Options) (Observed, Plan) {
+	o = judge(o, options)
+	o, staged := stage(o, options)
+	o = unstick(o, options)
+	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
+	plan.Wake = ring.Earlier(plan.Wake, staged.plan.Wake)
+	return o, plan
 }
 
 // order puts the rolls into the order of the steps.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/message"
@@ -55,6 +57,12 @@ type Problem struct {
 // String is the problem as a sentence.
 func (p Problem) String() string {
 	return fmt.Sprintf("annotation %s: invalid value %s: %s", p.Annotation, message.Quote(p.Value), p.Action)
+}
+
+// IsTracked is true if changes of its config are to roll a workload.
+func IsTracked(obj client.Object) bool {
+	r := settingsReader{namespace: obj.GetNamespace(), annotations: obj.GetAnnotations()}
+	return r.boolean(vocabulary.ConfigTracked) && obj.GetDeletionTimestamp() == nil
 }
 
 // settingsOf reads the annotations of a workload in a namespace.

@@ -4,6 +4,9 @@ import (
 	"maps"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/spillway-dev/spillway/internal/config/content"
 )
 
@@ -61,5 +64,26 @@ func TestOnlyTrueTracks(t *testing.T) {
 		if s.Tracked || len(s.Problems) != problems {
 			t.Errorf("%q: tracked %v, problems %v", value, s.Tracked, s.Problems)
 		}
+	}
+}
+
+func TestIsTracked(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		meta metav1.ObjectMeta
+		want bool
+	}{
+		"no annotation":    {metav1.ObjectMeta{}, false},
+		"tracked":          {metav1.ObjectMeta{Annotations: map[string]string{"spillway.dev/update-on-config-change": "true"}}, true},
+		"tracked by wave":  {metav1.ObjectMeta{Annotations: map[string]string{"wave.pusher.com/update-on-config-change": "true"}}, true},
+		"not a boolean":    {metav1.ObjectMeta{Annotations: map[string]string{"spillway.dev/update-on-config-change": "yes"}}, false},
+		"is being deleted": {metav1.ObjectMeta{Annotations: map[string]string{"spillway.dev/update-on-config-change": "true"}, DeletionTimestamp: &now}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &appsv1.Deployment{ObjectMeta: test.meta}
+			if got, read := IsTracked(d), Read(d); got != test.want || got != read.Settings.Tracked {
+				t.Errorf("tracked: %t, and %t of all settings; want %t", got, read.Settings.Tracked, test.want)
+			}
+		})
 	}
 }

@@ -33,11 +33,11 @@ type answer struct {
 	value  string
 }
 
-// Ask makes one measurement. Hosts are those that the platform allows.
-func Ask(ctx context.Context, hosts outbound.Hosts, q *Question, now time.Time) measure.Sample {
+// Ask makes one measurement, of what the network reaches.
+func Ask(ctx context.Context, network outbound.Network, q *Question, now time.Time) measure.Sample {
 	ctx, cancel := context.WithTimeout(ctx, outbound.Timeout)
 	defer cancel()
-	a := &asker{hosts: hosts, Question: q, now: now}
+	a := &asker{network: network, Question: q, now: now}
 	got, err := a.ask(ctx)
 	if err != nil {
 		got = answer{v1alpha1.GateError, outbound.Describe(err)}
@@ -53,10 +53,10 @@ func Unreadable(now time.Time, err error) measure.Sample {
 // asker makes one measurement.
 type asker struct {
 	*Question
-	hosts outbound.Hosts
-	now   time.Time
-	creds *outbound.Credentials
-	sent  string
+	network outbound.Network
+	now     time.Time
+	creds   *outbound.Credentials
+	sent    string
 }
 
 var errNoSource = errors.New("the GateTemplate names no source")
@@ -79,7 +79,7 @@ func (a *asker) client(host string) (*http.Client, error) {
 		return nil, err
 	}
 	a.creds = creds
-	return outbound.Client(a.hosts, a.Namespace, host, creds), nil
+	return outbound.Client(a.network, a.Namespace, host, creds), nil
 }
 
 // filled is a URL with its labels.

@@ -40,13 +40,13 @@ func question(t *testing.T, url, spec string) *source.Question {
 	return &source.Question{Namespace: "shop", Template: template, Labels: labels()}
 }
 
-func loopback(t *testing.T) outbound.Hosts {
+func loopback(t *testing.T) outbound.Network {
 	t.Helper()
 	hosts, err := outbound.ParseHosts([]string{"127.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hosts
+	return outbound.Network{Hosts: hosts}
 }
 
 // said is what a measurement says.
@@ -289,7 +289,7 @@ func TestAddresses(t *testing.T) {
 		"http://[fd00::1]/":            "has the private address fd00::1",
 		"http://100.64.0.1/":           "has the private address 100.64.0.1",
 	} {
-		got := said(source.Ask(t.Context(), outbound.Hosts{}, question(t, url, "http: {url: 'URL'}"), noon))
+		got := said(source.Ask(t.Context(), outbound.Network{}, question(t, url, "http: {url: 'URL'}"), noon))
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: %s\nwant %s", url, got, want)
 		}

@@ -60,8 +60,8 @@ type Target struct {
 
 var errNoAddress = errors.New("has no valid address: set its key " + keyAddress + " to an http or https URL without user and password")
 
-// To is the target of a Notifier of a namespace. Hosts are those that the platform allows.
-func To(hosts outbound.Hosts, namespace string, spec *v1alpha1.NotifierSpec, secret *corev1.Secret) (*Target, error) {
+// To is the target of a Notifier of a namespace, in what the network reaches.
+func To(network outbound.Network, namespace string, spec *v1alpha1.NotifierSpec, secret *corev1.Secret) (*Target, error) {
 	u, err := outbound.ParseURL(strings.TrimSpace(string(secret.Data[keyAddress])))
 	if err != nil {
 		return nil, fmt.Errorf("the Secret %s %w", secret.Name, errNoAddress)
@@ -75,7 +75,7 @@ func To(hosts outbound.Hosts, namespace string, spec *v1alpha1.NotifierSpec, sec
 	}
 	return &Target{
 		spec: spec, url: u, creds: creds, key: bytes.TrimSpace(secret.Data[keyHMAC]),
-		client: outbound.Client(hosts, namespace, u.Hostname(), creds),
+		client: outbound.Client(network, namespace, u.Hostname(), creds),
 	}, nil
 }
 

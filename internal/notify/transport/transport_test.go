@@ -90,19 +90,19 @@ func spec(t *testing.T, text string) *v1alpha1.NotifierSpec {
 	return s
 }
 
-func loopback(t *testing.T) outbound.Hosts {
+func loopback(t *testing.T) outbound.Network {
 	t.Helper()
 	hosts, err := outbound.ParseHosts([]string{"127.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hosts
+	return outbound.Network{Hosts: hosts}
 }
 
 // send sends a message, and returns why that failed.
-func send(t *testing.T, hosts outbound.Hosts, s *v1alpha1.NotifierSpec, secret *corev1.Secret, m *transport.Message) *decision.Failure {
+func send(t *testing.T, network outbound.Network, s *v1alpha1.NotifierSpec, secret *corev1.Secret, m *transport.Message) *decision.Failure {
 	t.Helper()
-	target, err := transport.To(hosts, "shop", s, secret)
+	target, err := transport.To(network, "shop", s, secret)
 	if err != nil {
 		return &decision.Failure{Text: err.Error()}
 	}
@@ -228,7 +228,7 @@ func TestUnreachable(t *testing.T) {
 		"":                                       "the Secret channel has no valid address",
 		"http://hunter22.default.invalid/secret": "no such host",
 	} {
-		failure := send(t, outbound.Hosts{}, spec(t, "webhook: {}"), secret(map[string]string{"address": address}), message(v1alpha1.RolloutEnded))
+		failure := send(t, outbound.Network{}, spec(t, "webhook: {}"), secret(map[string]string{"address": address}), message(v1alpha1.RolloutEnded))
 		if failure == nil || !strings.Contains(failure.Text, want) && want != "no such host" || strings.Contains(failure.Text, "hunter22") {
 			t.Errorf("%s: %+v", address, failure)
 		}
