@@ -110,7 +110,7 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name wo
 	if err != nil {
 		return Explanation{}, fmt.Errorf("get %s %s: %w", name.Kind, name.Name, err)
 	}
-	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, name.Namespace) {
+	if !options.Watches(name.Namespace) {
 		return notWatched(name, options.Namespaces), nil
 	}
 	explanations, err := statusAround(ctx, reader, options, name.Namespace)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/decision"
@@ -37,6 +38,11 @@ type Options struct {
 	LeaseNamespace, LeaseName string
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// Watches is true if the workloads of a namespace are watched.
+func (o *Options) Watches(namespace string) bool {
+	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
 }
 
 // PinnedByWebhook are the namespaces where webhooks point Pods at the snapshots of their config.

@@ -82,8 +82,7 @@ func nameWorkloads(ctx context.Context, o *Options, s *snapshot.Snapshot) {
 	var units []Unit
 	for _, obj := range objects {
 		name := workload.NameOf(obj)
-		watched := len(o.Config.Namespaces) == 0 || slices.Contains(o.Config.Namespaces, name.Namespace)
-		if watched && workload.IsTracked(obj) {
+		if o.Config.Watches(name.Namespace) && workload.IsTracked(obj) {
 			ref := Ref{Kind: name.Kind, Namespace: name.Namespace, Name: name.Name}
 			units = append(units, Unit{Ref: ref, Ring: Config, Phase: PhaseReading, Sentence: name.Kind + " " + name.Name + " is being read"})
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -39,6 +40,21 @@ type Operator struct {
 	NamespaceManifest string                  `json:"namespaceManifest"`
 	Tasks             []v1beta1.Task          `json:"tasks"`
 	Plans             map[string]v1beta1.Plan `json:"plans"`
+}
+
+// Task is the task with a name, nil if there is none.
+func (o *Operator) Task(name string) *v1beta1.Task {
+	i := slices.IndexFunc(o.Tasks, func(t v1beta1.Task) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &o.Tasks[i]
+}
+
+// UsedBy are the templates and the package that a task is made of.
+func UsedBy(t *v1beta1.Task) []string {
+	all := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.Package)
+	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
 }
 
 // Group is a heading for parameters.

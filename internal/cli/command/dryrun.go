@@ -30,13 +30,13 @@ const (
 
 // AddFlag adds the flag.
 func (d *DryRun) AddFlag(flags *pflag.FlagSet) {
-	DryRunFlag(flags, (*string)(&d.mode), "client: write nothing, and print what would be written; server: also send the writes, which the API server checks and does not store")
+	d.AddFlagWith(flags, "client: write nothing, and print what would be written; server: also send the writes, which the API server checks and does not store")
 }
 
-// DryRunFlag adds the flag to a command that writes in its own way, and sets the word to none.
-func DryRunFlag(flags *pflag.FlagSet, word *string, usage string) {
-	*word = string(dryRunNone)
-	flags.Var((*dryRunMode)(word), "dry-run", usage)
+// AddFlagWith adds the flag to a command that does something else for it than others do.
+func (d *DryRun) AddFlagWith(flags *pflag.FlagSet, usage string) {
+	d.mode = dryRunNone
+	flags.Var(&d.mode, "dry-run", usage)
 }
 
 // String implements [pflag.Value].

@@ -64,7 +64,7 @@ func (g *grammar) listParameters() *cobra.Command {
 const columnWidth = 35
 
 func (l *listing) writeParameters(w io.Writer, p *packages.Package) error {
-	if one := map[bool]int{true: 1}; one[l.required]+one[l.names]+one[l.descriptions] > 1 {
+	if l.required && l.names || l.required && l.descriptions || l.names && l.descriptions {
 		return errors.New("--names: only one of --required, --names and --descriptions can be set")
 	}
 	all := slices.SortedFunc(slices.Values(p.Parameters), func(a, b packages.Parameter) int { return cmp.Compare(a.Name, b.Name) })
@@ -182,7 +182,7 @@ func (l *listing) writePlans(w io.Writer, p *packages.Package) error {
 		plan := p.Operator.Plans[name]
 		n := node{text: fmt.Sprintf("%s (%s)", name, strategy(plan.Strategy))}
 		for i := range plan.Phases {
-			n.children = append(n.children, l.phase(&plan.Phases[i], p.Operator.Tasks))
+			n.children = append(n.children, l.phase(&plan.Phases[i], &p.Operator))
 		}
 		plans = append(plans, n)
 	}
@@ -192,12 +192,12 @@ func (l *listing) writePlans(w io.Writer, p *packages.Package) error {
 	return nil
 }
 
-func (l *listing) phase(phase *v1beta1.Phase, tasks []v1beta1.Task) node {
+func (l *listing) phase(phase *v1beta1.Phase, operator *packages.Operator) node {
 	n := node{text: fmt.Sprintf("[phase]  %s (%s)", phase.Name, strategy(phase.Strategy))}
 	for i := range phase.Steps {
 		step := node{text: "[step]  " + phase.Steps[i].Name}
 		for _, name := range phase.Steps[i].Tasks {
-			step.children = append(step.children, l.task(name, tasks))
+			step.children = append(step.children, l.task(name, operator))
 		}
 		n.children = append(n.children, step)
 	}
@@ -205,20 +205,17 @@ func (l *listing) phase(phase *v1beta1.Phase, tasks []v1beta1.Task) node {
 }
 
 // task is a task with what it uses, if that is shown.
-func (l *listing) task(name string, tasks []v1beta1.Task) node {
-	i := slices.IndexFunc(tasks, func(t v1beta1.Task) bool { return t.Name == name })
-	if i < 0 || !l.tasks {
+func (l *listing) task(name string, operator *packages.Operator) node {
+	t := operator.Task(name)
+	if t == nil || !l.tasks {
 		return node{text: name}
 	}
-	t := &tasks[i]
 	n := node{text: fmt.Sprintf("[%s]  %s", strings.ToLower(t.Kind), name)}
 	if t.Spec.Parameter != "" {
 		n.children = append(n.children, node{text: "[parameter]  " + t.Spec.Parameter})
 	}
-	for _, what := range append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.Package) {
-		if what != "" {
-			n.children = append(n.children, node{text: what})
-		}
+	for _, what := range packages.UsedBy(t) {
+		n.children = append(n.children, node{text: what})
 	}
 	return n
 }

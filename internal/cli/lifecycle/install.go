@@ -124,7 +124,7 @@ func (i *install) write(ctx context.Context, r *results, p *packages.Package, ne
 	if err := i.ensureNamespace(ctx, r, p, version, instance); err != nil {
 		return err
 	}
-	if i.dryRun != dryRunClient {
+	if !i.dryRun.IsClient() {
 		ofVersion, ofInstance := both(func() error { return i.checkVersion(ctx, version) }, func() error { return i.checkInstance(ctx, instance) })
 		if err := errors.Join(ofVersion, ofInstance); err != nil {
 			return err
@@ -179,14 +179,14 @@ func both(a, b func() error) (errA, errB error) {
 func (o *operation) ensure(ctx context.Context, obj client.Object) (did string, err error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	defer func() { obj.GetObjectKind().SetGroupVersionKind(gvk) }() // decoding removes it
-	if o.dryRun == dryRunClient {
+	if o.dryRun.IsClient() {
 		return created, nil
 	}
 	if obj.GetUID() != "" {
 		return unchanged, nil
 	}
 	options := []client.CreateOption{client.FieldOwner(change.FieldOwner)}
-	if o.isDry() {
+	if o.dryRun.On() {
 		options = append(options, client.DryRunAll)
 	}
 	err = o.client.Create(ctx, obj, options...)
@@ -247,17 +247,17 @@ func (i *install) checkInstance(ctx context.Context, want *v1beta1.Instance) err
 
 // ensureNamespace refuses a namespace that does not exist, or creates it.
 func (i *install) ensureNamespace(ctx context.Context, r *results, p *packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
-	if i.dryRun == dryRunClient && !i.createNamespace {
+	if i.dryRun.IsClient() && !i.createNamespace {
 		return nil
 	}
-	if i.dryRun != dryRunClient {
+	if !i.dryRun.IsClient() {
 		missing := command.NamespaceMissing(ctx, i.client, i.namespace)
 		switch {
 		case missing == nil:
 			return nil
 		case !i.createNamespace:
 			return fmt.Errorf("%w, or add --create-namespace", missing)
-		case i.isDry():
+		case i.dryRun.On():
 			return fmt.Errorf("namespace %s does not exist, so the API server cannot check what would be in it; create it, or use --dry-run=client", i.namespace)
 		}
 	}

@@ -18,12 +18,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/plan"
 )
 
-// The ways of a dry run.
-const (
-	dryRunClient = "client"
-	dryRunServer = "server"
-)
-
 // operation is what the commands have in common.
 type operation struct {
 	env     command.Environment
@@ -31,8 +25,9 @@ type operation struct {
 	from    command.Packages
 	settings
 
-	output, dryRun string
-	wait, yes      bool
+	output    string
+	dryRun    command.DryRun
+	wait, yes bool
 	// tried: the API server was asked about the objects of the plan.
 	tried   bool
 	timeout time.Duration
@@ -60,7 +55,7 @@ func (o *operation) addWait(cmd *cobra.Command, until string) {
 }
 
 func (o *operation) addDryRun(cmd *cobra.Command) {
-	command.DryRunFlag(cmd.Flags(), &o.dryRun, `"client" or "server": write nothing, and show what would be written and what the plan would apply; with "server" the API server checks all of it`)
+	o.dryRun.AddFlagWith(cmd.Flags(), `"client" or "server": write nothing, and show what would be written and what the plan would apply; with "server" the API server checks all of it`)
 	command.OutputFlag(cmd, &o.output, command.OutputName)
 }
 
@@ -78,13 +73,11 @@ func (o *operation) connect(cmd *cobra.Command) (err error) {
 }
 
 func (o *operation) check() error {
-	if o.wait && o.isDry() {
+	if o.wait && o.dryRun.On() {
 		return errors.New("--wait: nothing happens in a dry run; leave out one of them")
 	}
 	return command.CheckWait(o.wait, o.timeout)
 }
-
-func (o *operation) isDry() bool { return o.dryRun == dryRunClient || o.dryRun == dryRunServer }
 
 // named is the Instance that an argument names.
 func (o *operation) named(arg string) types.NamespacedName {
@@ -93,7 +86,7 @@ func (o *operation) named(arg string) types.NamespacedName {
 
 // confirm asks, unless that was answered by a flag.
 func (o *operation) confirm(question string) error {
-	if o.yes || o.isDry() {
+	if o.yes || o.dryRun.On() {
 		return nil
 	}
 	_, _ = fmt.Fprintf(o.env.Err, "%s [y/N] ", question)
@@ -125,7 +118,7 @@ func (o *operation) waiter() plan.Waiter {
 // run without it.
 func (o *operation) trial() trial.Trial {
 	t := trial.Trial{Now: o.env.Now}
-	if o.dryRun != dryRunClient {
+	if !o.dryRun.IsClient() {
 		t.Client = o.client
 	}
 	return t

@@ -31,7 +31,7 @@ func (o *operation) load(ctx context.Context, name string) (*packages.Package, [
 // was installed: a later one in the repository does not make it another package.
 func (o *operation) pinAsInstalled(ctx context.Context, p *packages.Package) error {
 	isUnpinned := func(t v1beta1.Task) bool { return t.Kind == v1beta1.KudoOperatorTask && t.Spec.OperatorVersion == "" }
-	if o.dryRun == dryRunClient || o.client == nil || !slices.ContainsFunc(p.Operator.Tasks, isUnpinned) {
+	if o.dryRun.IsClient() || o.client == nil || !slices.ContainsFunc(p.Operator.Tasks, isUnpinned) {
 		return nil
 	}
 	live := &v1beta1.OperatorVersion{}
@@ -56,7 +56,7 @@ func (o *operation) loadNeeded(ctx context.Context, r dependency.Reference) (*pa
 	from := o.from.Origin(o.env)
 	from.AppVersion, from.OperatorVersion = r.AppVersion, r.OperatorVersion
 	p, err := from.Load(ctx, r.Package)
-	if err == nil || o.dryRun == dryRunClient {
+	if err == nil || o.dryRun.IsClient() {
 		return p, err
 	}
 	key := client.ObjectKey{Namespace: o.namespace, Name: r.VersionName()}
@@ -80,7 +80,7 @@ func (o *operation) ensureNeeded(ctx context.Context, r *results, needed []*pack
 			return err
 		}
 		versions[i].Namespace = o.namespace
-		if o.dryRun == dryRunClient {
+		if o.dryRun.IsClient() {
 			continue
 		}
 		if err := o.checkVersion(ctx, versions[i]); err != nil {

@@ -42,11 +42,7 @@ type results struct {
 }
 
 func (o *operation) results() *results {
-	r := &results{out: o.out, output: o.output, kudo: o.env.KUDO, deleted: map[string]bool{}}
-	if o.isDry() {
-		r.suffix = " (" + o.dryRun + " dry run)"
-	}
-	return r
+	return &results{out: o.out, output: o.output, suffix: o.dryRun.Note(), kudo: o.env.KUDO, deleted: map[string]bool{}}
 }
 
 // add records what became of an object.
@@ -141,7 +137,7 @@ func (r *results) isDeleted(u *unstructured.Unstructured) bool { return r.delete
 // showPlan records, in a dry run, what a plan would apply and delete, and lets the API
 // server check it.
 func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instance, version *choice.Version, plan string) error {
-	if !o.isDry() || plan == "" {
+	if !o.dryRun.On() || plan == "" {
 		return nil
 	}
 	t := o.trial()

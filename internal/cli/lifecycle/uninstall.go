@@ -42,7 +42,7 @@ func newUninstall(env command.Environment) *cobra.Command {
 	o.addWait(cmd, "the Instance and all that it has applied are deleted")
 	o.addYes(cmd)
 	command.NameFlag(cmd, &o.output)
-	command.DryRunFlag(cmd.Flags(), &o.dryRun, `"client" or "server": delete nothing, and show what the plan cleanup would do and what would be deleted; with "server" the API server also checks it`)
+	o.dryRun.AddFlagWith(cmd.Flags(), `"client" or "server": delete nothing, and show what the plan cleanup would do and what would be deleted; with "server" the API server also checks it`)
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func (o *operation) uninstall(ctx context.Context, arg string) error {
 	if err := o.confirm(fmt.Sprintf("Delete instance/%s in namespace %s, and its %d objects?", i.Name, i.Namespace, len(i.Status.Inventory))); err != nil {
 		return err
 	}
-	if o.isDry() {
+	if o.dryRun.On() {
 		return o.previewUninstall(ctx, i)
 	}
 	uid := i.UID
@@ -84,7 +84,7 @@ func (o *operation) delete(ctx context.Context, i *v1beta1.Instance) error {
 	}
 	uid := i.UID
 	options := []client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)}
-	if o.isDry() {
+	if o.dryRun.On() {
 		options = append(options, client.DryRunAll)
 	}
 	err := o.client.Delete(ctx, i.DeepCopy(), options...)
@@ -101,7 +101,7 @@ func (o *operation) delete(ctx context.Context, i *v1beta1.Instance) error {
 // previewUninstall shows what the plan cleanup would do, and what would be deleted with
 // the Instance.
 func (o *operation) previewUninstall(ctx context.Context, i *v1beta1.Instance) error {
-	if o.dryRun == dryRunServer {
+	if !o.dryRun.IsClient() {
 		if err := o.delete(ctx, i); err != nil {
 			return err
 		}

@@ -157,11 +157,11 @@ func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() e
 			return err
 		}
 		isChanged = !choice.SameTarget(i.Namespace, &before.Spec, &i.Spec)
-		if !isChanged || o.dryRun == dryRunClient {
+		if !isChanged || o.dryRun.IsClient() {
 			return nil
 		}
 		options := []client.PatchOption{client.FieldOwner(change.FieldOwner)}
-		if o.isDry() {
+		if o.dryRun.On() {
 			options = append(options, client.DryRunAll)
 		}
 		err := o.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)

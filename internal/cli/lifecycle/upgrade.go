@@ -94,7 +94,7 @@ func (u *upgrade) run(ctx context.Context, arg, from string) error {
 // checkImmutable refuses a change that the API server would refuse, before the plan that
 // would fail at it. What the caller must not try is left to the manager.
 func (u *upgrade) checkImmutable(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) error {
-	if plan == "" || u.dryRun == dryRunClient {
+	if plan == "" || u.dryRun.IsClient() {
 		return nil
 	}
 	all, err := u.trial().Differences(ctx, i, version, plan)

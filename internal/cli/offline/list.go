@@ -160,23 +160,19 @@ func (l *listing) writeStep(w io.Writer, p *packages.Package, step *v1beta1.Step
 	}
 	_, _ = fmt.Fprintf(w, "    %s\n", step.Name)
 	for _, name := range step.Tasks {
-		_, _ = fmt.Fprintf(w, "      %s: %s\n", name, taskText(p.Operator.Tasks, name))
+		_, _ = fmt.Fprintf(w, "      %s: %s\n", name, taskText(p.Operator.Task(name)))
 	}
 }
 
-// taskText says what a task does.
-func taskText(tasks []v1beta1.Task, name string) string {
-	i := slices.IndexFunc(tasks, func(t v1beta1.Task) bool { return t.Name == name })
-	if i < 0 {
+// taskText says what a task does; nil is one that does not exist.
+func taskText(t *v1beta1.Task) string {
+	if t == nil {
 		return "not found"
 	}
-	t := &tasks[i]
 	words := []string{t.Kind}
 	if t.Spec.Parameter != "" {
 		words = append(words, "by "+t.Spec.Parameter+":")
 	}
-	if what := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.Package); len(what) > 0 {
-		words = append(words, strings.Join(slices.DeleteFunc(what, func(s string) bool { return s == "" }), ", "))
-	}
+	words = append(words, strings.Join(packages.UsedBy(t), ", "))
 	return strings.TrimSpace(strings.Join(words, " "))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -218,7 +217,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	}
 	o.Config.DefaultPolicy = f.defaultPolicy
 	for _, namespace := range o.Config.PinNamespaces {
-		if len(o.Config.Namespaces) > 0 && !slices.Contains(o.Config.Namespaces, namespace) {
+		if !o.Config.Watches(namespace) {
 			return manager.Options{}, fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --namespaces", namespace)
 		}
 	}

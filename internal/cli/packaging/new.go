@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -78,7 +77,7 @@ func (i *interview) describe(d *authoring.Description, dir *string) error {
 	}{
 		{"Name of the package", &d.Name, authoring.CheckName},
 		{"Directory", dir, nil},
-		{"Version of the package", &d.OperatorVersion, isSemver},
+		{"Version of the package", &d.OperatorVersion, authoring.CheckVersion},
 		{"Version of the application", &d.AppVersion, nil},
 		{"Address of the project", &d.URL, isURL},
 		{"Name of the maintainer", &maintainer.Name, nil},
@@ -109,24 +108,15 @@ func (i *interview) ask(text string, value *string, check func(string) error) er
 			return errors.New("not all is answered, and nothing was written; leave out --interactive where no person can answer")
 		}
 		answer := cmp.Or(strings.TrimSpace(line), *value)
-		if check == nil {
-			*value = answer
-			return nil
+		if check != nil {
+			if wrong := check(answer); wrong != nil {
+				_, _ = fmt.Fprintln(i.out, wrong)
+				continue
+			}
 		}
-		wrong := check(answer)
-		if wrong == nil {
-			*value = answer
-			return nil
-		}
-		_, _ = fmt.Fprintln(i.out, wrong)
+		*value = answer
+		return nil
 	}
-}
-
-func isSemver(text string) error {
-	if _, err := semver.NewVersion(text); err != nil {
-		return fmt.Errorf("%q is no semantic version; write it as 0.1.0", text)
-	}
-	return nil
 }
 
 func isURL(text string) error {

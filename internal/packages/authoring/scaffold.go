@@ -41,6 +41,14 @@ func CheckName(name string) error {
 	return nil
 }
 
+// CheckVersion says why a package cannot have a version.
+func CheckVersion(version string) error {
+	if _, err := semver.NewVersion(version); err != nil {
+		return fmt.Errorf("%q is no semantic version; write it as 0.1.0", version)
+	}
+	return nil
+}
+
 // words are those of the scaffold, with what they stand for.
 func (d *Description) words() *strings.Replacer {
 	maintainers := " []"
@@ -65,8 +73,8 @@ func New(dir string, d *Description) ([]string, error) {
 	if err := CheckName(d.Name); err != nil {
 		return nil, err
 	}
-	if _, err := semver.NewVersion(d.OperatorVersion); err != nil {
-		return nil, fmt.Errorf("%q is no version of a package; use a semantic version, such as 0.1.0", d.OperatorVersion)
+	if err := CheckVersion(d.OperatorVersion); err != nil {
+		return nil, err
 	}
 	words := d.words()
 	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // others may read a package

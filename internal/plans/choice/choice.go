@@ -138,14 +138,9 @@ func (c *Change) base() (*v1beta1.InstanceSpec, *v1beta1.OperatorVersionSpec) {
 // changed are the parameters whose values differ from what was applied, or may be, sorted.
 // One that is set to its default, or back to it, has not changed.
 func (c *Change) changed() []string {
-	names := c.changedFrom(c.Applied, c.AppliedWith)
-	for _, name := range c.changedFrom(c.Attempted, c.AttemptedWith) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
+	names := append(c.changedFrom(c.Applied, c.AppliedWith), c.changedFrom(c.Attempted, c.AttemptedWith)...)
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 func (c *Change) changedFrom(spec *v1beta1.InstanceSpec, with *v1beta1.OperatorVersionSpec) []string {

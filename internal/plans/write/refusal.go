@@ -104,12 +104,18 @@ func isPolicy(s *metav1.Status) bool {
 // reasonOf is the answer of the API server. Of a Secret it names the fields, never
 // their values, and so it does of immutable fields, which may be whole templates of Pods.
 func reasonOf(s *metav1.Status, w Write) string {
-	if w.Ref.GroupKind() != object.SecretKind && isImmutable(s) {
+	switch isSecret := w.Ref.GroupKind() == object.SecretKind; {
+	case isSecret && (s.Reason == metav1.StatusReasonInvalid || s.Reason == metav1.StatusReasonBadRequest):
+		return fieldsOnly(s)
+	case !isSecret && isImmutable(s):
 		return withoutValues(s)
-	}
-	if w.Ref.GroupKind() != object.SecretKind || s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonBadRequest {
+	default:
 		return s.Message
 	}
+}
+
+// fieldsOnly are the fields that the API server does not accept.
+func fieldsOnly(s *metav1.Status) string {
 	var fields []string
 	if s.Details != nil {
 		for _, c := range s.Details.Causes {
