@@ -27,8 +27,8 @@ func start(dir, path string, stay bool, args ...string) (*process, error) {
 	return startWith(dir, path, stay, nil, args...)
 }
 
-// startWith runs a program with its output in a file. Unless it is to stay, the
-// kernel kills it when this process ends.
+// startWith runs a program with its output in a file. Unless it is to stay, Linux
+// kills it when this process ends.
 func startWith(dir, path string, stay bool, env []string, args ...string) (*process, error) {
 	name := filepath.Base(path)
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
@@ -40,10 +40,7 @@ func startWith(dir, path string, stay bool, env []string, args ...string) (*proc
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = out, out, dir
 	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if !stay {
-		p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	}
+	p.cmd.SysProcAttr = attributes(stay)
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
@@ -93,10 +90,14 @@ func (p *process) kill() {
 
 // end ends a process that another process started, and waits until it has ended.
 func end(pid int) error {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return fmt.Errorf("find process %d: %w", pid, err)
+	}
 	signal := syscall.SIGTERM
 	for started := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		err := syscall.Kill(pid, signal)
-		if errors.Is(err, syscall.ESRCH) {
+		err := process.Signal(signal)
+		if errors.Is(err, os.ErrProcessDone) {
 			return nil
 		}
 		if err != nil {

@@ -1,0 +1,8 @@
+package controlplane
+
+import "syscall"
+
+// attributes are of a process in a group of its own.
+func attributes(bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
