@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -52,8 +51,8 @@ type back struct {
 	to string
 }
 
-// applied is what an Instance can return to.
-type applied struct {
+// earlier is what an Instance can return to.
+type earlier struct {
 	*v1beta1.InstanceSpec
 
 	// called is how messages name it, hash the content with which it was applied.
@@ -98,12 +97,12 @@ func (b *back) run(ctx context.Context, name, reason string) error {
 
 // target is what to return to: what --to names, or else what was applied before that which
 // the spec wants now.
-func (b *back) target(ctx context.Context, i *v1beta1.Instance) (*applied, error) {
+func (b *back) target(ctx context.Context, i *v1beta1.Instance) (*earlier, error) {
 	if b.to != "" {
-		return b.chosen(i)
+		return b.byUID(i)
 	}
 	if last := i.Status.LastAppliedInstanceSpec; last != nil && !choice.SameTarget(i.Namespace, last, &i.Spec) {
-		return &applied{last, "what was last applied", i.Status.LastAppliedContentHash}, nil
+		return &earlier{last, "what was last applied", i.Status.LastAppliedContentHash}, nil
 	}
 	for k := range i.Status.History {
 		past := &i.Status.History[k]
@@ -128,7 +127,7 @@ func mayApply(past *v1beta1.PastExecution) bool {
 }
 
 // differs is true if a return changes something: a plan would run, or it is refused.
-func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *applied) (bool, error) {
+func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *earlier) (bool, error) {
 	if choice.SameTarget(i.Namespace, to.InstanceSpec, &i.Spec) {
 		return false, nil
 	}
@@ -144,8 +143,8 @@ func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *applied) (b
 	return err != nil || chosen.Plan != "", nil
 }
 
-// chosen is the execution that --to names.
-func (b *back) chosen(i *v1beta1.Instance) (*applied, error) {
+// byUID is the execution that --to names.
+func (b *back) byUID(i *v1beta1.Instance) (*earlier, error) {
 	var found []*v1beta1.PastExecution
 	for k := range i.Status.History {
 		if past := &i.Status.History[k]; strings.HasPrefix(string(past.UID), b.to) {
@@ -166,8 +165,8 @@ func (b *back) chosen(i *v1beta1.Instance) (*applied, error) {
 	}
 }
 
-func appliedBy(past *v1beta1.PastExecution) *applied {
-	return &applied{past.Spec, executionText(past), past.ContentHash}
+func appliedBy(past *v1beta1.PastExecution) *earlier {
+	return &earlier{past.Spec, executionText(past), past.ContentHash}
 }
 
 func executionText(past *v1beta1.PastExecution) string {
@@ -202,7 +201,7 @@ func Returns(i *v1beta1.Instance) []string {
 }
 
 // installed is the OperatorVersion to return to.
-func (b *back) installed(ctx context.Context, i *v1beta1.Instance, to *applied) (*choice.Version, error) {
+func (b *back) installed(ctx context.Context, i *v1beta1.Instance, to *earlier) (*choice.Version, error) {
 	version, err := b.versionAt(ctx, i.Namespace, to.InstanceSpec)
 	if err != nil {
 		return nil, err
@@ -219,7 +218,7 @@ func (b *back) installed(ctx context.Context, i *v1beta1.Instance, to *applied) 
 }
 
 // propose changes an Instance to what it is to return to, and says which plan would run.
-func (b *back) propose(i *v1beta1.Instance, to *applied, next, former *choice.Version) (choice.Choice, error) {
+func (b *back) propose(i *v1beta1.Instance, to *earlier, next, former *choice.Version) (choice.Choice, error) {
 	i.Spec.OperatorVersion, i.Spec.Parameters = to.OperatorVersion, maps.Clone(to.Parameters)
 	chosen, err := b.choose(i, next, former)
 	if err != nil {
@@ -230,7 +229,7 @@ func (b *back) propose(i *v1beta1.Instance, to *applied, next, former *choice.Ve
 
 // show says what the return would do. It names parameters without their values, which may be
 // secrets.
-func (b *back) show(i *v1beta1.Instance, before *v1beta1.InstanceSpec, to *applied, former, next *choice.Version, chosen choice.Choice) {
+func (b *back) show(i *v1beta1.Instance, before *v1beta1.InstanceSpec, to *earlier, former, next *choice.Version, chosen choice.Choice) {
 	if b.output != "" {
 		return
 	}
@@ -270,7 +269,7 @@ func showParameters(w io.Writer, before, after map[string]string) {
 }
 
 // write makes the change that was shown, if the Instance still wants what it wanted then.
-func (b *back) write(ctx context.Context, i *v1beta1.Instance, to *applied, next, former *choice.Version, shown int64, reason string) error {
+func (b *back) write(ctx context.Context, i *v1beta1.Instance, to *earlier, next, former *choice.Version, shown int64, reason string) error {
 	r := b.results()
 	var chosen choice.Choice
 	if _, err := b.edit(ctx, i, func() (err error) {
@@ -301,7 +300,7 @@ func (b *back) record(ctx context.Context, i *v1beta1.Instance, reason string) e
 		return nil
 	}
 	about := corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: types.UID(i.UID),
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: i.UID,
 	}
 	who := change.Author{By: change.Whoami(ctx, b.client), Reason: reason, At: metav1.NewTime(b.env.Now())}
 	return change.RecordEvent(ctx, b.client, about, change.ReasonRolledBackTo, who, b.env.Now()) //nolint:wrapcheck // it says what was not written
