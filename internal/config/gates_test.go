@@ -15,8 +15,8 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
 const gatedStages = "stages: [{name: first, workloads: 1, gates: [{name: approve}]}, {name: rest}]"
@@ -137,15 +137,11 @@ func TestAGateIsMeasured(t *testing.T) {
 	w := newWorld(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"errors": 0}`) }))
 	t.Cleanup(server.Close)
-	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.options.CoalesceWindow = 0
 	underGates(w, gatedStages)
 	w.halt()
 	w.apply("apiVersion: spillway.dev/v1alpha1\nkind: GateTemplate\nmetadata: {name: approve}\nspec: {http: {url: '" + server.URL + "', condition: json.errors == 0}}")
-	w.manage(func(o *manager.Options) { o.Gates.Hosts = hosts })
+	w.manage(func(o *manager.Options) { o.Gates.Hosts = measured.Hosts(t) })
 	w.secret("db", "p", "fine")
 	w.ready("app1", "app2", "app3")
 	if m := w.gate().Status.Measurement; m == nil {
@@ -228,7 +224,7 @@ func TestFaultGates(t *testing.T) {
 				k := underGates(w, gatedStages)
 				w.halt()
 				inj.StopAt(n, when)
-				w.meanwhile = inj.WithSuccessor(w.managedBy)
+				w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedBy(i) })
 				tellGates(w, k)
 			})
 		}
@@ -244,4 +240,41 @@ func TestFaultTwoManagersAndGates(t *testing.T) {
 	w.managedBy(fault.New())
 	w.managedBy(fault.New())
 	tellGates(w, k)
+}
+
+// tellMeasured tells the story of a release whose gate is measured twice, with one result, by a
+// manager and its successor.
+func tellMeasured(w *world, inj *fault.Injector, rate string) {
+	w.t.Helper()
+	w.options.CoalesceWindow = 0
+	k, service, hosts := underGates(w, gatedStages), measured.New(w.t), measured.Hosts(w.t)
+	w.halt()
+	service.Runs = func() string { return strings.Join(k.ranWith("fine"), " ") }
+	service.Says("first", rate)
+	if err := w.client.Create(w.t.Context(), service.TwoWindows(w.namespace, "approve")); err != nil {
+		w.t.Fatal(err)
+	}
+	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() {
+		return w.managedBy(i, func(o *manager.Options) { o.Gates.Hosts = hosts })
+	})
+	w.secret("db", "p", "fine")
+	if rate == measured.Bad {
+		w.saysWhy("app2", "WaitingForPrevious", "gate approve was refused: failed measurements: 2 (failureLimit 1)")
+		w.phase("staged", "Failed")
+		if ran := service.Runs(); ran != "app1" {
+			w.t.Errorf("%s ran the value", ran)
+		}
+	} else {
+		w.ready("app1", "app2", "app3")
+		w.phase("staged", "Complete")
+	}
+	if err := service.CheckTwoWindows(w.gate(), rate, "app1"); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// TestFaultTheManagerStopsWhileItMeasures stops the manager before and after each write of a
+// gate that passes or is refused, and starts another one.
+func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
+	measured.EachStop(t, 3, func(t *testing.T, inj *fault.Injector, rate string) { tellMeasured(newWorld(t), inj, rate) })
 }

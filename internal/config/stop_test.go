@@ -420,10 +420,13 @@ func (w *world) digest(name string) string {
 }
 
 // managedBy starts a manager on a transport.
-func (w *world) managedBy(inj *fault.Injector) (stop func()) {
+func (w *world) managedBy(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	o := manager.Options{
 		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0",
 		LeaseNamespace: w.options.LeaseNamespace, LeaseName: w.options.LeaseName,
+	}
+	for _, c := range change {
+		c(&o)
 	}
 	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
 		o.Log = log
@@ -484,7 +487,7 @@ func TestFaultAStop(t *testing.T) {
 					w, k := aStop(t)
 					inj := fault.New()
 					inj.StopAt(n, when)
-					w.stopsAtOne(k, inj.WithSuccessor(w.managedBy))
+					w.stopsAtOne(k, inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedBy(i) }))
 				})
 			}
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -139,10 +139,6 @@ func TestGateOfAStepIsMeasured(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := newCluster(t)
 	c.operator("app-1", twoPhases)
 	template := &v1alpha1.GateTemplate{
@@ -152,7 +148,7 @@ func TestGateOfAStepIsMeasured(t *testing.T) {
 	if err := c.client.Create(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
-	c.manageWith(fault.New(), func(o *manager.Options) { o.Gates.Off, o.Gates.Hosts = false, hosts })
+	c.manageWith(fault.New(), measuring(t))
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, step: a, name: smoke}]")
 	c.eventually(func() error {
 		for _, condition := range c.now("web").Status.Conditions {
@@ -183,4 +179,57 @@ func TestGatesAreAdmitted(t *testing.T) {
 	if want := `annotation spillway.dev/gates: gate 1: phase: plan deploy has no phase "uno"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the answer is %v", err)
 	}
+}
+
+// measuring has a manager measure gates at the servers of the test.
+func measuring(t *testing.T) func(*manager.Options) {
+	t.Helper()
+	hosts := measured.Hosts(t)
+	return func(o *manager.Options) { o.Gates.Off, o.Gates.Hosts = false, hosts }
+}
+
+// tellMeasured tells the story of a plan whose gate between two phases is measured twice, with
+// one result, by a manager and its successor.
+func (c *cluster) tellMeasured(inj *fault.Injector, rate string) {
+	c.t.Helper()
+	service := measured.New(c.t)
+	service.Says("deploy/one", rate)
+	service.Runs = func() string {
+		if c.data("b") != nil {
+			return "one two"
+		}
+		return "one"
+	}
+	c.operator("app-1", twoPhases)
+	if err := c.client.Create(c.t.Context(), service.TwoWindows(c.namespace, "ok")); err != nil {
+		c.t.Fatal(err)
+	}
+	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, name: ok}]")
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, measuring(c.t)) })
+	c.eventually(func() error {
+		meanwhile()
+		if rate != measured.Bad {
+			return c.ran("deploy Complete")
+		}
+		const refused = "phase one is stopped: gate ok was refused: failed measurements: 2 (failureLimit 1)"
+		if said := c.now("web").Status.WaitingFor; !strings.HasPrefix(said, refused) {
+			return fmt.Errorf("it waits for %q", said)
+		}
+		return nil
+	})
+	if rate == measured.Bad && service.Runs() != "one" {
+		c.t.Error("the second phase has begun")
+	}
+	if n := len(c.gates()); n != 1 {
+		c.t.Fatalf("there are %d gates", n)
+	}
+	if err := service.CheckTwoWindows(&c.gates()[0], rate, "one"); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// TestFaultTheManagerStopsWhileItMeasures stops the manager before and after each write of a
+// gate that passes or is refused, and starts another one.
+func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
+	measured.EachStop(t, 3, func(t *testing.T, inj *fault.Injector, rate string) { newCluster(t).tellMeasured(inj, rate) })
 }

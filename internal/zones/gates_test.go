@@ -2,11 +2,7 @@ package zones_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,79 +10,15 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/outbound"
 )
-
-// prometheus answers queries as the HTTP API of Prometheus does: with the error rate of the
-// zone that the query names.
-type prometheus struct {
-	url   string
-	mu    sync.Mutex
-	rates map[string]string
-	asked []string
-}
-
-func newPrometheus(t *testing.T) *prometheus {
-	t.Helper()
-	p := &prometheus{rates: map[string]string{}}
-	server := httptest.NewServer(p)
-	t.Cleanup(server.Close)
-	p.url = server.URL
-	return p
-}
-
-// ServeHTTP implements [http.Handler].
-func (p *prometheus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	query, rate := r.FormValue("query"), "0.001"
-	p.asked = append(p.asked, query)
-	for zone, other := range p.rates {
-		if strings.Contains(query, zone) {
-			rate = other
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[0,"`+rate+`"]}]}}`)
-}
-
-func (p *prometheus) fails(zone, rate string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rates[zone] = rate
-}
-
-func (p *prometheus) count(zone string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, query := range p.asked {
-		if strings.Contains(query, zone) {
-			n++
-		}
-	}
-	return n
-}
 
 // gatesOnLoopback lets gates reach the servers of a test.
 func gatesOnLoopback(t *testing.T) func(*manager.Options) {
 	t.Helper()
-	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosts := measured.Hosts(t)
 	return func(o *manager.Options) { o.Gates.Hosts = hosts }
-}
-
-// errorRate is a GateTemplate that asks for the error rate of a zone.
-func errorRate(url string) *v1alpha1.GateTemplate {
-	return &v1alpha1.GateTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: "error-rate"},
-		Spec: v1alpha1.GateTemplateSpec{Prometheus: &v1alpha1.PrometheusGate{
-			Address: url, Query: `sum(rate(errors{zone="{{ .zone }}", revision="{{ .revision }}"}[1m]))`, Condition: "value < 0.01",
-		}},
-	}
 }
 
 // gated makes a group of three zones with a gate between them.
@@ -112,9 +44,9 @@ func (w *world) gates() []v1alpha1.RolloutGate {
 func TestGateStopsAtTheSecondZone(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, w *world, strategy string) {
-		p := newPrometheus(t)
-		p.fails("zone-b", "0.2")
-		w.create(errorRate(p.url))
+		p := measured.New(t)
+		p.Says("zone-b", "0.2")
+		w.create(p.Template(w.namespace, "error-rate"))
 		w.gated(strategy, `[{"name":"error-rate"}]`, gatesOnLoopback(t))
 		if len(w.gates()) > 0 {
 			t.Error("a group that is complete has gates")
@@ -122,8 +54,8 @@ func TestGateStopsAtTheSecondZone(t *testing.T) {
 		w.roll("v2")
 		w.saysEventually("Failed", "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value 0.2")
 		w.runs("zone-a: v2 v2 v2", "zone-b: v2 v2 v2", "zone-c: v1 v1 v1")
-		if p.count("zone-a") != 1 || p.count("zone-b") != 1 || p.count("zone-c") != 0 {
-			t.Errorf("asked: %v", p.asked)
+		if len(p.Asked("zone-a")) != 1 || len(p.Asked("zone-b")) != 1 || len(p.Asked("zone-c")) != 0 {
+			t.Errorf("asked: %v", p.Asked(""))
 		}
 		if l := w.group().Status.Lock; l != nil {
 			t.Errorf("it keeps the lock: %+v", l)
@@ -142,8 +74,8 @@ func TestGateStopsAtTheSecondZone(t *testing.T) {
 			}
 			return nil
 		})
-		if p.count("zone-b") != 1 || p.count("zone-c") != 1 {
-			t.Errorf("asked: %v", p.asked)
+		if len(p.Asked("zone-b")) != 1 || len(p.Asked("zone-c")) != 1 {
+			t.Errorf("asked: %v", p.Asked(""))
 		}
 	})
 }
@@ -190,9 +122,9 @@ func TestGateThatIsOnlyNoted(t *testing.T) {
 		"dryRun":              {`[{"name":"error-rate"}]`, true, "True: dry run: it would be refused: failed measurements: 1 (failureLimit 0); last: value 0.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, p := newWorld(t), newPrometheus(t)
-			p.fails("zone", "0.2")
-			template := errorRate(p.url)
+			w, p := newWorld(t), measured.New(t)
+			p.Says("zone", "0.2")
+			template := p.Template(w.namespace, "error-rate")
 			template.Spec.DryRun = test.dryRun
 			w.create(template)
 			w.gated(onDelete, test.gates, gatesOnLoopback(t))
@@ -241,8 +173,8 @@ func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
 // measuredStory rolls three zones with a gate between them, by a manager and its successor.
 func (w *world) measuredStory(inj *fault.Injector) {
 	w.t.Helper()
-	p := newPrometheus(w.t)
-	w.create(errorRate(p.url))
+	p := measured.New(w.t)
+	w.create(p.Template(w.namespace, "error-rate"))
 	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, gatesOnLoopback(w.t)) })
 	w.settles(onDelete, replicas(1))
 	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate"}]}}`)
@@ -261,7 +193,7 @@ func (w *world) measuredStory(inj *fault.Injector) {
 		}
 	}
 	for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
-		if n := p.count(zone); n < 1 || n > 2 { // once more if the manager did not live to write it
+		if n := len(p.Asked(zone)); n < 1 || n > 2 { // once more if the manager did not live to write it
 			w.t.Errorf("%s was asked about %d times", zone, n)
 		}
 	}

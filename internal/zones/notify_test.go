@@ -14,12 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 )
 
 // TestNotifierTellsOfARollout: a rollout that begins, stops at a gate, continues and ends gives
 // exactly these messages, with the sentence of the status and of the Event.
 func TestNotifierTellsOfARollout(t *testing.T) {
-	w, p := newWorld(t), newPrometheus(t)
+	w, p := newWorld(t), measured.New(t)
 	var mu sync.Mutex
 	var told []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -36,8 +37,8 @@ func TestNotifierTellsOfARollout(t *testing.T) {
 		told = append(told, strings.TrimSpace(e.Data.Phase+" "+e.Data.Sentence)+"; "+e.Data.Next)
 	}))
 	t.Cleanup(server.Close)
-	p.fails("zone-b", "0.2")
-	w.create(errorRate(p.url), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "channel"}, StringData: map[string]string{"address": server.URL}})
+	p.Says("zone-b", "0.2")
+	w.create(p.Template(w.namespace, "error-rate"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "channel"}, StringData: map[string]string{"address": server.URL}})
 	w.gated(onDelete, `[{"name":"error-rate"}]`, gatesOnLoopback(t))
 	w.create(&v1alpha1.Notifier{ObjectMeta: metav1.ObjectMeta{Name: "channel"}, Spec: v1alpha1.NotifierSpec{
 		Webhook: &v1alpha1.WebhookNotifier{}, SecretRef: v1alpha1.LocalSecretReference{Name: "channel"},

@@ -1,24 +1,20 @@
 package hub_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/gates"
-	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
 const gated = `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600, stages: [{name: all, gates: [{name: approve}]}]}`
@@ -52,20 +48,11 @@ func TestGateIsMeasured(t *testing.T) {
 		rw.WriteHeader(int(status.Load()))
 	}))
 	t.Cleanup(source404.Close)
-	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.create(&spillway.GateTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: "approve"},
 		Spec:       spillway.GateTemplateSpec{HTTP: &spillway.HTTPGate{URL: source404.URL + "/{{ .stage }}/{{ .revision }}"}},
 	})
-	testenv.Managed(t, w.requests, func(ctx context.Context, log logr.Logger) error {
-		return manager.Run(ctx, w.requests.Wrap(testenv.Shared().Config()), manager.Options{
-			Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: time.Now},
-			MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log, Gates: gates.Options{Hosts: hosts},
-		})
-	})
+	w.managed(w.requests, measuring(t))
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
 	const refused = "canary is stopped: gate approve was refused: failed measurements: 1 (failureLimit 0); last: status 404"
@@ -85,4 +72,54 @@ func TestGateIsMeasured(t *testing.T) {
 		}
 	}
 	w.complete("a:v1 b:v1")
+}
+
+// measuring has a manager measure gates at the servers of the test.
+func measuring(t *testing.T) func(*manager.Options) {
+	t.Helper()
+	hosts := measured.Hosts(t)
+	return func(o *manager.Options) { o.Gates.Hosts = hosts }
+}
+
+// tellMeasured tells the story of a module whose gate after the canary is measured twice, with
+// one result, by a hub and its successor.
+func (w *world) tellMeasured(inj *fault.Injector, rate string) {
+	w.t.Helper()
+	service := measured.New(w.t)
+	service.Says("canary", rate)
+	service.Runs = w.runs
+	w.create(service.TwoWindows(w.namespace, "approve"))
+	w.clusters("a canary=true", "b")
+	w.module("v1", canary)
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measuring(w.t)) })
+	w.eventually(func() error {
+		meanwhile()
+		s := w.status()
+		if rate != measured.Bad {
+			if s.Phase != "Complete" || w.runs() != "a:v1 b:v1" {
+				return errors.New(w.says())
+			}
+			return nil
+		}
+		const refused = "canary is stopped: gate approve was refused: failed measurements: 2 (failureLimit 1)"
+		if s.Phase != "Failed" || !strings.HasPrefix(s.WaitingFor, refused) {
+			return errors.New(w.says())
+		}
+		return nil
+	})
+	if ran := w.runs(); rate == measured.Bad && ran != "a:v1" {
+		w.t.Errorf("they run %s", ran)
+	}
+	if n := len(w.gates()); n != 1 {
+		w.t.Fatalf("there are %d gates", n)
+	}
+	if err := service.CheckTwoWindows(&w.gates()[0], rate, "a:v1"); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// TestFaultTheManagerStopsWhileItMeasures stops the hub before and after each write of a gate
+// that passes or is refused, and starts another one.
+func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
+	measured.EachStop(t, 4, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).tellMeasured(inj, rate) })
 }

@@ -131,13 +131,18 @@ func (w *world) manage() (stop func()) {
 }
 
 // managed is manage with a transport.
-func (w *world) managed(inj *fault.Injector) (stop func()) {
+func (w *world) managed(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	w.t.Helper()
+	o := manager.Options{
+		Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: time.Now},
+		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+	}
+	for _, c := range change {
+		c(&o)
+	}
 	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
-		return manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), manager.Options{
-			Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: time.Now},
-			MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log,
-		})
+		o.Log = log
+		return manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o)
 	})
 }
 

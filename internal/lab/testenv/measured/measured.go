@@ -1,0 +1,189 @@
+// Package measured is a service that the gates of a test look at: it answers queries as the HTTP
+// API of Prometheus does, and remembers them.
+package measured
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/outbound"
+)
+
+// Fine and Bad are error rates on both sides of the limit of [Service.Template].
+const (
+	Fine = "0.001"
+	Bad  = "0.2"
+)
+
+// Query is what a service was asked.
+type Query struct {
+	// Text is in PromQL.
+	Text string
+	// Ran is what ran then, as the test says.
+	Ran string
+}
+
+// Service answers queries.
+type Service struct {
+	// URL is its address.
+	URL string
+	// Runs says what runs at the moment, nil if the test does not care.
+	Runs func() string
+
+	mu    sync.Mutex
+	rates map[string]string
+	asked []Query
+}
+
+// New starts a service whose error rate is fine.
+func New(t testing.TB) *Service {
+	t.Helper()
+	s := &Service{rates: map[string]string{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ran := ""
+	if s.Runs != nil {
+		ran = s.Runs()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	rate := s.answer(Query{Text: r.FormValue("query"), Ran: ran})
+	_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[0,"`+rate+`"]}]}}`)
+}
+
+func (s *Service) answer(q Query) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, q)
+	for of, rate := range s.rates {
+		if strings.Contains(q.Text, of) {
+			return rate
+		}
+	}
+	return Fine
+}
+
+// Says sets the error rate of what a query names, such as a stage.
+func (s *Service) Says(of, rate string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rates[of] = rate
+}
+
+// Asked are the queries so far that name something.
+func (s *Service) Asked(of string) []Query {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []Query
+	for _, q := range s.asked {
+		if strings.Contains(q.Text, of) {
+			found = append(found, q)
+		}
+	}
+	return found
+}
+
+// Hosts lets gates reach the servers of a test.
+func Hosts(t testing.TB) outbound.Hosts {
+	t.Helper()
+	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hosts
+}
+
+// Template is a GateTemplate that asks once for the error rate of a stage.
+func (s *Service) Template(namespace, name string) *v1alpha1.GateTemplate {
+	return &v1alpha1.GateTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.GateTemplateSpec{Prometheus: &v1alpha1.PrometheusGate{
+			Address: s.URL, Query: `sum(rate(errors{stage="{{ .stage }}", revision="{{ .revision }}"}[1m]))`, Condition: "value < 0.01",
+		}},
+	}
+}
+
+// window is the time between two measurements of [Service.TwoWindows], the shortest that the
+// kind allows.
+const window = 5 * time.Second
+
+// TwoWindows is a [Service.Template] that passes after two good measurements, and is refused
+// after two bad ones.
+func (s *Service) TwoWindows(namespace, name string) *v1alpha1.GateTemplate {
+	two, one := int32(2), int32(1)
+	t := s.Template(namespace, name)
+	t.Spec.Interval, t.Spec.Count, t.Spec.FailureLimit = &metav1.Duration{Duration: window}, &two, &one
+	return t
+}
+
+// EachStop tells a story of [Service.TwoWindows] once for each write of its gate and each moment,
+// by a manager that stops there. The gate passes in every other story and is refused in the rest;
+// where tests run at their whole size, both are told for each stop. The story that stops at the
+// write after the last one shows that there are no more.
+func EachStop(t *testing.T, writes int, story func(t *testing.T, inj *fault.Injector, rate string)) {
+	t.Helper()
+	tell := func(n int, when fault.When, rate string) {
+		t.Run(fmt.Sprintf("%s write %d of a gate, error rate %s", when, n, rate), func(t *testing.T) {
+			inj := fault.New()
+			inj.StopAtMatching(n, when, func(r fault.Request) bool { return r.Resource == "rolloutgates" })
+			story(t, inj, rate)
+			if stops := n <= writes; inj.HasStopped() != stops {
+				t.Errorf("the manager has stopped at write %d: %v, want %v", n, !stops, stops)
+			}
+		})
+	}
+	for i := range 2 * writes {
+		n, when := i/2+1, fault.When(i%2)
+		rates := []string{Fine, Bad, Fine}[(n+i)%2:]
+		for _, rate := range rates[:testenv.Size(1, 2)] {
+			tell(n, when, rate)
+		}
+	}
+	tell(writes+1, fault.Before, Fine)
+}
+
+// CheckTwoWindows is nil if a gate of [Service.TwoWindows] was decided by two measurements with
+// one result, an interval apart, and if the same ran all along. A manager that does not live to
+// write a measurement makes it again.
+func (s *Service) CheckTwoWindows(g *v1alpha1.RolloutGate, rate, ran string) error {
+	m := g.Status.Measurement
+	if m == nil || len(m.Last) != 2 || m.Errors+m.NoData != 0 {
+		return fmt.Errorf("%s was measured: %+v", g.Name, m)
+	}
+	want := v1alpha1.VerdictPassed
+	if rate == Bad {
+		want = v1alpha1.VerdictRefused
+	}
+	if m.Verdict != want || m.Last[0].Result != m.Last[1].Result {
+		return fmt.Errorf("%s is %s after %+v", g.Name, m.Verdict, m.Last)
+	}
+	if between := m.Last[0].At.Sub(m.Last[1].At.Time); between < window {
+		return fmt.Errorf("%s was measured again after %s", g.Name, between)
+	}
+	asked := s.Asked(`stage="` + g.Spec.Stage + `"`)
+	if len(asked) < 2 || len(asked) > 3 {
+		return fmt.Errorf("it was asked %v", asked)
+	}
+	for _, q := range asked {
+		if q.Ran != ran {
+			return fmt.Errorf("%q ran while %s was measured, and not %q", q.Ran, g.Name, ran)
+		}
+	}
+	return nil
+}
