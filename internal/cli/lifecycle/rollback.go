@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +139,7 @@ func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *earlier) (b
 		return true, err
 	}
 	chosen, err := b.propose(i.DeepCopy(), to, next, former)
-	return err != nil || chosen.Plan != "", nil
+	return err != nil || chosen.Plan != "", nil //nolint:nilerr // the same error is given once it was chosen
 }
 
 // byUID is the execution that --to names.
@@ -291,7 +290,7 @@ func (b *back) write(ctx context.Context, i *v1beta1.Instance, to *earlier, next
 	if err := b.settle(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
 		return errors.Join(recorded, err)
 	}
-	return cmp.Or(r.end(), recorded)
+	return errors.Join(recorded, r.end())
 }
 
 // record records in an Event who rolled the Instance back, and why.
@@ -303,5 +302,5 @@ func (b *back) record(ctx context.Context, i *v1beta1.Instance, reason string) e
 		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: i.UID,
 	}
 	who := change.Author{By: change.Whoami(ctx, b.client), Reason: reason, At: metav1.NewTime(b.env.Now())}
-	return change.RecordEvent(ctx, b.client, about, change.ReasonRolledBackTo, who, b.env.Now()) //nolint:wrapcheck // it says what was not written
+	return change.RecordEvent(ctx, b.client, about, change.ReasonRolledBackTo, who, b.env.Now())
 }
