@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -26,4 +27,21 @@ func rollbackToKept(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no content is kept: %v", entries)
+}
+
+// execution INSTANCE N VARIABLE: set a variable to the UID of one of the executions in the
+// history, of which the newest is number 0.
+func execution(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: execution INSTANCE N VARIABLE")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(ts.Exec("spillway", "history", "instance/"+args[0], "-n", ts.Getenv("NS"), "-o", "json"))
+	var entries []history.Entry
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &entries))
+	if n >= len(entries) {
+		ts.Fatalf("there are %d executions", len(entries))
+	}
+	ts.Setenv(args[2], entries[n].UID)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
@@ -69,16 +71,32 @@ func (k *known) say() {
 	k.tell(Partial{Units: units, Reading: slices.Clone(k.reading)})
 }
 
-// nameWorkloads says which workloads are tracked, as soon as they are listed: their states need
-// much more. Whether they can be listed, the description itself says.
+// previewer is a reader that has the first page of a list long before all of it.
+type previewer interface {
+	// Preview sets a list to its first page, and is false if there is none.
+	Preview(ctx context.Context, list client.ObjectList, namespace string) bool
+}
+
+// nameWorkloads says which workloads are tracked, the first of them as soon as a page of them
+// was read, all as soon as they are listed: their states need much more. Whether they can be
+// listed, the description itself says.
 func nameWorkloads(ctx context.Context, o *Options, s *snapshot.Snapshot) {
 	if o.known == nil || o.Object != nil {
 		return
 	}
-	objects, err := workload.List(ctx, s, []string{o.Namespace})
-	if err != nil {
-		return
+	if p, ok := s.Live.(previewer); ok {
+		first := workload.Preview(func(list client.ObjectList) bool { return p.Preview(ctx, list, o.Namespace) })
+		if units := o.unread(first); len(units) > 0 {
+			o.known.exist(Config, units)
+		}
 	}
+	if objects, err := workload.List(ctx, s, []string{o.Namespace}); err == nil {
+		o.known.exist(Config, o.unread(objects))
+	}
+}
+
+// unread are the tracked ones among workloads, without their states.
+func (o *Options) unread(objects []client.Object) []Unit {
 	var units []Unit
 	for _, obj := range objects {
 		name := workload.NameOf(obj)
@@ -87,5 +105,5 @@ func nameWorkloads(ctx context.Context, o *Options, s *snapshot.Snapshot) {
 			units = append(units, Unit{Ref: ref, Ring: Config, Phase: PhaseReading, Sentence: name.Kind + " " + name.Name + " is being read"})
 		}
 	}
-	o.known.exist(Config, units)
+	return units
 }

@@ -1,10 +1,14 @@
 package describe
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/spillway-dev/spillway/internal/config"
@@ -80,5 +84,48 @@ func TestPartialOfOtherNamespaces(t *testing.T) {
 	}
 	if _, err := Describe(t.Context(), c, look); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestThePageThatComesFirst: of many workloads, the first are named before all of them are listed,
+// and that costs no request.
+func TestThePageThatComesFirst(t *testing.T) {
+	c, _ := describetest.ClientAs(t, "")
+	namespace := describetest.SomeConfig(t, c, 1)
+	const workloads, page = 104, 100
+	var group errgroup.Group
+	for i := range workloads {
+		group.Go(func() error {
+			d := describetest.Tracked(namespace, fmt.Sprintf("web-%03d", i))
+			d.Spec.Replicas = new(int32(0))
+			return c.Create(t.Context(), d)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	m, requests := watchedAs(t, "", namespace)
+	var named []int
+	look := Options{Namespace: namespace, Rings: []string{Config}, Config: config.Options{Now: time.Now}}
+	look.Partial = func(p Partial) {
+		named = append(named, len(p.Units))
+		if last := p.Units[len(p.Units)-1]; last.Phase == PhaseReading && last.Name != fmt.Sprintf("web-%03d", len(p.Units)-1) {
+			t.Errorf("%s is the last of %d", last.Name, len(p.Units))
+		}
+	}
+	if _, err := Describe(t.Context(), m, look); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{page, workloads}, named); diff != "" {
+		t.Errorf("first the page, then all of them (-want +got)\n%s", diff)
+	}
+	listed := 0
+	for _, r := range requests.Requests() {
+		if strings.Contains(fmt.Sprint(r), "deployments") {
+			listed++
+		}
+	}
+	if listed != 2 { // the page, and the watch that begins with all of them
+		t.Errorf("%d requests of Deployments: %v", listed, requests.Requests())
 	}
 }

@@ -115,7 +115,7 @@ var table = map[string]entry{
 	"RevisionTaken":                {"revisiontaken", "a ModuleRevision with the name that the module needs exists, and has another owner", "delete it, unless its module was deleted: then it is deleted automatically"},
 	"RevisionUnresolved":           {"revisionunresolved", "the commit or digest of a revision's tag cannot be recorded", "nothing if a retry succeeds; otherwise let the manager write modulerevisions/status, as the role of spillway install does"},
 	"RolledBack":                   {"rolledback", "a revision failed, and the clusters return to the last one that reached all of them", "fix what failed, and change the template of the module to try again"},
-	"RolledBackTo":                 {"rolledbackto", "a user has set the revision of a module or a workload, or returned to the revision of the template of a module", "to follow the template of a module again: spillway fleet rollback --to latest; to roll a workload for the present config: spillway retry for the object"},
+	"RolledBackTo":                 {"rolledbackto", "a user has set the revision of a module or a workload, or returned to the revision of the template of a module, or an Instance to an earlier execution", "to follow the template of a module again: spillway fleet rollback --to latest; to roll a workload for the present config: spillway retry for the object"},
 	"RolloutComplete":              {"rolloutcomplete", "a revision has reached all clusters", "nothing, for information only"},
 	"RolloutPaused":                {"rolloutpaused", "a user has paused a rollout", "resume it: spillway resume"},
 	"RolloutResumed":               {"rolloutresumed", "a rollout that was stuck or paused continues", "nothing, for information only"},

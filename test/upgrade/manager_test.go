@@ -5,7 +5,6 @@ package upgrade_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,12 +33,15 @@ func asAccount(t *testing.T, namespace, account string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := testenv.Shared().Config()
+	cfg := rest.CopyConfig(testenv.Shared().Config())
+	if err := rest.LoadTLSFiles(cfg); err != nil { // the program may see no other file
+		t.Fatal(err)
+	}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: "x", Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "x", AuthInfo: "x", Namespace: namespace}},
 		Clusters: map[string]*clientcmdapi.Cluster{"x": {
-			Server: cfg.Host, CertificateAuthority: cfg.CAFile, CertificateAuthorityData: cfg.CAData, InsecureSkipTLSVerify: cfg.Insecure,
+			Server: cfg.Host, CertificateAuthorityData: cfg.CAData, InsecureSkipTLSVerify: cfg.Insecure,
 		}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"x": {Token: token.Status.Token}},
 	}, file)
@@ -63,9 +66,9 @@ func (w *world) manage(v version, more ...string) *process {
 		w.t.Fatal(err)
 	}
 	args := append([]string{}, d.Spec.Template.Spec.Containers[0].Args...)
-	args = append(args, "--kubeconfig="+asAccount(w.t, w.system, d.Spec.Template.Spec.ServiceAccountName), "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	args = append(append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0"), more...)
 	p := &process{said: &testenv.Buffer{}}
-	cmd := exec.Command(v.program, append(args, more...)...)
+	cmd := v.command(w.t, asAccount(w.t, w.system, d.Spec.Template.Spec.ServiceAccountName), args...)
 	cmd.Stdout, cmd.Stderr = p.said, p.said
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)

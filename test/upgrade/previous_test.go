@@ -20,6 +20,29 @@ type version struct {
 	name    string
 	program string
 	chart   string
+	// root, if any, is that of the image that holds the program: its path begins there.
+	root string
+}
+
+// command runs the program with a kubeconfig, and an image's in a root that holds nothing else.
+func (v version) command(t *testing.T, kubeconfig string, args ...string) *exec.Cmd {
+	t.Helper()
+	if v.root == "" {
+		return exec.Command(v.program, append([]string{args[0], "--kubeconfig=" + kubeconfig}, args[1:]...)...)
+	}
+	raw, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.CreateTemp(v.root, "kubeconfig-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Write(raw)
+	if err := errors.Join(err, file.Chmod(0o444), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return alone(v.root, v.program, append([]string{args[0], "--kubeconfig=/" + filepath.Base(file.Name())}, args[1:]...)...)
 }
 
 // current is this version, compiled for the test.

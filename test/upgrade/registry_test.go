@@ -44,17 +44,16 @@ func newRegistry(t *testing.T) string {
 	return "localhost:" + port
 }
 
-// The way of a user: the chart is pulled from a registry, and installed until its Deployment is
-// ready; then a change of config rolls, once, in order.
+// The way of a user: a release is made, pushed and verified; the chart is pulled from the
+// registry, and installed until its Deployment is ready; the image, unpacked into an empty root,
+// is its manager; then a change of config rolls, once, in order.
 func TestFromARegistry(t *testing.T) {
-	w, now := newWorld(t), current(t)
-	h, folder := newHelm(t, testenv.Shared().Kubeconfig(), w.system), t.TempDir()
-	repository := "oci://" + newRegistry(t) + "/charts"
-	h.must(t, "package", now.chart, "--destination="+folder, "--version=0.1.0", "--app-version=v0.1.0")
-	h.must(t, "push", filepath.Join(folder, "spillway-0.1.0.tgz"), repository, "--plain-http")
+	w := newWorld(t)
+	h, host := newHelm(t, testenv.Shared().Kubeconfig(), w.system), newRegistry(t)
+	now := released(t, host)
 
 	began := time.Now()
-	h.must(t, "install", "spillway", repository+"/spillway", "--version=0.1.0", "--plain-http", "--create-namespace", "--take-ownership", "--force-conflicts",
+	h.must(t, "install", "spillway", "oci://"+host+"/charts/spillway", "--version=0.1.0", "--plain-http", "--create-namespace", "--take-ownership", "--force-conflicts",
 		"--set=webhooks.enabled=false,packageKinds=true,args={--max-rolling=1}", "--wait", "--timeout=3m")
 	t.Logf("helm install from a registry, until the Deployment is ready: %s", time.Since(began).Round(time.Millisecond))
 	manager := w.manage(now)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -191,7 +190,7 @@ func (w *world) hook(v version) string {
 	})
 	template := job.Spec.Template.Spec
 	var said bytes.Buffer
-	cmd := exec.Command(v.program, append(template.Containers[0].Args, "--kubeconfig="+asAccount(w.t, w.system, template.ServiceAccountName))...)
+	cmd := v.command(w.t, asAccount(w.t, w.system, template.ServiceAccountName), template.Containers[0].Args...)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	phase := corev1.PodSucceeded
 	if err := cmd.Run(); err != nil {
@@ -209,7 +208,7 @@ func (w *world) hook(v version) string {
 // run runs a program to its end.
 func (w *world) run(v version, args ...string) (out string, code int) {
 	w.t.Helper()
-	cmd := exec.Command(v.program, append([]string{args[0], "--kubeconfig=" + testenv.Shared().Kubeconfig()}, args[1:]...)...)
+	cmd := v.command(w.t, testenv.Shared().Kubeconfig(), args...)
 	said, _ := cmd.CombinedOutput() // the code says it
 	return string(said), cmd.ProcessState.ExitCode()
 }

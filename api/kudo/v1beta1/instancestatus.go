@@ -256,6 +256,13 @@ type PastExecution struct {
 	// OperatorVersion is what it ran with, ContentHash the content of that.
 	OperatorVersion string `json:"operatorVersion"`
 	ContentHash     string `json:"contentHash"`
+	// Advances: if it succeeded, its spec was the one last applied.
+	// +optional
+	Advances bool `json:"advances,omitempty"`
+	// Spec is what it was to apply, so that the Instance can return to it. It is kept of
+	// executions that advance, as long as those of the newest together are not too long.
+	// +optional
+	Spec *InstanceSpec `json:"spec,omitempty"`
 	// StartedAt is when it began.
 	StartedAt metav1.MicroTime `json:"startedAt"`
 	// FinishedAt is when it ended.

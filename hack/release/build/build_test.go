@@ -23,7 +23,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	helm "helm.sh/helm/v4/pkg/registry"
+	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/hack/release/build"
 	"github.com/spillway-dev/spillway/hack/release/chart"
@@ -129,9 +131,42 @@ func checkDeployments(t *testing.T, dist string) {
 		t.Errorf("kustomize: %v", names)
 	}
 	names = unpack(t, unzip(t, dist, "spillway-0.1.0-test.1.tgz"), dir)
-	if !slices.Contains(names, "spillway/templates/NOTES.txt") || !strings.Contains(read(t, dir, "spillway", "values.yaml"), "digest: "+digest) ||
-		!strings.Contains(read(t, dir, "spillway", "Chart.yaml"), "version: 0.1.0-test.1\nappVersion: v0.1.0-test.1\n") {
-		t.Errorf("chart: %v\n%s", names, read(t, dir, "spillway", "Chart.yaml"))
+	if !slices.Contains(names, "spillway/templates/NOTES.txt") || !strings.Contains(read(t, dir, "spillway", "values.yaml"), "digest: "+digest) {
+		t.Errorf("chart: %v", names)
+	}
+	checkDescription(t, read(t, dir, "spillway", "Chart.yaml"), digest)
+}
+
+// checkDescription checks what Artifact Hub reads: the version, whether it is for production,
+// the image, and the kinds.
+func checkDescription(t *testing.T, text, digest string) {
+	t.Helper()
+	var said v2.Metadata
+	if err := yaml.UnmarshalStrict([]byte(text), &said); err != nil {
+		t.Fatal(err)
+	}
+	if err := said.Validate(); err != nil {
+		t.Error(err)
+	}
+	if said.Version != "0.1.0-test.1" || said.AppVersion != "v0.1.0-test.1" || said.KubeVersion == "" || said.Annotations["artifacthub.io/prerelease"] != "true" {
+		t.Errorf("Chart.yaml: %s", text)
+	}
+	var images, kinds []map[string]string
+	if err := errors.Join(yaml.Unmarshal([]byte(said.Annotations["artifacthub.io/images"]), &images), yaml.Unmarshal([]byte(said.Annotations["artifacthub.io/crds"]), &kinds)); err != nil {
+		t.Fatal(err)
+	}
+	if len(images) != 1 || images[0]["image"] != "ghcr.io/spillway-dev/spillway:v0.1.0-test.1@"+digest {
+		t.Errorf("images: %v", images)
+	}
+	if !slices.ContainsFunc(kinds, func(k map[string]string) bool { return k["kind"] == "RolloutGroup" }) {
+		t.Errorf("kinds: %v", kinds)
+	}
+	for _, k := range kinds {
+		for _, key := range []string{"kind", "version", "name", "displayName", "description"} {
+			if k[key] == "" {
+				t.Errorf("a kind without %s: %v", key, k)
+			}
+		}
 	}
 }
 

@@ -41,8 +41,14 @@ func Package(s source.Source, repository, digest string) ([]byte, error) {
 		if err != nil {
 			return fmt.Errorf("path of %s: %w", path, err)
 		}
-		if content, err = stamp(inside, content, s, repository, digest); err != nil {
-			return err
+		switch filepath.ToSlash(inside) {
+		case "Chart.yaml":
+			content, err = describe(content, s, repository+":"+s.Version+"@"+digest)
+		case "values.yaml":
+			content, err = stamp(content, repository, digest)
+		}
+		if err != nil {
+			return fmt.Errorf("charts/%s/%s: %w", name, inside, err)
 		}
 		files = append(files, program.File{Name: name + "/" + filepath.ToSlash(inside), Content: content})
 		return nil
@@ -53,18 +59,14 @@ func Package(s source.Source, repository, digest string) ([]byte, error) {
 	return program.TarGz(files, s.Date)
 }
 
-// stamp writes the version into one file, and the digest into another.
-func stamp(file string, content []byte, s source.Source, repository, digest string) ([]byte, error) {
-	lines := map[string]map[string]string{
-		"Chart.yaml": {"\nversion: 0.0.0\n": "\nversion: " + s.Plain() + "\n", "\nappVersion: v0.0.0\n": "\nappVersion: " + s.Version + "\n"},
-		"values.yaml": {
-			"\n  digest: \"\"\n":                              "\n  digest: " + digest + "\n",
-			"\n  repository: ghcr.io/spillway-dev/spillway\n": "\n  repository: " + repository + "\n",
-		},
-	}
-	for line, stamped := range lines[filepath.ToSlash(file)] {
+// stamp writes the image into the values.
+func stamp(content []byte, repository, digest string) ([]byte, error) {
+	for line, stamped := range map[string]string{
+		"\n  digest: \"\"\n":                              "\n  digest: " + digest + "\n",
+		"\n  repository: ghcr.io/spillway-dev/spillway\n": "\n  repository: " + repository + "\n",
+	} {
 		if bytes.Count(content, []byte(line)) != 1 {
-			return nil, fmt.Errorf("charts/%s/%s must have the line %q once", name, file, strings.TrimSpace(line))
+			return nil, fmt.Errorf("it must have the line %q once", strings.TrimSpace(line))
 		}
 		content = bytes.Replace(content, []byte(line), []byte(stamped), 1)
 	}

@@ -76,7 +76,7 @@ func ReadLayout(dir string) ([]Release, error) {
 		last.Referrers = append(last.Referrers, referrer)
 	}
 	if len(releases) == 0 {
-		return nil, fmt.Errorf("no image in %s", dir)
+		return nil, fmt.Errorf("no image in %s; make release writes them", dir)
 	}
 	return releases, nil
 }

@@ -27,7 +27,7 @@ const (
 	// Action: nothing, for information only.
 	ReasonUnpinned rollout.Reason = "Unpinned"
 	// ReasonRolledBackTo: a user has set the revision of a module or a workload, or returned to
-	// the revision of the template of a module.
+	// the revision of the template of a module, or an Instance to an earlier execution.
 	// Action: to follow the template of a module again: spillway fleet rollback --to latest; to
 	// roll a workload for the present config: spillway retry for the object.
 	ReasonRolledBackTo rollout.Reason = "RolledBackTo"

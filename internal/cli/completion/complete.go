@@ -139,7 +139,9 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 		kinds = act.GatedKinds
 	case "explain", "watch":
 		kinds = slices.Concat(kinds, command.ReleasingKinds)
-	case "rollback", "diff":
+	case "rollback":
+		kinds = revision.ReturnKinds
+	case "diff":
 		kinds = revision.Kinds
 	case "history":
 		kinds = append(slices.Clone(kinds), describe.KindConfigMap, describe.KindSecret)
@@ -336,7 +338,7 @@ func (a *asking) revisions() []string {
 	if len(a.args) == 0 || !a.connect() {
 		return nil
 	}
-	if ref, ok := command.NamedAs(a.args[0], revision.Kinds...); ok {
+	if ref, ok := command.NamedAs(a.args[0], revision.ReturnKinds...); ok {
 		ref.Namespace = a.namespace
 		return revision.Names(a.ctx, a.client, ref)
 	}

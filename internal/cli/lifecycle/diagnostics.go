@@ -88,8 +88,10 @@ func (d *diagnosis) run(ctx context.Context, arg string) error {
 	if err := change.Get(ctx, d.client, i); err != nil {
 		return err
 	}
-	for _, value := range i.Spec.Parameters {
-		d.hide(value)
+	for _, spec := range specsOf(i) {
+		for _, value := range spec.Parameters {
+			d.hide(value)
+		}
 	}
 	d.add("instance.yaml", i)
 	version, err := d.versionAt(ctx, i.Namespace, &i.Spec)
@@ -107,6 +109,27 @@ func (d *diagnosis) run(ctx context.Context, arg string) error {
 	d.pods(ctx, i)
 	d.events(ctx, i)
 	return d.write()
+}
+
+// specsOf are all specs that an Instance has, with the parameters that users have set.
+func specsOf(i *v1beta1.Instance) []*v1beta1.InstanceSpec {
+	s := &i.Status
+	specs := []*v1beta1.InstanceSpec{&i.Spec, {Parameters: s.ImmutableParameters}}
+	if s.LastAppliedInstanceSpec != nil {
+		specs = append(specs, s.LastAppliedInstanceSpec)
+	}
+	if s.Execution != nil {
+		specs = append(specs, &s.Execution.Spec)
+	}
+	if s.Attempted != nil {
+		specs = append(specs, &s.Attempted.Spec)
+	}
+	for k := range s.History {
+		if s.History[k].Spec != nil {
+			specs = append(specs, s.History[k].Spec)
+		}
+	}
+	return specs
 }
 
 // hide hides a value wherever it stands, unless it is too common for that.

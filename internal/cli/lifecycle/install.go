@@ -121,14 +121,12 @@ func (i *install) instanceOf(operator, version, name string) (*v1beta1.Instance,
 
 // write creates the objects, after it has seen that none exists with other content.
 func (i *install) write(ctx context.Context, r *results, p *packages.Package, needed []*packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
-	if err := i.ensureNamespace(ctx, r, p, version, instance); err != nil {
-		return err
-	}
-	if !i.dryRun.IsClient() {
-		ofVersion, ofInstance := both(func() error { return i.checkVersion(ctx, version) }, func() error { return i.checkInstance(ctx, instance) })
-		if err := errors.Join(ofVersion, ofInstance); err != nil {
-			return err
-		}
+	wanted := version.DeepCopy()   // the other becomes what was read
+	ofNamespace, ofOthers := both( // in a namespace that is created here, nothing exists
+		func() error { return i.ensureNamespace(ctx, r, p, wanted, instance) },
+		func() error { return i.checkOthers(ctx, version, instance) })
+	if err := cmp.Or(ofNamespace, ofOthers); err != nil {
+		return err //nolint:wrapcheck // both say what is wrong
 	}
 	if err := i.ensureNeeded(ctx, r, needed); err != nil {
 		return err
@@ -137,6 +135,15 @@ func (i *install) write(ctx context.Context, r *results, p *packages.Package, ne
 		return err
 	}
 	return i.ensureInstance(ctx, r, instance)
+}
+
+// checkOthers refuses an OperatorVersion and an Instance that exist and are others.
+func (i *install) checkOthers(ctx context.Context, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
+	if i.dryRun.IsClient() {
+		return nil
+	}
+	ofVersion, ofInstance := both(func() error { return i.checkVersion(ctx, version) }, func() error { return i.checkInstance(ctx, instance) })
+	return errors.Join(ofVersion, ofInstance)
 }
 
 func (i *install) ensureInstance(ctx context.Context, r *results, instance *v1beta1.Instance) error {

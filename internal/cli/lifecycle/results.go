@@ -165,3 +165,8 @@ func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instanc
 	}
 	return errors.Join(refusals...)
 }
+
+// shortKind is how messages name the kind of an object.
+func shortKind(obj client.Object) string {
+	return strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind)
+}

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -98,6 +99,31 @@ func (o *operation) choose(i *v1beta1.Instance, version, former *choice.Version)
 		return chosen, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
 	}
 	return chosen, nil
+}
+
+// checkImmutable refuses a change that the API server would refuse, before the plan that
+// would fail at it. What the caller must not try is left to the manager.
+func (o *operation) checkImmutable(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) error {
+	if plan == "" || o.dryRun.IsClient() {
+		return nil
+	}
+	all, err := o.trial().Differences(ctx, i, version, plan)
+	if err != nil {
+		return err
+	}
+	o.tried = true
+	var refusals []error
+	for k := range all {
+		switch d := &all[k]; {
+		case d.Refused != "":
+			refusals = append(refusals, fmt.Errorf("plan %s would fail: %s: %s", plan, d.Ref, d.Refused))
+		case d.Unknown != "":
+			_, _ = fmt.Fprintf(o.env.Err, "note: %s is not checked: %s\n", d.Ref, d.Unknown)
+		case d.Recreated:
+			_, _ = fmt.Fprintf(o.env.Err, "note: %s would be deleted and created again, because an immutable field changes\n", d.Ref)
+		}
+	}
+	return errors.Join(refusals...)
 }
 
 // get reads an Instance that can be changed.

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -89,31 +88,6 @@ func (u *upgrade) run(ctx context.Context, arg, from string) error {
 		return err
 	}
 	return u.write(ctx, p, needed, version, i, former, shown)
-}
-
-// checkImmutable refuses a change that the API server would refuse, before the plan that
-// would fail at it. What the caller must not try is left to the manager.
-func (u *upgrade) checkImmutable(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) error {
-	if plan == "" || u.dryRun.IsClient() {
-		return nil
-	}
-	all, err := u.trial().Differences(ctx, i, version, plan)
-	if err != nil {
-		return err
-	}
-	u.tried = true
-	var refusals []error
-	for k := range all {
-		switch d := &all[k]; {
-		case d.Refused != "":
-			refusals = append(refusals, fmt.Errorf("plan %s would fail: %s: %s", plan, d.Ref, d.Refused))
-		case d.Unknown != "":
-			_, _ = fmt.Fprintf(u.env.Err, "note: %s is not checked: %s\n", d.Ref, d.Unknown)
-		case d.Recreated:
-			_, _ = fmt.Fprintf(u.env.Err, "note: %s would be deleted and created again, because an immutable field changes\n", d.Ref)
-		}
-	}
-	return errors.Join(refusals...)
 }
 
 // checkSteps refuses what is no upgrade, and an OperatorVersion with other content.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/revisions"
@@ -22,8 +25,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
-// Kinds are those of which revisions or snapshots are kept.
-var Kinds = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindConfigMap, describe.KindSecret}
+// KindInstance is the kind whose executions are kept.
+const KindInstance = "Instance"
+
+// Kinds are those of which revisions or snapshots are kept, and ReturnKinds those of which an
+// object can return to an earlier state.
+var (
+	Kinds       = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindConfigMap, describe.KindSecret}
+	ReturnKinds = append(slices.Clone(Kinds), KindInstance)
+)
 
 // Diff is what differs between two revisions of a workload, or two contents of an object.
 type Diff struct {
@@ -165,10 +175,18 @@ func called(r *revisions.Revision) string {
 	return fmt.Sprintf("revision %d", r.Number)
 }
 
-// Names are what --from and --to can name: the numbers of the revisions of a workload, or the
-// digests of the contents of an object; none if they cannot be read.
+// Names are what --from and --to can name: the numbers of the revisions of a workload, the
+// digests of the contents of an object, or the executions of an Instance; none if they cannot be
+// read.
 func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
 	var names []string
+	if ref.Kind == KindInstance {
+		i := &v1beta1.Instance{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, i); err != nil {
+			return nil
+		}
+		return lifecycle.Returns(i)
+	}
 	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
 		known, err := contentsOf(ctx, c, ref)
 		if err != nil {

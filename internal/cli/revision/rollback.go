@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/revisions"
@@ -29,6 +31,9 @@ type rollback struct {
 	reason  string
 	dryRun  command.DryRun
 	output  string
+	// yes, wait and timeout are about Instances.
+	yes, wait bool
+	timeout   time.Duration
 
 	client client.Client
 	ref    describe.Ref
@@ -49,28 +54,42 @@ func NewRollback(env command.Environment) *cobra.Command {
 			"Of a ConfigMap or Secret, go back to an earlier content in all workloads that use it and\n" +
 			"keep their config; the object itself is not changed.\n" +
 			"\n" +
+			"Of an Instance, go back to the OperatorVersion and the parameters that an earlier\n" +
+			"execution of a plan has applied. The plan that would run and the parameters that change\n" +
+			"are shown, and the command asks before it writes.\n" +
+			"\n" +
 			"The workloads stay there until their config changes again, or until spillway retry.\n" +
 			"Nothing is written for a revision without pins, or if a snapshot does not exist any more.\n" +
-			"Spillway history lists revisions and contents, and spillway diff compares them.",
+			"Spillway history lists revisions, contents and executions; spillway diff compares revisions\n" +
+			"and contents.",
 		Example: "  spillway rollback deployment/web -n shop --reason \"incident 42\"\n" +
 			"  spillway rollback statefulset/db --to 3 -n shop\n" +
-			"  spillway rollback secret/db --to 9676b5e0aa -n shop --dry-run=server",
+			"  spillway rollback secret/db --to 9676b5e0aa -n shop --dry-run=server\n" +
+			"  spillway rollback instance/zk -n shop --wait",
 		Args: command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
 	r.cluster.AddFlags(cmd.Flags())
 	r.cluster.AddNamespaceFlag(cmd.Flags())
-	cmd.Flags().StringVar(&r.to, "to", "", "the revision, by number (default: the one before), or the content of an object, by its digest")
+	cmd.Flags().StringVar(&r.to, "to", "", "the revision, by number (default: the one before); the content of an object, by its digest; or the execution of an Instance, by its UID (default: the one before)")
 	cmd.Flags().StringVar(&r.reason, "reason", "", "the reason to record; explain and Events show it")
 	command.OutputFlag(cmd, &r.output, command.OutputName)
 	r.dryRun.AddFlag(cmd.Flags())
+	cmd.Flags().BoolVar(&r.yes, "yes", false, "of an Instance: do not ask")
+	cmd.Flags().BoolVar(&r.wait, "wait", false, "of an Instance: wait until the plan has ended and the Instance is ready, and show its progress; the exit code is 1 if that fails")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", 0, "how long to wait; 0 is no limit")
 	return cmd
 }
 
 func (r *rollback) run(cmd *cobra.Command, arg string) error {
-	ref, ok := command.NamedAs(arg, Kinds...)
-	if !ok {
-		return fmt.Errorf("cannot roll back %q: name one of %s as KIND/NAME; for a Module: spillway fleet rollback", arg, strings.Join(Kinds, ", "))
+	ref, ok := command.NamedAs(arg, ReturnKinds...)
+	switch {
+	case !ok:
+		return fmt.Errorf("cannot roll back %q: name one of %s as KIND/NAME; for a Module: spillway fleet rollback", arg, strings.Join(ReturnKinds, ", "))
+	case ref.Kind == KindInstance:
+		return r.instance(cmd, ref.Name)
+	case r.wait || r.timeout != 0:
+		return errors.New("--wait and --timeout are about Instances; leave them out")
 	}
 	var err error
 	if ref.Namespace, err = r.cluster.ResolveNamespace(); err != nil {
@@ -92,6 +111,13 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	return errors.Join(err, change.Show(cmd.OutOrStdout(), r.output, r.client, strings.Join(r.said, "\n"), r.changed...))
+}
+
+// instance returns an Instance to what an earlier execution has applied.
+func (r *rollback) instance(cmd *cobra.Command, name string) error {
+	return lifecycle.Rollback{
+		Cluster: r.cluster, DryRun: r.dryRun, Output: r.output, To: r.to, Reason: r.reason, Yes: r.yes, Wait: r.wait, Timeout: r.timeout,
+	}.Run(r.env, cmd, name)
 }
 
 // sayf adds a line, which says of a dry run that it was one.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -29,19 +31,59 @@ func List(ctx context.Context, reader client.Reader, namespaces []string) ([]cli
 }
 
 func listIn(ctx context.Context, reader client.Reader, namespace string) ([]client.Object, error) {
-	var (
-		deployments  appsv1.DeploymentList
-		statefulSets appsv1.StatefulSetList
-		daemonSets   appsv1.DaemonSetList
-	)
-	for _, list := range []client.ObjectList{&deployments, &statefulSets, &daemonSets} {
+	found := &lists{}
+	for _, list := range found.all() {
 		if err := reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list workloads: %w", err)
 		}
 	}
-	objects := appendRelevant[appsv1.Deployment](nil, deployments.Items)
-	objects = appendRelevant[appsv1.StatefulSet](objects, statefulSets.Items)
-	return appendRelevant[appsv1.DaemonSet](objects, daemonSets.Items), nil
+	return found.relevant(), nil
+}
+
+// Preview returns the workloads that [List] returns first, as far as the first pages of the lists
+// show them: none that another may still come before. page sets a list to its first page, and is false if
+// there is none.
+func Preview(page func(client.ObjectList) bool) []client.Object {
+	found := &lists{}
+	for _, list := range found.all() {
+		if !page(list) {
+			return nil
+		}
+	}
+	objects := found.relevant()
+	for _, list := range found.all() {
+		if last := lastOf(list); last != nil && list.GetContinue() != "" {
+			objects = slices.DeleteFunc(objects, func(obj client.Object) bool { return byName(obj, last) > 0 })
+		}
+	}
+	slices.SortFunc(objects, byName)
+	return objects
+}
+
+// lastOf is the last object of a list, nil if it is empty.
+func lastOf(list client.ObjectList) (last client.Object) {
+	_ = apimeta.EachListItem(list, func(item runtime.Object) error {
+		last, _ = item.(client.Object)
+		return nil
+	})
+	return last
+}
+
+// lists are those of all kinds of workloads.
+type lists struct {
+	deployments  appsv1.DeploymentList
+	statefulSets appsv1.StatefulSetList
+	daemonSets   appsv1.DaemonSetList
+}
+
+func (l *lists) all() []client.ObjectList {
+	return []client.ObjectList{&l.deployments, &l.statefulSets, &l.daemonSets}
+}
+
+func (l *lists) relevant() []client.Object {
+	objects := appendRelevant[appsv1.Deployment](nil, l.deployments.Items)
+	objects = appendRelevant[appsv1.StatefulSet](objects, l.statefulSets.Items)
+	return appendRelevant[appsv1.DaemonSet](objects, l.daemonSets.Items)
 }
 
 func appendRelevant[T any, P interface {

@@ -16,6 +16,8 @@ type Entry struct {
 	Ring string `json:"ring"`
 	// What is what the ring calls it: "rollout 3", "plan deploy", "revision 2", "config".
 	What string `json:"what"`
+	// UID is that of the execution of a plan, as rollback takes it; empty of what has none.
+	UID string `json:"uid,omitempty"`
 	// To is where it was to get, such as a revision; empty where that has no name.
 	To string `json:"to,omitempty"`
 	// Change is what had changed, empty if that is not known any more.

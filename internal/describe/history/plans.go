@@ -26,13 +26,13 @@ func (h *historian) ofInstance(ctx context.Context) ([]Entry, error) {
 	past := slices.Clone(i.Status.History)
 	var episodes []Entry
 	if x := i.Status.Execution; x != nil && x.FinishedAt == nil {
-		e := h.execution(x.Plan, x.Cause, x.Changed, x.StartedAt.Time)
+		e := h.execution(x.UID, x.Plan, x.Cause, x.Changed, x.StartedAt.Time)
 		e.Outcome, e.Message, e.To = string(rollout.OutcomeRunning), i.Status.WaitingFor, x.Spec.OperatorVersion.Name
 		e.Units = stepsOf(i, x.UID)
 		episodes = append(episodes, e)
 	}
 	for j := range past {
-		e := h.execution(past[j].Plan, past[j].Cause, past[j].Changed, past[j].StartedAt.Time)
+		e := h.execution(past[j].UID, past[j].Plan, past[j].Cause, past[j].Changed, past[j].StartedAt.Time)
 		e.Ended, e.Outcome, e.Message, e.To = &past[j].FinishedAt.Time, string(past[j].Result), past[j].Message, past[j].OperatorVersion
 		e.Units = stepsOf(i, past[j].UID)
 		episodes = append(episodes, e)
@@ -43,9 +43,9 @@ func (h *historian) ofInstance(ctx context.Context) ([]Entry, error) {
 	return episodes, nil
 }
 
-func (h *historian) execution(plan string, cause v1beta1.Cause, changed string, started time.Time) Entry {
+func (h *historian) execution(uid types.UID, plan string, cause v1beta1.Cause, changed string, started time.Time) Entry {
 	e := h.episode(describe.Plans, "plan "+plan)
-	e.Started, e.Change = &started, strings.ToLower(string(cause))
+	e.UID, e.Started, e.Change = string(uid), &started, strings.ToLower(string(cause))
 	if changed != "" {
 		e.Change += ": " + changed
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -56,6 +58,11 @@ type watchedKind struct {
 	mu   sync.Mutex
 	done bool
 	err  error
+
+	// previewed is closed once the first page was asked for; page is nil if it was refused.
+	previewed chan struct{}
+	preview   sync.Once
+	page      client.ObjectList
 }
 
 // Watch is one of a namespace, of all if it is empty. It keeps up until the context
@@ -257,21 +264,62 @@ func (m *Watched) keep(ctx context.Context, obj client.Object, like client.Objec
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", obj, err)
 	}
-	key := form{gvk, fmt.Sprintf("%T", obj)}
-	m.mu.Lock()
-	if m.kinds[key] == nil {
-		m.kinds[key] = &watchedKind{}
-	}
-	kind := m.kinds[key]
-	m.mu.Unlock()
+	kind := m.kind(gvk, obj)
 	kind.mu.Lock()
 	defer kind.mu.Unlock()
 	if kind.done {
 		return kind.err
 	}
-	kind.err = m.begin(ctx, gvk, obj, like)
+	kind.err = m.begin(ctx, kind, gvk, obj, like)
 	kind.done = kind.err == nil || isAnswer(kind.err)
 	return kind.err
+}
+
+// kind is what is known of a kind in the form of an object.
+func (m *Watched) kind(gvk schema.GroupVersionKind, obj client.Object) *watchedKind {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := form{gvk, fmt.Sprintf("%T", obj)}
+	if m.kinds[key] == nil {
+		m.kinds[key] = &watchedKind{previewed: make(chan struct{})}
+	}
+	return m.kinds[key]
+}
+
+// Preview sets a list to the first page of its kind, which is known long before all of it is listed.
+// It is false of kinds and namespaces that have none, and of what may not be listed.
+func (m *Watched) Preview(ctx context.Context, list client.ObjectList, namespace string) bool {
+	obj := m.itemOf(list)
+	if obj == nil || firstPage(obj) == 1 || namespace != m.namespace {
+		return false
+	}
+	gvk, err := apiutil.GVKForObject(obj, m.Scheme())
+	if err != nil {
+		return false
+	}
+	m.Begin(ctx, obj)
+	kind := m.kind(gvk, obj)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-kind.previewed:
+	}
+	page := reflect.ValueOf(kind.page)
+	if kind.page == nil || page.Type() != reflect.TypeOf(list) {
+		return false
+	}
+	reflect.ValueOf(list).Elem().Set(page.Elem())
+	return true
+}
+
+// firstPage is how many objects of a kind are read to know whether it may be listed: of workloads
+// as many as a large terminal shows.
+func firstPage(obj client.Object) int64 {
+	switch obj.(type) {
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		return 100
+	}
+	return 1
 }
 
 // isAnswer is true of an error that the same question would get again.
@@ -281,12 +329,19 @@ func isAnswer(err error) bool {
 
 // begin asks whether the kind may be listed, since a watch would try for ever; and then
 // waits until all of it is listed.
-func (m *Watched) begin(ctx context.Context, gvk schema.GroupVersionKind, obj client.Object, like client.ObjectList) error {
-	probe, err := m.listLike(gvk, like)
+func (m *Watched) begin(ctx context.Context, kind *watchedKind, gvk schema.GroupVersionKind, obj client.Object, like client.ObjectList) error {
+	page, err := m.listLike(gvk, like)
 	if err != nil {
 		return err
 	}
-	if err := m.Client.List(ctx, probe, client.InNamespace(m.namespace), client.Limit(1)); err != nil {
+	err = m.Client.List(ctx, page, client.InNamespace(m.namespace), client.Limit(firstPage(obj)))
+	kind.preview.Do(func() {
+		if err == nil {
+			kind.page = page
+		}
+		close(kind.previewed)
+	})
+	if err != nil {
 		return err //nolint:wrapcheck // stands in for the client
 	}
 	informer, err := m.cache.GetInformer(ctx, obj)

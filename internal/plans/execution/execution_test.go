@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -299,5 +300,40 @@ func TestTheHistoryIsBounded(t *testing.T) {
 	}
 	if count["deploy"] != HistoryLimit || count["backup"] != HistoryLimit || !history[0].FinishedAt.Equal(new(metav1.NewMicroTime(noon.Add(14*time.Minute)))) {
 		t.Errorf("%v, the first ended at %s", count, history[0].FinishedAt)
+	}
+}
+
+// TestTheHistoryKeepsWhatWasApplied checks that the specs of executions that advance are
+// kept, without the plan that was requested, until those that are newer are too long.
+func TestTheHistoryKeepsWhatWasApplied(t *testing.T) {
+	var history []v1beta1.PastExecution
+	record := func(uid, value string, advances bool) {
+		e := &v1beta1.Execution{UID: types.UID(uid), Plan: "deploy", Advances: advances, FinishedAt: new(metav1.NewMicroTime(noon))}
+		e.Spec.Parameters, e.Spec.PlanExecution.PlanName = map[string]string{"P": value}, "deploy"
+		history = Record(history, e)
+	}
+	long := strings.Repeat("x", SpecsLimit/2-100)
+	for _, test := range []struct {
+		uid, value string
+		advances   bool
+		kept       string
+	}{
+		{"a", "1", true, "a"}, {"b", "2", false, "a"}, {"c", long, true, "c a"}, {"d", "3", true, "d c a"},
+		{"e", long, true, "e d c a"}, {"f", strings.Repeat("x", 200), true, "f e d"},
+		{"g", strings.Repeat("x", SpecsLimit), true, ""}, {"h", "4", true, "h"},
+	} {
+		record(test.uid, test.value, test.advances)
+		var kept []string
+		for _, past := range history {
+			if past.Spec == nil {
+				continue
+			}
+			if kept = append(kept, string(past.UID)); past.Spec.PlanExecution.PlanName != "" || past.Spec.Parameters["P"] == "" {
+				t.Errorf("%s: the spec is %+v", past.UID, past.Spec)
+			}
+		}
+		if got := strings.Join(kept, " "); got != test.kept {
+			t.Errorf("after %s those of %q are kept, not of %q", test.uid, got, test.kept)
+		}
 	}
 }

@@ -1,16 +1,24 @@
 package execution
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
-// HistoryLimit is how many executions of each plan are kept in the history.
-const HistoryLimit = 10
+const (
+	// HistoryLimit is how many executions of each plan are kept in the history.
+	HistoryLimit = 10
+	// SpecsLimit is how many bytes the specs in the history have together, as JSON. The
+	// status is written with each step, and the API server accepts no object of more than
+	// 1.5 MiB.
+	SpecsLimit = 64 << 10
+)
 
 // KeepComplete copies the steps that are complete in done.
 func KeepComplete(phases, done []v1beta1.PhaseStatus) {
@@ -68,7 +76,10 @@ func endedAs(s, final v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
 func Record(history []v1beta1.PastExecution, e *v1beta1.Execution) []v1beta1.PastExecution {
 	past := v1beta1.PastExecution{
 		UID: e.UID, Plan: e.Plan, Cause: e.Cause, Changed: e.Changed, OperatorVersion: e.Spec.OperatorVersion.Name, ContentHash: e.ContentHash,
-		StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Result: e.Result, Message: e.Message,
+		Advances: e.Advances, StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Result: e.Result, Message: e.Message,
+	}
+	if e.Advances {
+		past.Spec = choice.Target(&e.Spec)
 	}
 	kept, seen := []v1beta1.PastExecution{past}, 1
 	for _, old := range history {
@@ -79,7 +90,25 @@ func Record(history []v1beta1.PastExecution, e *v1beta1.Execution) []v1beta1.Pas
 			kept = append(kept, old)
 		}
 	}
+	limitSpecs(kept)
 	return kept
+}
+
+// limitSpecs removes the specs of the oldest executions if all together are too long. None
+// is left that is older than one that is removed, so that what came before is known or is
+// known to be missing.
+func limitSpecs(history []v1beta1.PastExecution) {
+	size := 0
+	for i := range history {
+		past := &history[i]
+		if past.Spec == nil {
+			continue
+		}
+		raw, err := json.Marshal(past.Spec)
+		if size += len(raw); err != nil || size > SpecsLimit {
+			size, past.Spec = SpecsLimit, nil
+		}
+	}
 }
 
 // taskNames are the tasks of a step, each once.
