@@ -294,10 +294,11 @@ func blocked(u *rollout.Unit, now time.Time, value string) error {
 	return err
 }
 
-// gate reads "before=name", "before=name:passed" and "before=name:refused:message".
+// gate reads "before=name", "before=name:passed", "before=name:refused:message" and
+// "before=name:refused:message:rollback".
 func gate(when rollout.When) attribute {
 	return func(u *rollout.Unit, _ time.Time, value string) error {
-		parts := strings.Split(value+"::", ":")
+		parts := strings.Split(value+":::", ":")
 		verdicts := map[string]rollout.Verdict{
 			"": rollout.Pending, "pending": rollout.Pending, "passed": rollout.Passed, "refused": rollout.Refused,
 		}
@@ -307,7 +308,14 @@ func gate(when rollout.When) attribute {
 			return fmt.Errorf("unknown verdict %q", parts[1])
 		}
 
-		u.Gates = append(u.Gates, rollout.Gate{Name: parts[0], When: when, Verdict: verdict, Message: parts[2]})
+		answers := map[string]rollout.OnFailure{"": rollout.Stop, "continue": rollout.Continue, "rollback": rollout.Rollback}
+
+		answer, known := answers[parts[3]]
+		if !known {
+			return fmt.Errorf("unknown answer %q", parts[3])
+		}
+
+		u.Gates = append(u.Gates, rollout.Gate{Name: parts[0], When: when, Verdict: verdict, OnRefusal: answer, Message: parts[2]})
 
 		return nil
 	}

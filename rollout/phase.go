@@ -96,7 +96,7 @@ func (s *sum) add(other *sum) {
 
 // sumUp adds what the plan says of the unit itself.
 func (d *decision) sumUp(n *node, s *sum) {
-	s.rollsBack = s.rollsBack || n.rollsBack()
+	s.rollsBack = s.rollsBack || n.rollsBack() || d.isRefusedForGood(n)
 	if n.hold == nil {
 		return
 	}
@@ -131,6 +131,12 @@ func (d *decision) isAtGateBefore(n *node) bool {
 // isAtGateAfter tells whether a gate after the unit is what keeps it.
 func (n *node) isAtGateAfter() bool {
 	return n.settles() && n.hold != nil && n.hold.reason.IsGate()
+}
+
+// isRefusedForGood tells whether a gate keeps the unit whose refusal wants the former revision
+// back.
+func (d *decision) isRefusedForGood(n *node) bool {
+	return d.isAtGateBefore(n) && n.gate(Before).returns() || n.isAtGateAfter() && n.gate(After).returns()
 }
 
 // Group returns what the plan says of the unit at a path as a whole; the zero Group

@@ -313,9 +313,20 @@ type Gate struct {
 	Name    string
 	When    When
 	Verdict Verdict
+	// OnRefusal says what a refusal does: Stop holds, Continue lets through, and Rollback
+	// holds and sets the plan's phase to RollingBack once nothing else keeps the unit.
+	OnRefusal OnFailure
 	// Message is what was said with the decision, empty if nothing.
 	Message string
 	Since   time.Time
+}
+
+// returns tells whether a gate was refused, and that wants the former revision back.
+func (g *Gate) returns() bool { return g.Verdict == Refused && g.OnRefusal == Rollback }
+
+// lets tells whether a gate lets through.
+func (g *Gate) lets() bool {
+	return g.Verdict == Passed || g.Verdict == Refused && g.OnRefusal == Continue
 }
 
 // Lock is the state of a lock that is shared between rollouts, downscales and

@@ -91,6 +91,18 @@ func TestGateDecidedByHand(t *testing.T) {
 	w.goes(9, "zone-a", "zone-b", "zone-c")
 }
 
+// TestAGroupDoesNotRollBack: a group has nothing that it returns to automatically, and the API server
+// says so.
+func TestAGroupDoesNotRollBack(t *testing.T) {
+	w := newWorld(t)
+	g := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "returns"}}
+	g.Spec.Gates = []v1alpha1.GateReference{{Name: "approve", OnRefusal: "Rollback"}}
+	err := w.client.Create(t.Context(), g, client.DryRunAll)
+	if err == nil || !strings.Contains(err.Error(), "must be Stop or Continue: only a Module returns to the previous revision when a gate is refused") {
+		t.Errorf("the API server says %v", err)
+	}
+}
+
 // approvesAll decides the gates until the group is complete.
 func (w *world) approvesAll(image string) {
 	w.t.Helper()

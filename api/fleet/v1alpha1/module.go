@@ -369,19 +369,20 @@ type Gate struct {
 	// +optional
 	When GateTime `json:"when,omitempty"`
 	// OnRefusal is what happens if the gate is refused: Stop (default) stops the rollout,
-	// Continue continues it.
+	// Continue continues it, Rollback returns to the last revision that reached all clusters.
 	// +optional
 	OnRefusal GateRefusal `json:"onRefusal,omitempty"`
 }
 
 // GateRefusal is what happens if a gate is refused.
-// +kubebuilder:validation:Enum=Stop;Continue
+// +kubebuilder:validation:Enum=Stop;Continue;Rollback
 type GateRefusal string
 
 // The answers to a refusal.
 const (
 	RefusalStop     GateRefusal = "Stop"
 	RefusalContinue GateRefusal = "Continue"
+	RefusalRollback GateRefusal = "Rollback"
 )
 
 // GateTime is when a gate must pass.

@@ -64,7 +64,8 @@ type GateReference struct {
 }
 
 // OnRefusal is what happens if a gate is refused.
-// +kubebuilder:validation:Enum=Stop;Continue
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self in ['Stop', 'Continue']",message="must be Stop or Continue: only a Module returns to the previous revision when a gate is refused"
 type OnRefusal string
 
 // The answers to a refusal.

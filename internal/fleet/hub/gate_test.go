@@ -123,3 +123,27 @@ func (w *world) tellMeasured(inj *fault.Injector, rate string) {
 func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
 	measured.EachStop(t, 4, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).tellMeasured(inj, rate) })
 }
+
+// TestARefusedGateRollsBack: errors rise after the canary, and the clusters return to the revision
+// that all of them had; another revision is tried anew.
+func TestARefusedGateRollsBack(t *testing.T) {
+	w, service := newWorld(t), measured.New(t)
+	spec := strings.Replace(canary, "{name: approve}", "{name: approve, onRefusal: Rollback}", 1)
+	w.create(service.Template(w.namespace, "approve"))
+	w.managed(w.requests, measuring(t))
+	w.clusters("a canary=true", "b")
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1")
+	service.Says("canary", measured.Bad)
+	w.module("v2", spec)
+	w.happens("a:v2")
+	w.comes("a:v1 b:v1")
+	w.waits("RolledBack", "failed and was rolled back: all clusters are at")
+	if told := w.player.told("v2"); told != "a" {
+		t.Errorf("v2 got to %s", told)
+	}
+	w.still("it was rolled back")
+	service.Says("canary", measured.Fine)
+	w.module("v3", spec)
+	w.complete("a:v3 b:v3")
+}

@@ -164,8 +164,8 @@ func (g Gates) Engine(q *Question) rollout.Gate {
 		return gate
 	}
 	gate.Verdict, gate.Message, gate.Since = found.Verdict, message.Cut(found.Message, saidLength), found.Since
-	if gate.Verdict == rollout.Refused && q.Gate.OnRefusal == v1alpha1.RefusalContinue {
-		gate.Verdict = rollout.Passed
+	if q.Gate.OnRefusal == v1alpha1.RefusalContinue {
+		gate.OnRefusal = rollout.Continue
 	}
 	return gate
 }

@@ -2,8 +2,9 @@ package source
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
@@ -49,35 +50,23 @@ func checkLabels(text string) error {
 	return nil
 }
 
-// quoted are the strings of a query, in which brackets mean nothing.
-var quoted = regexp.MustCompile("\"(\\\\.|[^\"\\\\])*\"|'(\\\\.|[^'\\\\])*'|`[^`]*`")
+// promQL knows all that servers of its version may be told to allow.
+var promQL = parser.NewParser(parser.Options{
+	EnableExperimentalFunctions: true, ExperimentalDurationExpr: true, EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true,
+})
 
-// checkQuery finds what no server would take for PromQL: brackets and quotes that do not
-// match. The rest only the server knows, by its version. A query with comments, in which quotes
-// mean nothing, is left to the server.
+// checkQuery finds what is no PromQL, or has no number as its result. A label is read as a name
+// of its length, so that the columns in the message are those of the text.
 func checkQuery(text string) error {
-	if err := checkLabels(text); err != nil || strings.Contains(text, "#") {
+	if err := checkLabels(text); err != nil || text == "" {
 		return err
 	}
-	rest := quoted.ReplaceAllString(label.ReplaceAllString(text, "x"), "")
-	if i := strings.IndexAny(rest, "\"'`"); i >= 0 {
-		return fmt.Errorf("a quote is never closed: %s", rest[i:])
+	expr, err := promQL.ParseExpr(label.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat("x", len(found)) }))
+	if err != nil {
+		return err //nolint:wrapcheck // it says where in the query
 	}
-	var open []rune
-	closes := map[rune]rune{')': '(', ']': '[', '}': '{'}
-	for _, r := range rest {
-		switch {
-		case strings.ContainsRune("([{", r):
-			open = append(open, r)
-		case closes[r] != 0:
-			if len(open) == 0 || open[len(open)-1] != closes[r] {
-				return fmt.Errorf("%q closes nothing", r)
-			}
-			open = open[:len(open)-1]
-		}
-	}
-	if len(open) > 0 {
-		return fmt.Errorf("%q is never closed", open[len(open)-1])
+	if t := expr.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		return fmt.Errorf("the result of the query is a %s, and must be a number", parser.DocumentedType(t))
 	}
 	return nil
 }

@@ -365,3 +365,30 @@ func TestTLS(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestQueriesAreRead: what is no PromQL is found where it is, and so is a result that is no number.
+func TestQueriesAreRead(t *testing.T) {
+	for query, want := range map[string]string{
+		`sum(rate(errors{zone="{{ .zone }}"}[1m])) / sum(rate(requests[1m]))`: "",
+		`scalar(up) # of {{ .group }}`:                                        "",
+		`up{pod=~"{{ .zone }}-.*"} offset 5m`:                                 "",
+		`sum(rate(errors[1m])`:                                                "1:21: parse error: unclosed left parenthesis",
+		`sum(rate(errors{zone="{{ .zone }}"}[1m])) /`:                         "1:44: parse error: unexpected end of input",
+		`rate(errors)`:               "expected type range vector in call to function \"rate\", got instant vector",
+		`rat(errors[1m])`:            "unknown function with name \"rat\"",
+		`errors[1x]`:                 "bad number or duration syntax",
+		`histogram_quantile(errors)`: "expected 2 argument(s) in call to \"histogram_quantile\"",
+		`errors[1m]`:                 "the result of the query is a range vector, and must be a number",
+		`up{zone="{{ .cluster }}"}`:  "{{ .cluster }} is no label",
+		`sum(errors) by (zone`:       "parse error",
+	} {
+		spec := &v1alpha1.GateTemplateSpec{Prometheus: &v1alpha1.PrometheusGate{Address: "http://prometheus:9090", Query: query, Condition: "value < 1.0"}}
+		problems := source.Check(spec)
+		switch {
+		case want == "" && len(problems) > 0:
+			t.Errorf("%s: %v", query, problems)
+		case want != "" && (len(problems) != 1 || problems[0].Field != "prometheus.query" || !strings.Contains(problems[0].Text, want)):
+			t.Errorf("%s: %v, want %q", query, problems, want)
+		}
+	}
+}

@@ -68,6 +68,9 @@ func Gates(i *v1beta1.Instance, versions ...*Version) ([]Gate, []Problem) {
 	return gates, problems
 }
 
+// rollback is what users may expect of a refusal, as a Module has it.
+const rollback = "Rollback"
+
 // wrong is what is wrong with a gate, empty if nothing is.
 func (g *Gate) wrong(versions []*Version) string {
 	said := validation.IsDNS1123Subdomain(g.Name)
@@ -76,6 +79,8 @@ func (g *Gate) wrong(versions []*Version) string {
 		return "name: " + message.Quote(g.Name) + " must be the name of a GateTemplate, such as approve"
 	case !slices.Contains([]v1alpha1.GateTime{"", v1alpha1.GateBefore, v1alpha1.GateAfter}, g.When):
 		return "when: " + message.Quote(string(g.When)) + " must be Before or After"
+	case g.OnRefusal == rollback:
+		return "onRefusal: must be Stop or Continue: a plan has no way back; only a Module returns to the previous revision"
 	case !slices.Contains([]v1alpha1.OnRefusal{"", v1alpha1.RefusalStop, v1alpha1.RefusalContinue}, g.OnRefusal):
 		return "onRefusal: " + message.Quote(string(g.OnRefusal)) + " must be Stop or Continue"
 	case g.Plan == "":

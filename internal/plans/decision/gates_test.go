@@ -135,6 +135,7 @@ func TestWrongGates(t *testing.T) {
 		"[{plan: deploy, phase: three, name: ok}]":                  "gate 1: phase: plan deploy has no phase ",
 		"[{plan: deploy, phase: two, step: a, name: ok}]":           "gate 1: step: phase two of plan deploy has no step ",
 		"[{plan: deploy, name: ok, when: later}]":                   "gate 1: when: ",
+		"[{plan: deploy, name: ok, onRefusal: Rollback}]":           "gate 1: onRefusal: must be Stop or Continue: a plan has no way back",
 		"[{plan: deploy, name: ok, onRefusal: Ignore}]":             "gate 1: onRefusal: ",
 		"[{plan: deploy, name: a}, {plan: deploy, name: a}]":        "gate 2: is listed twice",
 		"[" + strings.Repeat("{plan: deploy, name: a}, ", 51) + "]": "has 51 gates; it may have 50",

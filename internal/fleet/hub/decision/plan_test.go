@@ -284,6 +284,24 @@ func TestRollingBack(t *testing.T) {
 	}
 }
 
+// A refusal gives the revision up if its gate says so and there is one to go back to.
+func TestARefusalRollsBack(t *testing.T) {
+	for answer, want := range map[string]rollout.Phase{"Rollback": rollout.PhaseRollingBack, "Stop": rollout.PhaseFailed, "Continue": rollout.PhaseProgressing} {
+		o := planned(t, `strategy: Incremental, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}, gates: [{name: approve, onRefusal: `+answer+`}]}, {name: rest}]}`,
+			"a v2 up c=1\nb v1 up")
+		gate := o.Module.Spec.Rollout.Stages[0].Gates[0]
+		o.Gates = []model.Gate{{Name: model.GateName(revisionOf("v2"), "canary", gate), Stage: "canary", Verdict: rollout.Refused}}
+		p := decision.Decide(o)
+		if rolledBack := p.Status.RolledBack == revisionOf("v2"); p.Phase != want || rolledBack != (answer == "Rollback") {
+			t.Errorf("%s: %s, rolled back %q: %s", answer, p.Phase, p.Status.RolledBack, said(&p))
+		}
+		o.Module.Status.CurrentRevision = ""
+		if p = decision.Decide(o); p.Status.RolledBack != "" {
+			t.Errorf("%s: it goes back to nothing", answer)
+		}
+	}
+}
+
 // A window that cannot be understood stalls the module, and says where the mistake is.
 func TestWindowsThatCannotBeUnderstood(t *testing.T) {
 	for window, want := range map[string]string{

@@ -150,19 +150,28 @@ func (d *decision) gates(s *stage) []rollout.Gate {
 	}
 	var gates []rollout.Gate
 	for _, g := range s.spec.Gates {
-		gate := rollout.Gate{Name: g.Name, When: rollout.After}
+		gate := rollout.Gate{Name: g.Name, When: rollout.After, OnRefusal: d.onRefusal(g)}
 		if model.GateTime(g) == v1alpha1.Before {
 			gate.When = rollout.Before
 		}
 		if found := d.o.Gate(model.GateName(d.target, s.name, g)); found != nil {
 			gate.Verdict, gate.Message, gate.Since = found.Verdict, model.Short(found.Message, model.SaidLength), found.Since
-			if gate.Verdict == rollout.Refused && g.OnRefusal == v1alpha1.RefusalContinue {
-				gate.Verdict = rollout.Passed
-			}
 		}
 		gates = append(gates, gate)
 	}
 	return gates
+}
+
+// onRefusal returns what the refusal of a gate does.
+func (d *decision) onRefusal(g v1alpha1.Gate) rollout.OnFailure {
+	switch {
+	case g.OnRefusal == v1alpha1.RefusalRollback && d.mayRollBack():
+		return rollout.Rollback
+	case g.OnRefusal == v1alpha1.RefusalContinue:
+		return rollout.Continue
+	default:
+		return rollout.Stop
+	}
 }
 
 // leafUnit makes a unit that of a member.

@@ -134,7 +134,7 @@ func (s *Service) TwoWindows(namespace, name string) *v1alpha1.GateTemplate {
 
 // EachStop tells a story of [Service.TwoWindows] once for each write of its gate and each moment,
 // by a manager that stops there. The gate passes in every other story and is refused in the rest;
-// where tests run at their whole size, there are both for each stop. The story that stops at the
+// where tests run at their whole size, each stop has both. The story that stops at the
 // write after the last one shows that there are no more.
 func EachStop(t *testing.T, writes int, story func(t *testing.T, inj *fault.Injector, rate string)) {
 	t.Helper()
