@@ -134,8 +134,15 @@ func variables(t *testing.T, dir string) []string {
 
 var setsVariable = regexp.MustCompile(`(?m)^env (\w+)=`)
 
-// ask has the worker of a script run a command.
+// ask has the worker of a script run a command of this program; others are processes.
 func ask(ts *testscript.TestScript, args []string) answer {
+	if args[0] != "spillway" && args[0] != "kubectl-kudo" {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = ts.MkAbs(".")
+		out, err := cmd.Output()
+		ts.Check(err)
+		return answer{Out: out}
+	}
 	w, ok := ts.Value(workerKey{}).(*worker)
 	if !ok {
 		ts.Fatalf("the script has no worker")
