@@ -139,8 +139,10 @@ func ask(ts *testscript.TestScript, args []string) answer {
 	if args[0] != "spillway" && args[0] != "kubectl-kudo" {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir = ts.MkAbs(".")
-		out, err := cmd.Output()
-		ts.Check(err)
+		out, err := cmd.CombinedOutput()
+		if err != nil { // a file may not exist yet
+			return answer{Out: out, Code: 1}
+		}
 		return answer{Out: out}
 	}
 	w, ok := ts.Value(workerKey{}).(*worker)
