@@ -79,7 +79,7 @@ func TestAnUpgrade(t *testing.T) {
 	if code, said := runCommand(t, "status", "-n", watched); code != 1 || !strings.Contains(said, `error: the installed manager runs with --max-rolling=many: "many" is not a whole number; use one such as `) {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
-	if code, said := runCommand(t, "uninstall", "-n", system); code != 0 { // its flags count for who looks at all namespaces
+	if code, said := runCommand(t, "uninstall", "-n", system); code != 0 { // its flags count for who lists all namespaces
 		t.Error(said)
 	}
 }

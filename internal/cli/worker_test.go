@@ -2,7 +2,7 @@ package cli_test
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -24,8 +24,8 @@ import (
 // worker is a process that runs the commands of one script, one after another. A process
 // for each takes several times as long as what most commands do.
 type worker struct {
-	requests *json.Encoder
-	answers  *json.Decoder
+	requests *gob.Encoder
+	answers  *gob.Decoder
 	// variables are the names of those of the script.
 	variables []string
 }
@@ -66,7 +66,7 @@ func startWorker(env *testscript.Env, sets []string) error {
 	if err := errors.Join(cmd.Start(), writes.Close(), reads.Close()); err != nil {
 		return err
 	}
-	env.Values[workerKey{}] = &worker{json.NewEncoder(requests), json.NewDecoder(answers), append(namesOf(env.Vars), sets...)}
+	env.Values[workerKey{}] = &worker{gob.NewEncoder(requests), gob.NewDecoder(answers), append(namesOf(env.Vars), sets...)}
 	env.Defer(func() { _ = errors.Join(requests.Close(), cmd.Wait(), answers.Close()) })
 	return nil
 }
@@ -83,7 +83,7 @@ func namesOf(variables []string) []string {
 
 // work is the process of a worker.
 func work() {
-	answers, requests := json.NewEncoder(os.NewFile(answersFile, "answers")), json.NewDecoder(os.NewFile(requestsFile, "requests"))
+	answers, requests := gob.NewEncoder(os.NewFile(answersFile, "answers")), gob.NewDecoder(os.NewFile(requestsFile, "requests"))
 	for {
 		var r request
 		if err := requests.Decode(&r); err != nil {
