@@ -2,8 +2,10 @@ package cli_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,10 +25,19 @@ import (
 // run are this binary again, and start none.
 type onControlPlane struct{ m *testing.M }
 
-func (o onControlPlane) Run() int { return testenv.Run(o.m, testenv.Options{Nodes: 3}) }
+func (o onControlPlane) Run() int {
+	if err := flag.Set("test.parallel", strconv.Itoa(scriptsAtATime)); err != nil {
+		panic(err)
+	}
+	return testenv.Run(o.m, testenv.Options{Nodes: 3})
+}
+
+// scriptsAtATime is how many scripts run at the same time, unless -parallel says otherwise: most
+// of their time they wait for a manager or for Pods.
+const scriptsAtATime = 4
 
 func TestMain(m *testing.M) {
-	testscript.Main(onControlPlane{m}, map[string]func(){"spillway": spillway, "kubectl-kudo": spillway})
+	testscript.Main(onControlPlane{m}, map[string]func(){"spillway": spillway, "kubectl-kudo": spillway, "spillway-worker": work})
 }
 
 func spillway() {
@@ -40,18 +51,21 @@ func spillway() {
 
 // TestScripts runs what a person types. Each script has a namespace of its own.
 func TestScripts(t *testing.T) {
+	t.Parallel() // with the demo, which has a cluster of its own
+	const dir = "testdata"
+	sets := variables(t, dir)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			namespace := testenv.Namespace(t)
 			env.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())
 			env.Setenv("NS", namespace)
 			env.Setenv("SERVER", testenv.Shared().Config().Host)
 			env.Setenv("HOME", env.WorkDir)
-			return nil
+			return startWorker(env, sets)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"apply": apply, "apply-cluster": applyCluster, "delete": remove, "eventually": eventually, "kubeconfig-as": kubeconfigAs,
+			"run": run, "apply": apply, "apply-cluster": applyCluster, "delete": remove, "eventually": eventually, "kubeconfig-as": kubeconfigAs,
 			"cluster": fleetCluster, "reporting": reporting, "told": told, "exits": exits, "rollback-to-kept": rollbackToKept,
 			"execution": execution,
 		},

@@ -24,6 +24,7 @@ import (
 // TestDemoOnABareCluster: the demo shows all its chapters on a cluster that has never heard
 // of Spillway, and leaves nothing there, also if it is interrupted.
 func TestDemoOnABareCluster(t *testing.T) {
+	t.Parallel()
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 3})
 	if err != nil {
 		t.Fatal(err)

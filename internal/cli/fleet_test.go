@@ -57,10 +57,7 @@ func reporting(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: reporting STATE TEXT COMMAND ARG...")
 	}
 	c := fleetClient(ts)
-	ts.Check(testenv.Until(context.Background(), func(context.Context) error {
-		reportAll(ts, c, v1alpha1.State(args[0]))
-		return shows(ts, args[1], args[2:])
-	}))
+	showsEventually(ts, args[1], args[2:], func() { reportAll(ts, c, v1alpha1.State(args[0])) })
 }
 
 // reportAll plays the controller of all Assemblages.

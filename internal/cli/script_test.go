@@ -2,10 +2,7 @@ package cli_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
-	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -81,37 +78,4 @@ func kubeconfigAs(ts *testscript.TestScript, neg bool, args []string) {
 		user.Impersonate = args[0]
 	}
 	ts.Check(clientcmd.WriteToFile(*k, ts.MkAbs(args[1])))
-}
-
-// exits CODE COMMAND ARG...: run the command, which ends with the exit code.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND ARG...")
-	}
-	code, exited := 0, &exec.ExitError{}
-	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exited) {
-		code = exited.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if strconv.Itoa(code) != args[0] {
-		ts.Fatalf("the exit code is %d", code)
-	}
-}
-
-// eventually TEXT COMMAND ARG...: run the command until its output has the text.
-func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: eventually TEXT COMMAND ARG...")
-	}
-	ts.Check(testenv.Until(context.Background(), func(context.Context) error { return shows(ts, args[0], args[1:]) }))
-}
-
-// shows is an error unless the command succeeds and its output has the text.
-func shows(ts *testscript.TestScript, text string, command []string) error {
-	err := ts.Exec(command[0], command[1:]...)
-	if out := ts.ReadFile("stdout"); err != nil || !strings.Contains(out, text) {
-		return errors.Join(fmt.Errorf("%q does not show: %s", text, out), err)
-	}
-	return nil
 }

@@ -76,4 +76,10 @@ func TestAnUpgrade(t *testing.T) {
 		t.Fatal(said)
 	}
 	says(1, "✗ flag --gone is gone, and the manager would not start with it", "✗ flag --max-rolling=many is refused", "(SPW101)", "something must be fixed")
+	if code, said := runCommand(t, "status", "-n", watched); code != 1 || !strings.Contains(said, `error: the installed manager runs with --max-rolling=many: "many" is not a whole number; use one such as `) {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	if code, said := runCommand(t, "uninstall", "-n", system); code != 0 { // its flags count for who lists all namespaces
+		t.Error(said)
+	}
 }

@@ -104,7 +104,7 @@ func (a *Query) adopt(arg string) error {
 		return nil
 	}
 	if err := a.flags.Set(name, value); err != nil {
-		return fmt.Errorf("the installed manager runs with %s: %w", arg, err)
+		return fmt.Errorf("the installed manager runs with %s: %s", arg, valueError(f, value, err))
 	}
 	return nil
 }

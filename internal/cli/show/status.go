@@ -56,12 +56,16 @@ func NewStatus(env command.Environment) *cobra.Command {
 }
 
 // noNamespace says how a namespace is named, which is all that a person can mean.
-func noNamespace(_ *cobra.Command, args []string) error {
+func noNamespace(cmd *cobra.Command, args []string) error {
 	if _, isObject := command.NamedAs(strings.Join(args, "/"), command.RolledKinds...); len(args) == 2 && isObject { // as for kubectl
 		args = []string{strings.Join(args, "/")}
 	}
 	if len(args) > 0 && strings.Contains(args[0], "/") {
-		return fmt.Errorf("%q: status shows namespaces; name one with -n, or use spillway explain %s", args[0], args[0])
+		in := ""
+		if namespace := cmd.Flags().Lookup("namespace"); namespace != nil && namespace.Changed {
+			in = " -n " + namespace.Value.String()
+		}
+		return fmt.Errorf("%q: status shows namespaces; name one with -n, or use spillway explain %s%s", args[0], args[0], in)
 	}
 	if len(args) > 0 {
 		return fmt.Errorf("%q: name a namespace with -n %s, or an object with spillway explain KIND/NAME", args[0], args[0])
