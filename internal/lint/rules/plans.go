@@ -67,6 +67,11 @@ func planRules() []rule {
 			Why:    "The plan fails when it gets there, and is not retried.",
 			Action: "Name a parameter that the OperatorVersion has, set done of the Dummy, or give a task that deletes a step of its own.",
 		}, endlessTasks},
+		{report.Rule{
+			Code: "SPW414", Level: report.Error, Title: "Two tasks, parameters, phases or steps with the same name",
+			Why:    "The API server refuses the OperatorVersion.",
+			Action: "Rename one of them, or remove it.",
+		}, sameNames},
 	}
 }
 
@@ -186,6 +191,41 @@ func unusedParts(m *manifest.Manifests, r *reporter) {
 			}
 		}
 	})
+}
+
+func sameNames(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		again(v.Spec.Tasks, func(t *v1beta1.Task) string { return t.Name }, func(i int, name string) {
+			r.findf(o, manifest.Item("spec.tasks", i), "another task is named %s", name)
+		})
+		again(v.Spec.Parameters, func(p *v1beta1.Parameter) string { return p.Name }, func(i int, name string) {
+			r.findf(o, manifest.Item("spec.parameters", i), "another parameter is named %s", name)
+		})
+		for _, plan := range manifest.SortedKeys(v.Spec.Plans) {
+			path, phases := append(manifest.Fields("spec.plans"), plan), v.Spec.Plans[plan].Phases
+			again(phases, func(p *v1beta1.Phase) string { return p.Name }, func(i int, name string) {
+				r.findf(o, append(slices.Clone(path), manifest.Item("phases", i)...), "plan %s: another phase is named %s", plan, name)
+			})
+			for k := range phases {
+				again(phases[k].Steps, func(s *v1beta1.Step) string { return s.Name }, func(i int, name string) {
+					at := manifest.Item("phases", k, manifest.Item("steps", i)...)
+					r.findf(o, append(slices.Clone(path), at...), "plan %s: another step of phase %s is named %s", plan, phases[k].Name, name)
+				})
+			}
+		}
+	})
+}
+
+// again visits the items of a list that have the name of an earlier one.
+func again[T any](items []T, nameOf func(*T) string, visit func(i int, name string)) {
+	seen := map[string]bool{}
+	for i := range items {
+		name := nameOf(&items[i])
+		if seen[name] {
+			visit(i, name)
+		}
+		seen[name] = true
+	}
 }
 
 // steps visits the steps of all plans, with the path of each.
