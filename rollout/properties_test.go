@@ -403,7 +403,8 @@ func forbids(u rollout.Unit) string {
 	}
 
 	for _, g := range u.Gates {
-		if g.When == rollout.Before && g.Verdict != rollout.Passed {
+		letThrough := g.Verdict == rollout.Passed || g.Verdict == rollout.Refused && g.OnRefusal == rollout.Continue
+		if g.When == rollout.Before && !letThrough {
 			return "gated"
 		}
 	}
