@@ -16,9 +16,7 @@ func rollbackToKept(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: rollback-to-kept OBJECT")
 	}
-	ts.Check(ts.Exec("spillway", "history", args[0], "-n", ts.Getenv("NS"), "-o", "json"))
-	var entries []history.Entry
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &entries))
+	entries := entriesOf(ts, args[0])
 	for i := range entries {
 		if entries[i].Outcome == "Kept" {
 			digest := strings.TrimPrefix(entries[i].What, "content ")
@@ -37,11 +35,20 @@ func execution(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	ts.Check(ts.Exec("spillway", "history", "instance/"+args[0], "-n", ts.Getenv("NS"), "-o", "json"))
-	var entries []history.Entry
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &entries))
+	entries := entriesOf(ts, "instance/"+args[0])
 	if n >= len(entries) {
 		ts.Fatalf("there are %d executions", len(entries))
 	}
 	ts.Setenv(args[2], entries[n].UID)
+}
+
+// entriesOf are the entries of an object's history.
+func entriesOf(ts *testscript.TestScript, object string) []history.Entry {
+	a := ask(ts, []string{"spillway", "history", object, "-n", ts.Getenv("NS"), "-o", "json"})
+	if a.Code != 0 {
+		ts.Fatalf("history of %s: %s", object, a.Err)
+	}
+	var entries []history.Entry
+	ts.Check(json.Unmarshal(a.Out, &entries))
+	return entries
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
-	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 const gatedStages = "stages: [{name: first, workloads: 1, gates: [{name: approve}]}, {name: rest}]"
@@ -141,7 +140,7 @@ func TestAGateIsMeasured(t *testing.T) {
 	underGates(w, gatedStages)
 	w.halt()
 	w.apply("apiVersion: spillway.dev/v1alpha1\nkind: GateTemplate\nmetadata: {name: approve}\nspec: {http: {url: '" + server.URL + "', condition: json.errors == 0}}")
-	w.manage(func(o *manager.Options) { o.Gates.Hosts = measured.Hosts(t) })
+	w.manage(measured.Reached(t))
 	w.secret("db", "p", "fine")
 	w.ready("app1", "app2", "app3")
 	if m := w.gate().Status.Measurement; m == nil {
@@ -224,7 +223,7 @@ func TestFaultGates(t *testing.T) {
 				k := underGates(w, gatedStages)
 				w.halt()
 				inj.StopAt(n, when)
-				w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedBy(i) })
+				w.meanwhile = inj.WithSuccessor(w.managedBy)
 				tellGates(w, k)
 			})
 		}
@@ -247,7 +246,7 @@ func TestFaultTwoManagersAndGates(t *testing.T) {
 func tellMeasured(w *world, inj *fault.Injector, rate string) {
 	w.t.Helper()
 	w.options.CoalesceWindow = 0
-	k, service, hosts := underGates(w, gatedStages), measured.New(w.t), measured.Hosts(w.t)
+	k, service := underGates(w, gatedStages), measured.New(w.t)
 	w.halt()
 	service.Runs = func() string { return strings.Join(k.ranWith("fine"), " ") }
 	service.Says("first", rate)
@@ -255,7 +254,7 @@ func tellMeasured(w *world, inj *fault.Injector, rate string) {
 		w.t.Fatal(err)
 	}
 	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() {
-		return w.managedBy(i, func(o *manager.Options) { o.Gates.Hosts = hosts })
+		return w.managedWith(i, measured.Reached(w.t))
 	})
 	w.secret("db", "p", "fine")
 	if rate == measured.Bad {

@@ -193,7 +193,7 @@ func TestFaultAPolicyReturns(t *testing.T) {
 				w, k, first := aReturn(t)
 				inj := fault.New()
 				inj.StopAt(n, when)
-				w.returned(k, first, inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedBy(i) }))
+				w.returned(k, first, inj.WithSuccessor(w.managedBy))
 			})
 		}
 	}

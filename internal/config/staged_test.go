@@ -277,7 +277,7 @@ func TestFaultAStage(t *testing.T) {
 					w, k := aStage(t)
 					inj := fault.New()
 					inj.StopAt(n, when)
-					meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedBy(i) })
+					meanwhile := inj.WithSuccessor(w.managedBy)
 					w.stopsAtOne(k, meanwhile)
 					meanwhile()
 					w.phase("staged", "Complete")

@@ -420,7 +420,10 @@ func (w *world) digest(name string) string {
 }
 
 // managedBy starts a manager on a transport.
-func (w *world) managedBy(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
+func (w *world) managedBy(inj *fault.Injector) (stop func()) { return w.managedWith(inj) }
+
+// managedWith is managedBy with other options.
+func (w *world) managedWith(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	o := manager.Options{
 		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0",
 		LeaseNamespace: w.options.LeaseNamespace, LeaseName: w.options.LeaseName,
@@ -487,7 +490,7 @@ func TestFaultAStop(t *testing.T) {
 					w, k := aStop(t)
 					inj := fault.New()
 					inj.StopAt(n, when)
-					w.stopsAtOne(k, inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedBy(i) }))
+					w.stopsAtOne(k, inj.WithSuccessor(w.managedBy))
 				})
 			}
 		}

@@ -287,7 +287,7 @@ func TestFaultAStuckPod(t *testing.T) {
 				w := newWorld(t)
 				_, inj := aSet(w)
 				inj.StopAt(n, when)
-				w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedBy(i) })
+				w.meanwhile = inj.WithSuccessor(w.managedBy)
 				tellStuck(w)
 			})
 		}

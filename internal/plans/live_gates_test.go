@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
-	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -148,7 +147,7 @@ func TestGateOfAStepIsMeasured(t *testing.T) {
 	if err := c.client.Create(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
-	c.manageWith(fault.New(), measuring(t))
+	c.manageWith(fault.New(), measured.Reached(t))
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, step: a, name: smoke}]")
 	c.eventually(func() error {
 		for _, condition := range c.now("web").Status.Conditions {
@@ -181,13 +180,6 @@ func TestGatesAreAdmitted(t *testing.T) {
 	}
 }
 
-// measuring has a manager measure gates at the servers of the test.
-func measuring(t *testing.T) func(*manager.Options) {
-	t.Helper()
-	hosts := measured.Hosts(t)
-	return func(o *manager.Options) { o.Gates.Off, o.Gates.Hosts = false, hosts }
-}
-
 // tellMeasured tells the story of a plan whose gate between two phases is measured twice, with
 // one result, by a manager and its successor.
 func (c *cluster) tellMeasured(inj *fault.Injector, rate string) {
@@ -205,7 +197,7 @@ func (c *cluster) tellMeasured(inj *fault.Injector, rate string) {
 		c.t.Fatal(err)
 	}
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, name: ok}]")
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, measuring(c.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, measured.Reached(c.t)) })
 	c.eventually(func() error {
 		meanwhile()
 		if rate != measured.Bad {

@@ -14,13 +14,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-// gatesOnLoopback lets gates reach the servers of a test.
-func gatesOnLoopback(t *testing.T) func(*manager.Options) {
-	t.Helper()
-	hosts := measured.Hosts(t)
-	return func(o *manager.Options) { o.Gates.Hosts = hosts }
-}
-
 // gated makes a group of three zones with a gate between them.
 func (w *world) gated(strategy, gates string, change ...func(*manager.Options)) {
 	w.t.Helper()
@@ -47,7 +40,7 @@ func TestGateStopsAtTheSecondZone(t *testing.T) {
 		p := measured.New(t)
 		p.Says("zone-b", "0.2")
 		w.create(p.Template(w.namespace, "error-rate"))
-		w.gated(strategy, `[{"name":"error-rate"}]`, gatesOnLoopback(t))
+		w.gated(strategy, `[{"name":"error-rate"}]`, measured.Reached(t))
 		if len(w.gates()) > 0 {
 			t.Error("a group that is complete has gates")
 		}
@@ -139,7 +132,7 @@ func TestGateThatIsOnlyNoted(t *testing.T) {
 			template := p.Template(w.namespace, "error-rate")
 			template.Spec.DryRun = test.dryRun
 			w.create(template)
-			w.gated(onDelete, test.gates, gatesOnLoopback(t))
+			w.gated(onDelete, test.gates, measured.Reached(t))
 			w.roll("v2")
 			w.complete("v2")
 			w.eventually(func() error {
@@ -187,7 +180,7 @@ func (w *world) measuredStory(inj *fault.Injector) {
 	w.t.Helper()
 	p := measured.New(w.t)
 	w.create(p.Template(w.namespace, "error-rate"))
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, gatesOnLoopback(w.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
 	w.settles(onDelete, replicas(1))
 	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate"}]}}`)
 	w.roll("v2")

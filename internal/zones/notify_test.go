@@ -39,7 +39,7 @@ func TestNotifierTellsOfARollout(t *testing.T) {
 	t.Cleanup(server.Close)
 	p.Says("zone-b", "0.2")
 	w.create(p.Template(w.namespace, "error-rate"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "channel"}, StringData: map[string]string{"address": server.URL}})
-	w.gated(onDelete, `[{"name":"error-rate"}]`, gatesOnLoopback(t))
+	w.gated(onDelete, `[{"name":"error-rate"}]`, measured.Reached(t))
 	w.create(&v1alpha1.Notifier{ObjectMeta: metav1.ObjectMeta{Name: "channel"}, Spec: v1alpha1.NotifierSpec{
 		Webhook: &v1alpha1.WebhookNotifier{}, SecretRef: v1alpha1.LocalSecretReference{Name: "channel"},
 	}})

@@ -3,8 +3,6 @@
 package upgrade_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,7 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,9 +27,7 @@ func released(t *testing.T, host string) version {
 	dir := t.TempDir()
 	tool, source, dist := filepath.Join(dir, "release"), filepath.Join(dir, "source"), filepath.Join(dir, "dist")
 	compile(t, filepath.Join(root, "hack", "release"), tool, ".")
-	// A release is what a commit holds.
-	sh(t, root, `mkdir "$1"; git ls-files -co --exclude-standard -z | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
-tar -c --null -T - | tar -x -C "$1"; cd "$1"; git init -q; git add -A; git -c user.name=a -c user.email=a@example.test commit -q -m release`, source)
+	sh(t, root, `mkdir "$1"; hack/release/testdata/commit.sh "$1"`, source)
 	private, public := keys(t, dir)
 	platform := "--platforms=linux/" + runtime.GOARCH
 	sh(t, dir, `"$1" build --version=v0.1.0 --root="$2" --out="$3" "$4" "--image-$(echo "$4" | cut -c3-)" --fips=false --repository="$5/spillway"`, tool, source, dist, platform, host)
@@ -74,76 +70,39 @@ func unpack(t *testing.T, layout, to string) {
 	type descriptor struct {
 		Digest string `json:"digest"`
 	}
+	blob := func(d descriptor) string {
+		return filepath.Join(layout, "blobs", strings.Replace(d.Digest, ":", "/", 1))
+	}
 	var manifest struct {
 		Manifests []descriptor `json:"manifests"`
 		Layers    []descriptor `json:"layers"`
 	}
-	read := func(d descriptor) io.ReadCloser {
-		file, err := os.Open(filepath.Join(layout, "blobs", strings.Replace(d.Digest, ":", "/", 1)))
+	for file := filepath.Join(layout, "index.json"); len(manifest.Layers) == 0; {
+		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return file
-	}
-	raw, err := os.ReadFile(filepath.Join(layout, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		manifest.Manifests = nil
 		if err := json.Unmarshal(raw, &manifest); err != nil {
 			t.Fatal(err)
 		}
-		if len(manifest.Layers) > 0 {
-			break
-		}
-		file := read(manifest.Manifests[0]) // first the image, then what is attached to it
-		if raw, err = io.ReadAll(file); err != nil {
-			t.Fatal(err)
-		}
-		_ = file.Close()
+		file = blob(manifest.Manifests[0]) // first the image, then what is attached to it
 	}
 	if err := os.Mkdir(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var names []string
 	for _, layer := range manifest.Layers {
-		file := read(layer)
-		unzipped, err := gzip.NewReader(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, untar(t, unzipped, to)...)
-		_ = file.Close()
+		sh(t, to, `tar --no-same-owner -xpzf "$1"`, blob(layer))
 	}
-	if slices.Sort(names); !slices.Equal(names, []string{"THIRD_PARTY_LICENSES.txt", "spillway"}) {
-		t.Errorf("the image holds %v", names)
+	held, err := fs.Glob(os.DirFS(to), "*")
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func untar(t *testing.T, from io.Reader, to string) []string {
-	t.Helper()
-	var names []string
-	for r := tar.NewReader(from); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return names
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Typeflag != tar.TypeReg {
-			continue
-		}
-		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := filepath.Base(h.Name)
-		if err := os.WriteFile(filepath.Join(to, name), content, os.FileMode(h.Mode)); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name)
+	within, err := fs.Glob(os.DirFS(to), "*/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held = append(held, within...); !slices.Equal(held, []string{"licenses", "spillway", "licenses/THIRD_PARTY_LICENSES.txt"}) {
+		t.Errorf("the image holds %v", held)
 	}
 }
 

@@ -34,19 +34,11 @@ import (
 	"github.com/spillway-dev/spillway/hack/release/source"
 )
 
-// clone copies what git knows of this repository to another path, as one commit. It is the
-// same commit wherever it is.
+// clone copies this repository to another path, as one commit, which is the same wherever it is.
 func clone(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
-	script := `set -euo pipefail
-cd "$(git rev-parse --show-toplevel)"
-git ls-files -co --exclude-standard -z | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done | tar -c --null -T - | tar -x -C "$0"
-cd "$0"
-git init -q
-git add -A
-GIT_AUTHOR_DATE=2026-11-22T10:00:00Z GIT_COMMITTER_DATE=2026-11-22T10:00:00Z git -c user.name=a -c user.email=a@example.test commit -q -m release`
-	if out, err := exec.Command("bash", "-c", script, to).CombinedOutput(); err != nil {
+	if out, err := exec.Command("../testdata/commit.sh", to).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return to

@@ -48,7 +48,7 @@ func Verbs(kind string) []Verb {
 		of    []string
 	}{
 		{[]Verb{Pause, Resume}, PausedKinds},
-		{[]Verb{Retry}, append([]string{kindInstance}, RetriedKinds...)},
+		{[]Verb{Retry}, append([]string{describe.KindInstance}, RetriedKinds...)},
 		{[]Verb{Approve, Refuse}, GatedKinds},
 		{[]Verb{Rollback}, []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindModule, describe.KindBootstrap}},
 		{[]Verb{Pin, Unpin}, []string{describe.KindModule, describe.KindBootstrap}},
@@ -61,9 +61,6 @@ func Verbs(kind string) []Verb {
 	}
 	return verbs
 }
-
-// kindInstance can be retried as "plan retry" does.
-const kindInstance = "Instance"
 
 // Request is what a person wants to do, to which object.
 type Request struct {
@@ -82,7 +79,7 @@ func Words(r Request) []string {
 	switch {
 	case isModule(r.Kind) && (r.Verb == Rollback || r.Verb == Pin || r.Verb == Unpin):
 		words = append([]string{"fleet"}, words...)
-	case r.Kind == kindInstance && r.Verb == Retry:
+	case r.Kind == describe.KindInstance && r.Verb == Retry: // an Instance is retried as "plan retry" does
 		words = []string{"plan", string(r.Verb), r.Name}
 	}
 	if r.Namespace != "" {
@@ -209,10 +206,7 @@ func (w *Write) aboutItself(c client.Client) (*Write, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the kinds are registered
 	}
-	w.About = corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
-		Namespace: w.Object.GetNamespace(), Name: w.Object.GetName(), UID: w.Object.GetUID(),
-	}
+	w.About = change.About(gvk, w.Object)
 	return w, nil
 }
 

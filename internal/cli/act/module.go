@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
@@ -41,5 +42,5 @@ func moduleOf(r Request) Module { return Module{Kind: r.Kind, Namespace: r.Names
 
 // reference is what an Event about the module is about.
 func (m Module) reference(module client.Object) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: fleetv1.GroupVersion.String(), Kind: m.Kind, Namespace: m.Namespace, Name: m.Name, UID: module.GetUID()}
+	return change.About(fleetv1.GroupVersion.WithKind(m.Kind), module)
 }

@@ -11,6 +11,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/rollout"
@@ -20,6 +21,13 @@ import (
 type Author struct {
 	By, Reason string
 	At         metav1.Time
+}
+
+// About is what an Event about an object of a kind is about.
+func About(kind schema.GroupVersionKind, obj client.Object) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+	}
 }
 
 // RecordEvent records in an Event about an object who did something to it, in a word,

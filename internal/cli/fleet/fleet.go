@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,10 +88,7 @@ func (f *fleeter) done(ctx context.Context, module, changed client.Object, word 
 	if err := change.Show(f.out, f.output, f.client, said+f.dryRun.Note(), changed); err != nil || f.dryRun.On() {
 		return err
 	}
-	return change.RecordEvent(ctx, f.client, corev1.ObjectReference{
-		APIVersion: fleetv1.GroupVersion.String(), Kind: f.module.Kind,
-		Namespace: f.module.Namespace, Name: f.module.Name, UID: module.GetUID(),
-	}, word, f.who, f.now())
+	return change.RecordEvent(ctx, f.client, change.About(fleetv1.GroupVersion.WithKind(f.module.Kind), module), word, f.who, f.now())
 }
 
 // command is one that is about a module; run has a client and the module's name.

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -67,15 +65,15 @@ func (b *back) run(ctx context.Context, name, reason string) error {
 	if e := i.Status.Running(); e != nil {
 		return fmt.Errorf("instance/%s: plan %s is running; roll back after it has ended, or abandon it first with: %s", i.Name, e.Plan, b.next("plan", "abandon", i.Name))
 	}
-	to, err := b.target(ctx, i)
+	former, err := b.formerOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	to, err := b.target(ctx, i, former)
 	if err != nil {
 		return err
 	}
 	next, err := b.installed(ctx, i, to)
-	if err != nil {
-		return err
-	}
-	former, err := b.formerOf(ctx, i)
 	if err != nil {
 		return err
 	}
@@ -96,7 +94,7 @@ func (b *back) run(ctx context.Context, name, reason string) error {
 
 // target is what to return to: what --to names, or else what was applied before that which
 // the spec wants now.
-func (b *back) target(ctx context.Context, i *v1beta1.Instance) (*earlier, error) {
+func (b *back) target(ctx context.Context, i *v1beta1.Instance, former *choice.Version) (*earlier, error) {
 	if b.to != "" {
 		return b.byUID(i)
 	}
@@ -112,7 +110,7 @@ func (b *back) target(ctx context.Context, i *v1beta1.Instance) (*earlier, error
 			return nil, fmt.Errorf("instance/%s cannot be rolled back to %s, the one before: %s", i.Name, executionText(past), b.unknown(i))
 		}
 		to := appliedBy(past)
-		if differs, err := b.differs(ctx, i, to); differs || err != nil {
+		if differs, err := b.differs(ctx, i, to, former); differs || err != nil {
 			return to, err
 		}
 	}
@@ -126,16 +124,12 @@ func mayApply(past *v1beta1.PastExecution) bool {
 }
 
 // differs is true if a return changes something: a plan would run, or it is refused.
-func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *earlier) (bool, error) {
+func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *earlier, former *choice.Version) (bool, error) {
 	if choice.SameTarget(i.Namespace, to.InstanceSpec, &i.Spec) {
 		return false, nil
 	}
 	next, err := b.versionAt(ctx, i.Namespace, to.InstanceSpec)
 	if err != nil || next == nil {
-		return true, err
-	}
-	former, err := b.formerOf(ctx, i)
-	if err != nil {
 		return true, err
 	}
 	chosen, err := b.propose(i.DeepCopy(), to, next, former)
@@ -298,9 +292,6 @@ func (b *back) record(ctx context.Context, i *v1beta1.Instance, reason string) e
 	if b.dryRun.On() {
 		return nil
 	}
-	about := corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: i.UID,
-	}
-	who := change.Author{By: change.Whoami(ctx, b.client), Reason: reason, At: metav1.NewTime(b.env.Now())}
-	return change.RecordEvent(ctx, b.client, about, change.ReasonRolledBackTo, who, b.env.Now())
+	who := change.Author{By: change.Whoami(ctx, b.client), Reason: reason}
+	return change.RecordEvent(ctx, b.client, change.About(v1beta1.GroupVersion.WithKind("Instance"), i), change.ReasonRolledBackTo, who, b.env.Now())
 }

@@ -37,7 +37,7 @@ func TestAnExecutionWithoutItsParametersIsNamed(t *testing.T) {
 			i := &v1beta1.Instance{Spec: *spec("2"), Status: v1beta1.InstanceStatus{History: test.history, LastAppliedInstanceSpec: spec("2")}}
 			i.Name, i.Namespace = "web", "shop"
 			b := &back{to: test.to, operation: operation{namespace: "shop"}}
-			to, err := b.target(t.Context(), i)
+			to, err := b.target(t.Context(), i, nil)
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%+v, %v", to, err)
 			}

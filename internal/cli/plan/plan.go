@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -218,9 +217,7 @@ func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
 		return nil
 	}
 	who := change.Author{By: change.Whoami(ctx, p.client), Reason: p.reason}
-	return change.RecordEvent(ctx, p.client, corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.changed.UID,
-	}, word, who, p.now())
+	return change.RecordEvent(ctx, p.client, change.About(v1beta1.GroupVersion.WithKind(describe.KindInstance), p.changed), word, who, p.now())
 }
 
 // change changes the Instance, if it is still as it was read.

@@ -25,14 +25,11 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
-// KindInstance is the kind whose executions are kept.
-const KindInstance = "Instance"
-
 // Kinds are those of which revisions or snapshots are kept, and ReturnKinds those of which an
 // object can return to an earlier state.
 var (
 	Kinds       = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindConfigMap, describe.KindSecret}
-	ReturnKinds = append(slices.Clone(Kinds), KindInstance)
+	ReturnKinds = append(slices.Clone(Kinds), describe.KindInstance)
 )
 
 // Diff is what differs between two revisions of a workload, or two contents of an object.
@@ -180,7 +177,7 @@ func called(r *revisions.Revision) string {
 // read.
 func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
 	var names []string
-	if ref.Kind == KindInstance {
+	if ref.Kind == describe.KindInstance {
 		i := &v1beta1.Instance{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, i); err != nil {
 			return nil

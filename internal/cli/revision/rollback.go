@@ -86,7 +86,7 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("cannot roll back %q: name one of %s as KIND/NAME; for a Module: spillway fleet rollback", arg, strings.Join(ReturnKinds, ", "))
-	case ref.Kind == KindInstance:
+	case ref.Kind == describe.KindInstance:
 		return r.instance(cmd, ref.Name)
 	case r.wait || r.timeout != 0:
 		return errors.New("--wait and --timeout are about Instances; leave them out")

@@ -14,7 +14,6 @@ import (
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
-	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 const gated = `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600, stages: [{name: all, gates: [{name: approve}]}]}`
@@ -52,7 +51,7 @@ func TestGateIsMeasured(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "approve"},
 		Spec:       spillway.GateTemplateSpec{HTTP: &spillway.HTTPGate{URL: source404.URL + "/{{ .stage }}/{{ .revision }}"}},
 	})
-	w.managed(w.requests, measuring(t))
+	w.managed(w.requests, measured.Reached(t))
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
 	const refused = "canary is stopped: gate approve was refused: failed measurements: 1 (failureLimit 0); last: status 404"
@@ -74,13 +73,6 @@ func TestGateIsMeasured(t *testing.T) {
 	w.complete("a:v1 b:v1")
 }
 
-// measuring has a manager measure gates at the servers of the test.
-func measuring(t *testing.T) func(*manager.Options) {
-	t.Helper()
-	hosts := measured.Hosts(t)
-	return func(o *manager.Options) { o.Gates.Hosts = hosts }
-}
-
 // tellMeasured tells the story of a module whose gate after the canary is measured twice, with
 // one result, by a hub and its successor.
 func (w *world) tellMeasured(inj *fault.Injector, rate string) {
@@ -91,7 +83,7 @@ func (w *world) tellMeasured(inj *fault.Injector, rate string) {
 	w.create(service.TwoWindows(w.namespace, "approve"))
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measuring(w.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
 	w.eventually(func() error {
 		meanwhile()
 		s := w.status()
@@ -130,7 +122,7 @@ func TestARefusedGateRollsBack(t *testing.T) {
 	w, service := newWorld(t), measured.New(t)
 	spec := strings.Replace(canary, "{name: approve}", "{name: approve, onRefusal: Rollback}", 1)
 	w.create(service.Template(w.namespace, "approve"))
-	w.managed(w.requests, measuring(t))
+	w.managed(w.requests, measured.Reached(t))
 	w.clusters("a canary=true", "b")
 	w.module("v1", spec)
 	w.complete("a:v1 b:v1")

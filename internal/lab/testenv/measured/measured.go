@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
@@ -99,14 +100,14 @@ func (s *Service) Asked(of string) []Query {
 	return found
 }
 
-// Hosts lets gates reach the servers of a test.
-func Hosts(t testing.TB) outbound.Hosts {
+// Reached has a manager measure gates, at the servers of a test.
+func Reached(t testing.TB) func(*manager.Options) {
 	t.Helper()
 	hosts, err := outbound.ParseHosts([]string{"127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hosts
+	return func(o *manager.Options) { o.Gates.Off, o.Gates.Hosts = false, hosts }
 }
 
 // Template is a GateTemplate that asks once for the error rate of a stage.
