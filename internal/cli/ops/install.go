@@ -258,7 +258,7 @@ func plainYAML(err error) string {
 		return fmt.Sprintf("there is no field %q; docs/values.md lists the fields", m[1])
 	}
 	if m := otherKind.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Sprintf("%s cannot be a %s; docs/values.md lists the fields and their values", cmp.Or(m[2], "the file"), m[1])
+		return fmt.Sprintf("%s has a value of the wrong kind, %s; docs/values.md lists the fields", cmp.Or(m[2], "the file"), m[1])
 	}
 	text := err.Error()
 	for _, part := range []string{"values: ", "error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: ", "json: "} {

@@ -77,8 +77,8 @@ func NewEvents(env command.Environment) *cobra.Command {
 			"\n" +
 			"With --watch the command continues until it is interrupted. Its exit code is then 0.",
 		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --rings fleet --watch\n  spillway events -A --field-selector type=Warning --sort-by name",
-		Args: command.AtMost(1, "name one as KIND/NAME, or leave it out"),
-		RunE: t.run,
+		Args:    command.AtMost(1, "name one as KIND/NAME, or leave it out"),
+		RunE:    t.run,
 	}
 	t.cluster.AddFlags(cmd.Flags())
 	t.cluster.AddNamespaceFlag(cmd.Flags())
