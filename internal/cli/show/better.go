@@ -1,7 +1,6 @@
 package show
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -23,7 +22,10 @@ import (
 // does not exist, or that another name was probably meant.
 func better(ctx context.Context, reader client.Reader, ref describe.Ref, err error) error {
 	if apierrors.IsNotFound(err) { // of this object, or of another one that was read for it
-		return cmp.Or(command.Missing(ctx, reader, ref), err)
+		if missing := command.Missing(ctx, reader, ref); missing != nil {
+			return missing
+		}
+		return err
 	}
 	if ref.Namespace == "" {
 		return err
