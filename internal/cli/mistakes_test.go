@@ -132,9 +132,8 @@ func alone(t *testing.T, c client.Client) {
 	})
 }
 
-// makeMistakenWorld makes what the record is about: the kinds of the rings, a namespace with
-// objects, and a folder with files, which becomes the working directory.
-func makeMistakenWorld(t *testing.T) string {
+// installKinds installs the kinds of the rings.
+func installKinds(t *testing.T) client.Client {
 	t.Helper()
 	c, err := client.New(testenv.Shared().Config(), client.Options{})
 	if err != nil {
@@ -145,6 +144,14 @@ func makeMistakenWorld(t *testing.T) string {
 		t.Fatal(err)
 	}
 	testenv.Kinds(t, c, kinds)
+	return c
+}
+
+// makeMistakenWorld makes what the record is about: the kinds of the rings, a namespace with
+// objects, and a folder with files, which becomes the working directory.
+func makeMistakenWorld(t *testing.T) string {
+	t.Helper()
+	c := installKinds(t)
 	alone(t, c)
 	namespace := testenv.Namespace(t)
 	raw, err := os.ReadFile(filepath.Join("testdata", "mistakes", "cluster.yaml"))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,6 +153,92 @@ func TestWatchInATerminal(t *testing.T) {
 		t.Errorf("it ends with %v: %q", err, term.screen)
 	}
 	term.shows(t, "rolloutgroup/ingester \x1b[32mComplete\x1b[0m: all of 0 zones are up to date\r\n")
+}
+
+// pressed are keys, and what is on the screen then.
+type pressed struct{ keys, shows string }
+
+// moving are the keys that move and fold. Once is enough: no width matters to them.
+var moving = map[uint16][]pressed{60: {
+	{"", "Deployment api is next to roll"}, // everything is known then
+	{"\x1b[6~", "all of 0 zones"}, {"\x1b[5~", "Deployment api"}, {"\x1b[F", "all of 0 zones"}, {"\x1b[H", "Deployment api"},
+	{"jjj", "all of 0 zones"}, {"k", "Deployment web"}, {"\x1b[B", "all of 0 zones"}, {"\x1b[A", "Deployment web"},
+	{"hh", "▸ secret/web"}, {"l", "▾ secret/web"}, {"\r", "▸ secret/web"}, {" ", "▾ secret/web"}, {"\x1b[D", "▸ secret/web"}, {"\x1b[C", "▾ secret/web"},
+}}
+
+// TestWatchTakesEveryKey presses each key of the help, on a narrow terminal and a wide one.
+func TestWatchTakesEveryKey(t *testing.T) {
+	namespace := testenv.Namespace(t)
+	program, err := exec.LookPath("spillway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	installKinds(t)
+	makeGroup(t, namespace)
+	deploy(t, namespace, "api", true)
+	deploy(t, namespace, "web", false)
+	for _, width := range []uint16{60, 120} {
+		t.Run(fmt.Sprintf("%d columns", width), func(t *testing.T) {
+			term := inTerminal(t, width, 24, program, "watch", "-n", namespace)
+			term.shows(t, "q quit")
+			for _, step := range append(slices.Clone(moving[width]), []pressed{
+				{"g", "Deployment api is next to roll"}, {"?", "move to the first or the last"},
+				{"\x1b", "deployment/web"}, // esc leaves the help, and not the watch
+				{"w", "Deployment web is waiting: Secret web not found"},
+				{"G", "all of 0 zones are up to date"}, {"g", "Deployment api is next to roll"},
+				{"gt", "retry: not of deployment/api"}, {"a", "approve: not of deployment/api"},
+				{"Gt", "retry rolloutgroup/ingester; why?"}, {"\x1b", "? help"}, {"a", "approve rolloutgroup/ingester; why?"}, {"\x1b", "? help"},
+				{"/web\r", "esc all"}, {"\x1b", "deployment/api"},
+				{"Gp", "pause rolloutgroup/ingester; why?"}, {"because\r", "rolloutgroup/ingester paused"},
+				{"r", "resume rolloutgroup/ingester; why?"}, {"\r", "rolloutgroup/ingester resumed"},
+				{map[bool]string{true: "\t"}[width < 80], "Resumed, by admin"}, // the timeline, where both do not fit
+			}...) {
+				term.press(t, step.keys)
+				term.redraws(t, width, step.shows)
+			}
+			term.press(t, "q")
+			if err := <-term.done; err != nil {
+				t.Errorf("it ends with %v", err)
+			}
+		})
+	}
+}
+
+// redraws waits until a screen that is drawn anew has a text.
+func (term *terminal) redraws(t *testing.T, width uint16, text string) {
+	t.Helper()
+	drawn, height := len(term.screen.String()), uint16(24)
+	testenv.Eventually(t, func(context.Context) error {
+		screen := term.screen.String()
+		if height ^= 1; strings.Contains(screen[drawn:], text) {
+			return nil
+		}
+		drawn = len(screen)
+		term.resize(t, width, height)
+		return fmt.Errorf("%q is not on the screen: %q", text, screen)
+	})
+}
+
+// deploy makes a tracked workload without Pods, and the Secret that it uses if there is to be one.
+func deploy(t *testing.T, namespace, name string, complete bool) {
+	t.Helper()
+	c, err := client.New(testenv.Shared().Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if complete {
+		testenv.ApplyManifest(t, c, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\n", name, namespace))
+	}
+	testenv.ApplyManifest(t, c, fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: %[2]s, annotations: {spillway.dev/update-on-config-change: "true"}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: c, image: registry.local/c:1, envFrom: [{secretRef: {name: %[1]s}}]}]}
+`, name, namespace))
 }
 
 // TestASimulationIsInterrupted: one that takes minutes says how far it is, and ends immediately.

@@ -18,6 +18,10 @@ var otherWords = map[string][]string{
 
 // otherWord is the command that does what another tool calls so, "" if there is none.
 func otherWord(word string, known []string) string {
+	word = strings.ToLower(word)
+	if slices.Contains(known, word) { // in other letters
+		return word
+	}
 	for _, command := range otherWords[word] {
 		if slices.Contains(known, command) {
 			return command

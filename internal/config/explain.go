@@ -94,6 +94,8 @@ type UseFact struct {
 	Exists   bool     `json:"exists"`
 	Required bool     `json:"required"`
 	Ignored  bool     `json:"ignored,omitempty"`
+	// Paused is who has paused what is rolled for the object, nil if it is not paused.
+	Paused *content.Pause `json:"paused,omitempty"`
 }
 
 // ErrNotFound is returned for a workload that does not exist.
@@ -302,7 +304,7 @@ func moment(t time.Time) *time.Time {
 func useFacts(w *decision.Workload) []UseFact {
 	facts := make([]UseFact, 0, len(w.Uses))
 	for _, use := range w.Uses {
-		fact := UseFact{Object: use.Object.From(w.Namespace), Of: use.Object, Exists: use.Exists, Required: use.Required, Ignored: use.Ignored}
+		fact := UseFact{Object: use.Object.From(w.Namespace), Of: use.Object, Exists: use.Exists, Required: use.Required, Ignored: use.Ignored, Paused: w.Config.PausedBy(use.Object)}
 		for _, key := range use.Keys {
 			fact.Keys = append(fact.Keys, key.Name)
 		}

@@ -148,6 +148,9 @@ func useText(use *config.UseFact) string {
 	case !use.Exists:
 		text += ", optional, not found"
 	}
+	if use.Paused != nil {
+		text += ", " + (&rollout.Pause{By: use.Paused.By, Reason: use.Paused.Reason, Since: use.Paused.At}).Clause()
+	}
 	return text
 }
 

@@ -97,6 +97,16 @@ func kindOf(word string) string {
 	return ""
 }
 
+// Installs is the command that installs one of Spillway's own kinds.
+func Installs(kind string) string {
+	for _, k := range named {
+		if k.kind == kind && (k.group == "fleet.squaremo.dev" || kind == KindRevision) {
+			return "spillway install --rings=fleet"
+		}
+	}
+	return "spillway install"
+}
+
 // words are the kinds as they are most often written. A short name is too short to be
 // nearly another.
 func words() []string {

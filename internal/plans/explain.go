@@ -62,7 +62,7 @@ func Explain(ctx context.Context, reader client.Reader, name types.NamespacedNam
 	err := reader.Get(ctx, name, i)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return Explanation{}, errors.New("unknown kind Instance; install it with spillway install --rings=plans")
+		return Explanation{}, fmt.Errorf("instance/%s: the kind is not installed; install it with: spillway install", name.Name)
 	case apierrors.IsNotFound(err):
 		return Explanation{}, fmt.Errorf("Instance %s in namespace %s %w", name.Name, name.Namespace, ErrNotFound) //nolint:staticcheck // a kind
 	case err != nil:

@@ -80,6 +80,8 @@ func (r *reader) path(path string) {
 	}
 	info, err := os.Stat(path)
 	switch {
+	case err != nil && strings.Contains(path, "://"):
+		r.fail(path, "is an address, and nothing is downloaded here", "download it first, with \"curl -fsSL "+path+"\", and pipe that to -f -")
 	case err != nil:
 		r.unreadable(path, err)
 	case info.IsDir():

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -230,7 +232,21 @@ func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Aut
 	if err := e.edit(obj, who); err != nil {
 		return nil, fmt.Errorf("%s %w", r.Ref, err)
 	}
+	if r.Verb == Pause && !isRolled(obj) {
+		w.Said += ", but no ring rolls it: it has no annotation " + vocabulary.ConfigTracked.Native
+	}
 	return w.aboutItself(c)
+}
+
+// isRolled is false of a workload that is neither tracked nor in a group: to pause it has no effect.
+func isRolled(obj client.Object) bool {
+	switch obj.(type) {
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		annotations := obj.GetAnnotations()
+		return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.Suspended.Get(annotations) != "" || vocabulary.GroupOf(obj.GetLabels(), annotations) != ""
+	default:
+		return true
+	}
 }
 
 // read returns the object as it is.

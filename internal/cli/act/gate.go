@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
@@ -75,6 +76,9 @@ func find(ctx context.Context, c client.Client, r Request, verdict metav1.Condit
 	}
 	switch len(gates) {
 	case 0:
+		if err := command.Missing(ctx, c, ref); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s has no gate to %s; spillway explain %s -n %s says what it waits for", ref, r.Verb, ref, ref.Namespace)
 	case 1:
 		return &gates[0], nil

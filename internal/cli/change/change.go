@@ -53,12 +53,12 @@ func Write(ctx context.Context, c client.Client, obj, before client.Object) erro
 // Get reads an object, by the name and the namespace that it has.
 func Get(ctx context.Context, c client.Client, obj client.Object) error {
 	what, key := Name(c, obj), client.ObjectKeyFromObject(obj)
+	gvk, unknown := c.GroupVersionKindFor(obj)
 	err := c.Get(ctx, key, obj)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return fmt.Errorf("%s: the kind is not installed; install it with: spillway install", what)
+		return command.NotInstalled(what, gvk.Kind)
 	case apierrors.IsNotFound(err):
-		gvk, unknown := c.GroupVersionKindFor(obj)
 		if unknown != nil {
 			return fmt.Errorf("%s not found in namespace %s", what, key.Namespace)
 		}

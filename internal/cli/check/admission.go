@@ -136,6 +136,9 @@ func checkCertificate(ctx context.Context, c client.Client, namespace string, no
 	}
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: admission.SecretName}, secret)
+	if apierrors.IsNotFound(err) {
+		return append(findings, finding{Advice: true, What: "the webhooks have no certificate yet: Secret " + admission.SecretName + " not found", Action: "check that a replica of the manager leads"})
+	}
 	if err != nil {
 		return append(findings, unread("the certificate of the webhooks", err))
 	}

@@ -75,6 +75,9 @@ func New(env command.Environment, managerFlags func() *pflag.FlagSet) *cobra.Com
 		Args: command.None("name a namespace with -n"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := cmd.Flags()
+			if err := errors.Join(command.CheckInstalledRings(c.rings), command.CheckNamespaces("namespaces", c.namespaces...)); err != nil {
+				return err
+			}
 			c.pre = c.pre || flags.Changed("rings") || flags.Changed("namespaces")
 			findings, err := c.run(cmd.Context())
 			if err != nil {

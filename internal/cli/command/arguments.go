@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,11 +71,11 @@ func ReleaseNamed(namespace, arg string) (describe.Ref, error) {
 	return ref, nil
 }
 
-// AtMost takes n arguments or fewer.
-func AtMost(n int, action string) func(command string, args []string) error {
-	return func(command string, args []string) error {
+// AtMost takes n arguments or fewer; the error says what to do instead.
+func AtMost(n int, action string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
-			return fmt.Errorf("%s takes %s, not %d: %s", command, arguments(n), len(args), action)
+			return fmt.Errorf("%s takes %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), cmp.Or(apart(cmd, args), action))
 		}
 		return nil
 	}
@@ -83,14 +84,19 @@ func AtMost(n int, action string) func(command string, args []string) error {
 // Exactly takes n arguments; the error says what to do instead.
 func Exactly(n int, action string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if n == 1 && len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
-			return fmt.Errorf("%s takes 1 argument, not 2: did you mean %s/%s?", cmd.CommandPath(), args[0], args[1])
-		}
 		if len(args) != n {
-			return fmt.Errorf("%s takes %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), action)
+			return fmt.Errorf("%s takes %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), cmp.Or(apart(cmd, args), action))
 		}
 		return nil
 	}
+}
+
+// apart is the question of a command that takes KIND/NAME, and was given them as two words.
+func apart(cmd *cobra.Command, args []string) string {
+	if len(args) != 2 || !strings.Contains(cmd.Use, "KIND/NAME") || strings.Contains(args[0]+args[1], "/") {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %s/%s?", args[0], args[1])
 }
 
 // None takes no arguments; the error says what to do instead.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -170,6 +172,9 @@ func (c *Cluster) ServerVersion() (string, error) {
 
 // ResolveNamespace is the namespace that was meant.
 func (c *Cluster) ResolveNamespace() (string, error) {
+	if strings.ContainsAny(c.Namespace, "/, ") { // of what could be one, the API server knows whether it exists
+		return "", fmt.Errorf("--namespace: %q cannot be a namespace; use lower-case letters, digits and -", c.Namespace)
+	}
 	if c.Namespace != "" {
 		return c.Namespace, nil
 	}
@@ -230,11 +235,14 @@ func (c *Cluster) Client() (client.WithWatch, error) {
 
 // RESTConfig is the client's configuration for the cluster that was meant.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
+	if to := &c.overrides.ClusterInfo; to.InsecureSkipTLSVerify && to.CertificateAuthority != "" {
+		return nil, fmt.Errorf("--%s and --%s contradict each other; leave one out", clientcmd.FlagCAFile, clientcmd.FlagInsecure)
+	}
 	config, err := c.Loader().ClientConfig()
 	if err != nil {
 		return nil, c.unusable(err)
 	}
-	if _, _, err := rest.DefaultServerUrlFor(config); err != nil {
+	if at, _, err := rest.DefaultServerUrlFor(config); err != nil || !canBeAsked(at) {
 		return nil, fmt.Errorf("%q is not the address of an API server; name one such as https://10.0.0.1:6443 with --server, or in the kubeconfig", config.Host)
 	}
 	if err := c.unknownUser(config); err != nil {
@@ -242,6 +250,12 @@ func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	}
 	config.QPS = -1
 	return config, nil
+}
+
+// canBeAsked is true of an address by which a server can be asked at all.
+func canBeAsked(at *url.URL) bool {
+	_, err := strconv.ParseUint(cmp.Or(at.Port(), "0"), 10, 16)
+	return slices.Contains([]string{"http", "https"}, at.Scheme) && err == nil
 }
 
 // unknownUser is an error if the kubeconfig has no user of the name that the context says, and
@@ -277,6 +291,9 @@ func (c *Cluster) unusable(err error) error {
 	}
 	if missing := c.missingFile(); missing != nil {
 		return missing
+	}
+	if who := &c.overrides.AuthInfo; who.ClientCertificate != "" && who.ClientKey == "" {
+		return fmt.Errorf("--%s: name its key too, with --%s", clientcmd.FlagCertFile, clientcmd.FlagKeyFile)
 	}
 	if who := &c.overrides.AuthInfo; who.Impersonate == "" && (len(who.ImpersonateGroups) > 0 || who.ImpersonateUID != "") {
 		return errors.New("--as: name the user too, to act as a group or UID")

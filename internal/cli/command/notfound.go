@@ -9,10 +9,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
@@ -38,6 +41,31 @@ func NotFound(ctx context.Context, reader client.Reader, kind schema.GroupVersio
 		return fmt.Errorf("%s not found%s; namespaces %s have one: name one with -n", lower+name, in, strings.Join(others, ", "))
 	}
 	return fmt.Errorf("%s not found%s", lower+name, in)
+}
+
+// Missing is an error if an object that a person has named surely does not exist. What may not
+// be read may exist, and so may what is of a kind that is not known here.
+func Missing(ctx context.Context, reader client.Reader, ref describe.Ref) error {
+	kind, known := KindOf(ref.Kind)
+	if !known {
+		return nil
+	}
+	var obj metav1.PartialObjectMetadata
+	obj.SetGroupVersionKind(kind)
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &obj); {
+	case apimeta.IsNoMatchError(err):
+		return NotInstalled(ref.String(), ref.Kind)
+	case apierrors.IsNotFound(err):
+		return NotFound(ctx, reader, kind, ref.Namespace, ref.Name)
+	default:
+		return nil
+	}
+}
+
+// NotInstalled is the error for an object of one of Spillway's own kinds that the cluster does
+// not have.
+func NotInstalled(what, kind string) error {
+	return fmt.Errorf("%s: the kind is not installed; install it with: %s", what, describe.Installs(kind))
 }
 
 // mostNamespaces is how many namespaces are named in which an object is instead.
@@ -78,7 +106,8 @@ func Near(ctx context.Context, reader client.Reader, kind schema.GroupVersionKin
 var beneath = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind(describe.KindPod), corev1.SchemeGroupVersion.WithKind(describe.KindService),
 	corev1.SchemeGroupVersion.WithKind(describe.KindClaim), batchv1.SchemeGroupVersion.WithKind(describe.KindJob),
-	appsv1.SchemeGroupVersion.WithKind(describe.KindReplicaSet),
+	appsv1.SchemeGroupVersion.WithKind(describe.KindReplicaSet), batchv1.SchemeGroupVersion.WithKind(describe.KindCronJob),
+	spillwayv1.GroupVersion.WithKind(describe.KindGate),
 }
 
 // KindOf is a kind that commands take, by its name.

@@ -133,11 +133,19 @@ func notPermitted(m []string) string {
 
 // notInstalled is about kinds that the API server does not know.
 func notInstalled(err error) string {
-	var kind *apimeta.NoKindMatchError
-	if !errors.As(err, &kind) {
+	const action = `install it with "spillway install", or with what it belongs to`
+	var (
+		kind     *apimeta.NoKindMatchError
+		resource *apimeta.NoResourceMatchError
+	)
+	switch {
+	case errors.As(err, &kind):
+		return fmt.Sprintf("kind %s is not installed on the cluster: %s", kind.GroupKind, action)
+	case errors.As(err, &resource):
+		return fmt.Sprintf("API %s is not installed on the cluster: %s", resource.PartialResource.GroupVersion(), action)
+	default:
 		return ""
 	}
-	return fmt.Sprintf(`kind %s is not installed on the cluster: install it with "spillway install", or with what it belongs to`, kind.GroupKind)
 }
 
 // untrusted is about the certificate of the API server.
@@ -206,6 +214,8 @@ func strange(err error) string {
 	switch {
 	case errors.As(err, &plain):
 		return fmt.Sprintf("API server %s does not speak TLS: check the port, or name it with http:// in --server or in the kubeconfig", server)
+	case server != "" && strings.Contains(err.Error(), "malformed HTTP"):
+		return fmt.Sprintf("what answers at %s is not an API server: check the address and the port", server)
 	case server != "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "server closed idle connection")):
 		return fmt.Sprintf("API server %s closed the connection: check the address and the port, or try again", server)
 	case errors.As(err, &status) && says(status, "HTTP request to an HTTPS server"):

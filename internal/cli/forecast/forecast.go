@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
@@ -53,12 +51,7 @@ func New(env command.Environment) *cobra.Command {
 		Example: "  spillway forecast -n mimir\n" +
 			"  spillway forecast rolloutgroup/ingester -n mimir --if pause=ingester-zone-b\n" +
 			"  spillway forecast module/shop -n clusters --if lost=eu-3 -o json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return errors.New("name one object, such as rolloutgroup/ingester, or none for all")
-			}
-			return nil
-		},
+		Args: command.AtMost(1, "name one object, such as rolloutgroup/ingester, or none for all"),
 	}
 	f := &forecaster{Query: command.NewQuery(env, cmd)}
 	flags := cmd.Flags()
@@ -141,13 +134,7 @@ func (f *forecaster) missing(ctx context.Context, present []client.Object, ref *
 	if err != nil {
 		return err
 	}
-	kind, _ := command.KindOf(ref.Kind)
-	found := &metav1.PartialObjectMetadata{}
-	found.SetGroupVersionKind(kind)
-	if err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, found); !apierrors.IsNotFound(err) {
-		return nil // what may not be read may exist
-	}
-	return command.NotFound(ctx, c, kind, ref.Namespace, ref.Name)
+	return command.Missing(ctx, c, *ref)
 }
 
 func (f *forecaster) suppositions() ([]forecast.Supposition, error) {

@@ -130,7 +130,7 @@ func (g *grammar) planHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history [OPERATORVERSION]", Short: "List the plans that ran, all or those of an OperatorVersion",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.AtMost(1, "name an OperatorVersion, or leave it out")(cmd.CommandPath(), args); err != nil {
+			if err := command.AtMost(1, "name an OperatorVersion, or leave it out")(cmd, args); err != nil {
 				return err
 			}
 			i, _, err := g.read(cmd.Context(), &s)

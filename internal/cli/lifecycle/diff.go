@@ -27,7 +27,7 @@ func newDiff(env command.Environment) *cobra.Command {
 			if len(args) == 0 {
 				return errors.New("name the Instance, as in: spillway package diff instance/zk -p NAME=VALUE")
 			}
-			if err := command.AtMost(2, "name the Instance, and a package")(cmd.CommandPath(), args); err != nil {
+			if err := command.AtMost(2, "name the Instance, and a package")(cmd, args); err != nil {
 				return err
 			}
 			if err := u.connect(cmd); err != nil {

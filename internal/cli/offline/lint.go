@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -141,6 +142,11 @@ func (l *linting) validate() error {
 	}
 	if _, err := report.ParseLevel(l.failOn); err != nil && l.failOn != never {
 		return fmt.Errorf("--fail-on: %q is not known; use error, warning, note or never", l.failOn)
+	}
+	for _, pattern := range l.exclude {
+		if _, err := filepath.Match(pattern, ""); err != nil {
+			return fmt.Errorf("--exclude: %q is no pattern; write it as a line of .gitignore, such as testdata/ or *_test.yaml", pattern)
+		}
 	}
 	if l.origin != nil {
 		return nil

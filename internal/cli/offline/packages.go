@@ -3,6 +3,7 @@ package offline
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -108,7 +109,10 @@ func newPackageCreate(env command.Environment) *cobra.Command {
 func pack(p *packages.Package, path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".package-")
 	if err != nil {
-		return fmt.Errorf("--destination: %w; name a directory that exists and can be written", err)
+		if named, ok := errors.AsType[*fs.PathError](err); ok { // the path is that of a file which has a name by chance
+			err = named.Err
+		}
+		return fmt.Errorf("--destination: %s: %w; name a directory that exists and can be written", filepath.Dir(path), err)
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	if err := errors.Join(p.Archive(file), file.Chmod(0o644), file.Close()); err != nil {

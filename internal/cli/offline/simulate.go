@@ -180,6 +180,8 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 	case s.fromCluster:
 		change, err = s.manifests(stdin, slices.Concat(s.files, s.changes))
 		return nil, change, err
+	case slices.Contains(s.files, source.Stdin) && slices.Contains(s.changes, source.Stdin):
+		return nil, nil, errors.New("--change: standard input is what -f reads; name a file for one of them")
 	case len(s.files) == 0:
 		return nil, nil, errors.New("name the manifests that run already: spillway simulate -f DIR")
 	}

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -139,7 +139,7 @@ func (i *installing) write(ctx context.Context, w io.Writer, c client.Client, ob
 func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	o, flags := &i.options, cmd.Flags()
 	o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, command.CurrentVersion(), admission.Source(i.source), !i.webhooks
-	if err := errors.Join(checkInstalledRings(o.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", o.Watch...), i.check(cmd, args)); err != nil {
+	if err := errors.Join(command.CheckInstalledRings(o.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", o.Watch...), command.CheckNamespaces("pin-namespaces", o.PinNamespaces...), i.check(cmd, args)); err != nil {
 		return err
 	}
 	o.PinBy = pin.By(i.pinBy)
@@ -190,20 +190,6 @@ func checkArguments(env command.Environment, args []string) error {
 	return nil
 }
 
-// checkInstalledRings is an error for names that are of no ring.
-func checkInstalledRings(names []string) error {
-	known := append(manager.Rings(), manager.RingFleet, manager.RingAssemblage)
-	if len(names) == 0 {
-		return fmt.Errorf("--rings: name at least one of %s", strings.Join(known, ", "))
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
 // servesPins is an error where the API server cannot apply pins.
 func servesPins(c client.Client, o *manifests.Options) error {
 	if len(o.PinNamespaces) == 0 {
@@ -240,6 +226,9 @@ func readValues(cmd *cobra.Command, file string, o *manifests.Options) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--values: %s not found; name a file that exists, or - for standard input", file)
 	}
+	if named, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("--values: %s cannot be read: %w; name a file, or - for standard input", file, named.Err)
+	}
 	if err != nil {
 		return fmt.Errorf("--values: %w", err)
 	}
@@ -256,13 +245,20 @@ func readValues(cmd *cobra.Command, file string, o *manifests.Options) error {
 	return nil
 }
 
-// unknownField is how the decoder names a field that does not exist.
-var unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
+// The ways in which the decoder names a field that does not exist, and a value of another kind
+// than that of its field, which is no field for the whole file.
+var (
+	unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
+	otherKind    = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \w+\.(\S+)|value) of type (\S+)`)
+)
 
 // plainYAML is what is wrong with a file, without the names of the decoder's parts.
 func plainYAML(err error) string {
 	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Sprintf("there is no field %q; docs/values.md lists the fields", m[1])
+	}
+	if m := otherKind.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf("%s has a value of the wrong kind, %s; docs/values.md lists the fields", cmp.Or(m[2], "the file"), m[1])
 	}
 	text := err.Error()
 	for _, part := range []string{"values: ", "error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: ", "json: "} {

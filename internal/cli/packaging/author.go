@@ -54,6 +54,9 @@ func newAddParameter() *cobra.Command {
 		Args: command.Exactly(2, "name the directory of a package and the parameter"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			p.Name = args[1]
+			if err := checkType(p.Type); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("default") {
 				if p.Default, err = native(value, p.Type); err != nil {
 					return err
@@ -83,11 +86,15 @@ func newAddParameter() *cobra.Command {
 // types are those of parameters.
 var types = []string{"", string(v1beta1.StringType), string(v1beta1.IntegerType), string(v1beta1.NumberType), string(v1beta1.BooleanType), string(v1beta1.ArrayType), string(v1beta1.MapType)}
 
+func checkType(kind string) error {
+	if !slices.Contains(types, kind) {
+		return fmt.Errorf("--type: %q is not known; use %s", kind, strings.Join(types[1:], ", "))
+	}
+	return nil
+}
+
 // native is a value as params.yaml has it: a string stays one, whatever it looks like.
 func native(value, kind string) (json.RawMessage, error) {
-	if !slices.Contains(types, kind) {
-		return nil, fmt.Errorf("--type: %q is not known; use %s", kind, strings.Join(types[1:], ", "))
-	}
 	if kind == "" || kind == string(v1beta1.StringType) {
 		raw, err := json.Marshal(value)
 		if err != nil {

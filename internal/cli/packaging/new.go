@@ -56,7 +56,7 @@ func newNew() *cobra.Command {
 // checkNew refuses a number of arguments that is wrong.
 func checkNew(cmd *cobra.Command, args []string, interactive bool) error {
 	if interactive {
-		return command.AtMost(1, "name the package, or leave it out")(cmd.CommandPath(), args)
+		return command.AtMost(1, "name the package, or leave it out")(cmd, args)
 	}
 	return command.Exactly(1, "name the package, as in: spillway package new shop; or add --interactive")(cmd, args)
 }

@@ -133,6 +133,10 @@ func newRepoList(env command.Environment) *cobra.Command {
 }
 
 func writeRepositories(w io.Writer, list *repository.List) {
+	if len(list.Repositories) == 0 {
+		_, _ = fmt.Fprintln(w, "No repository is configured. To add one: spillway package repo add NAME URL")
+		return
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tURL")
 	for _, r := range list.Repositories {

@@ -21,9 +21,7 @@ func newSearch(env command.Environment) *cobra.Command {
 		Use: "search [TEXT]", Short: "Find packages in a repository",
 		Long:    "Find the packages of a repository that have a text in their name, or all of them.",
 		Example: "  spillway package search kafka --all-versions",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return command.AtMost(1, "name a part of the name")(cmd.CommandPath(), args)
-		},
+		Args:    command.AtMost(1, "name a part of the name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			origin := from.Origin(env)
 			list, err := repository.Open(origin.Home)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
@@ -20,6 +21,12 @@ import (
 // better is an error about an object, or what is nearer to the mistake: that the namespace
 // does not exist, or that another name was probably meant.
 func better(ctx context.Context, reader client.Reader, ref describe.Ref, err error) error {
+	if apierrors.IsNotFound(err) { // of this object, or of another one that was read for it
+		if missing := command.Missing(ctx, reader, ref); missing != nil {
+			return missing
+		}
+		return err
+	}
 	if ref.Namespace == "" {
 		return err
 	}

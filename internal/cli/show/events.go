@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,10 +77,8 @@ func NewEvents(env command.Environment) *cobra.Command {
 			"\n" +
 			"With --watch the command continues until it is interrupted. Its exit code is then 0.",
 		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --rings fleet --watch\n  spillway events -A --field-selector type=Warning --sort-by name",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
-		},
-		RunE: t.run,
+		Args:    command.AtMost(1, "name one as KIND/NAME, or leave it out"),
+		RunE:    t.run,
 	}
 	t.cluster.AddFlags(cmd.Flags())
 	t.cluster.AddNamespaceFlag(cmd.Flags())
@@ -182,20 +179,15 @@ func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace st
 // missing is an error if the object that was named does not exist, and no Event is about it.
 // Events outlive their object. What may not be read may exist.
 func (t *telling) missing(ctx context.Context, c client.Reader, namespace string) error {
-	kind, known := command.KindOf(t.ref.Kind)
-	if !known {
-		return nil
-	}
-	var obj metav1.PartialObjectMetadata
-	obj.SetGroupVersionKind(kind)
-	if err := c.Get(ctx, client.ObjectKey{Namespace: t.ref.Namespace, Name: t.ref.Name}, &obj); !apierrors.IsNotFound(err) {
+	missing := command.Missing(ctx, c, t.ref)
+	if missing == nil {
 		return nil
 	}
 	notes, err := history.Events(ctx, c, namespace)
 	if err != nil || slices.ContainsFunc(notes, func(n history.Event) bool { return t.members.Has(&n) }) {
 		return err
 	}
-	return command.NotFound(ctx, c, kind, t.ref.Namespace, t.ref.Name)
+	return missing
 }
 
 func (t *telling) write(w io.Writer, notes []history.Event) {

@@ -355,7 +355,7 @@ func (m *watchModel) isFolded(b *branch) bool {
 var steerable = map[string]string{
 	"pause":  "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be paused",
 	"resume": "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be resumed",
-	"retry":  "groups, ConfigMaps, Secrets, releases and Instances can be retried", "approve": "modules can be approved",
+	"retry":  "groups, ConfigMaps, Secrets, releases and Instances can be retried", "approve": "groups, Instances, ConfigPolicies and modules can be approved",
 }
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
@@ -363,7 +363,7 @@ var steerable = map[string]string{
 func commandFor(verb string, u, selected *describe.Unit) []string {
 	var words []string
 	switch verb + " " + u.Kind {
-	case "retry RolloutGroup", "retry ConfigMap", "retry Secret":
+	case "retry RolloutGroup", "retry ConfigMap", "retry Secret", "approve RolloutGroup", "approve Instance", "approve ConfigPolicy":
 		words = []string{verb, u.String()}
 	case "retry Release":
 		if ref := describe.ConfigNamed(u.Name, u.Namespace); ref != nil {

@@ -213,6 +213,7 @@ func TestKeysAreCommands(t *testing.T) {
 		"retry a group":                 {[]string{"down", "t", "xy", "backspace", "enter"}, []string{"retry", "rolloutgroup/ingester", "-n", "shop", "--reason", "x"}},
 		"pause a module":                {[]string{"pgdown", "up", "up", "p", "enter"}, []string{"pause", "module/shop", "-n", "shop"}},
 		"approve a module":              {[]string{"pgdown", "up", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop"}},
+		"approve the gate of a group":   {[]string{"down", "a", "enter"}, []string{"approve", "rolloutgroup/ingester", "-n", "shop"}},
 		"approve a stage":               {[]string{"pgdown", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop", "--stage", "canary"}},
 		"think better of it":            {[]string{"down", "p", "q", "esc"}, nil},
 		"pause a workload":              {[]string{"p", "enter"}, []string{"pause", "deployment/web", "-n", "shop"}},

@@ -366,10 +366,8 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 			"rollout has failed, is stalled or was rolled back, or when the command is interrupted.\n" +
 			"It is 2 after --timeout. If the rollout is complete already, the command ends immediately.",
 		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch secret/db -n shop --timeout 30m\n  spillway watch -A -l team=shop --sort-by name\n  spillway watch module/shop -n clusters --plain",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
+		Args:    command.AtMost(1, "name one as KIND/NAME, or leave it out"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
 	}
 	w.Query = command.NewQuery(env, cmd, command.OutputName)
 	w.selection.AddFlags(cmd.Flags())

@@ -86,7 +86,7 @@ func (h *historian) get(ctx context.Context, obj client.Object) error {
 	err := h.reader.Get(ctx, client.ObjectKey{Namespace: h.ref.Namespace, Name: h.ref.Name}, obj)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return fmt.Errorf("unknown kind %s; install it with spillway install", h.ref.Kind)
+		return fmt.Errorf("%s: the kind is not installed; install it with: %s", h.ref, describe.Installs(h.ref.Kind))
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s %w in namespace %s", h.ref, ErrNotFound, h.ref.Namespace)
 	case err != nil:

@@ -35,8 +35,8 @@ func Default(name string) Description {
 
 // CheckName says why a package cannot have a name.
 func CheckName(name string) error {
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return fmt.Errorf("%q is no name of a package: %s", name, problems[0])
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%q cannot be the name of a package; use lower-case letters, digits and -", name)
 	}
 	return nil
 }

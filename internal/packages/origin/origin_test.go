@@ -137,11 +137,11 @@ func TestRefused(t *testing.T) {
 		{w.origin, "./kafka", "./kafka cannot be read: no such file or directory"},
 		{w.origin, w.http + "/none.tgz", "cannot be downloaded: the server answers 404 Not Found"},
 		{w.origin, w.http + "/index.yaml", "is no archive of a package"},
-		{w.origin, "http://127.0.0.1:1/app.tgz", "cannot be downloaded: dial tcp 127.0.0.1:1: connect: connection refused; check the address and the network"},
+		{w.origin, "http://127.0.0.1:1/app.tgz", "cannot be reached: connections are refused; check the address and the network"},
 		{w.origin, w.image, "is no reference of an artifact: it has no tag and no digest; use oci://REGISTRY/NAME:TAG or"},
 		{w.origin, w.image + ":none", "cannot be downloaded: "},
 		{w.origin, w.image + "@" + absent, "cannot be downloaded: "},
-		{w.origin, "oci://127.0.0.1:1/app:x", "cannot be downloaded: dial tcp"},
+		{w.origin, "oci://127.0.0.1:1/app:x", "cannot be reached: connections are refused"},
 	} {
 		if _, err := test.origin.Load(t.Context(), test.name); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: it says %v, want %q", test.name, err, test.want)

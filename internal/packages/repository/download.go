@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -64,7 +66,7 @@ func (c *Client) Get(ctx context.Context, at string) ([]byte, error) {
 	return bounded(response.Body, address(parsed))
 }
 
-// Unreachable says what cannot be downloaded. It hides the error of the library, which would
+// Unreachable says what cannot be reached or downloaded. It hides the error of the library, which would
 // be taken for one of the API server.
 func Unreachable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
@@ -73,7 +75,16 @@ func Unreachable(ctx context.Context, what string, err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok { // which names the address again, with its password
 		err = failed.Err
 	}
-	return fmt.Errorf("%s cannot be downloaded: %s; check the address and the network", what, err.Error())
+	const action = "check the address and the network"
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s cannot be reached: connections are refused; %s", what, action)
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Errorf("%s cannot be reached: there is no host %s; %s", what, dns.Name, action)
+	default:
+		return fmt.Errorf("%s cannot be downloaded: %s; %s", what, err.Error(), action)
+	}
 }
 
 func bounded(r io.Reader, name string) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,9 @@ func IndexOf(dir, served string) (*Index, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s not found; name the directory with the archives", dir)
 	}
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%s has no archives (.tgz); write them with: spillway package create DIR -d %s", dir, dir)

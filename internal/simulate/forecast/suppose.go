@@ -57,7 +57,7 @@ func ParseSupposition(text string) (Supposition, error) {
 func (s Supposition) String() string { return s.Event + "=" + s.Of }
 
 // ErrNotSupposed is that what is supposed to happen can happen to nothing.
-var ErrNotSupposed = errors.New("there is nothing that this could happen to")
+var ErrNotSupposed = errors.New("nothing of that name is under way; spillway status shows what is")
 
 // suppose brings into the options what is supposed, and leaves alone what they share.
 func suppose(o *simulate.Options, all []Supposition) error {
