@@ -37,6 +37,11 @@ func templateRules() []rule {
 			Why:    "The field is dropped, and an Event says so.",
 			Action: "Fix the name or the place of the field, or remove it.",
 		}, unknownTemplateFields},
+		{report.Rule{
+			Code: "SPW415", Level: report.Warning, Title: "A parameter that nothing uses",
+			Why:    "No template refers to it, no Toggle is switched by it, and it triggers no plan of its own: to set it has no effect.",
+			Action: "Use it in a template, or remove it.",
+		}, unusedParameters},
 	}
 }
 
@@ -90,20 +95,53 @@ func unknownReferences(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		params, pipes := declared(v)
 		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
-			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
+			used, err := render.ReferencesOf(name, v.Spec.Templates[name])
 			if err != nil {
 				continue // which has a rule of its own
 			}
-			for _, param := range without(usedParams, params) {
+			for _, param := range without(used.Params, params) {
 				r.findf(o, lineWith(v, name, ".Params."+param), "template %s: parameter %s not found", name, param)
 			}
-			absent := without(usedPipes, pipes)
+			absent := without(used.Pipes, pipes)
 			for _, pipe := range absent {
 				r.findf(o, lineWith(v, name, ".Pipes."+pipe), "template %s: Pipe %s not found", name, pipe)
 			}
-			unfilledPipes(o, v, name, without(usedPipes, absent), r)
+			unfilledPipes(o, v, name, without(used.Pipes, absent), r)
 		}
 	})
+}
+
+// unusedParameters finds what no template can refer to. A template that cannot be parsed may
+// refer to any.
+func unusedParameters(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		var used []*render.References
+		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
+			references, err := render.ReferencesOf(name, v.Spec.Templates[name])
+			if err != nil {
+				return
+			}
+			used = append(used, references)
+		}
+		for i := range v.Spec.Parameters {
+			p := &v.Spec.Parameters[i]
+			inTemplate := slices.ContainsFunc(used, func(of *render.References) bool { return of.Uses(p.Name) })
+			if !inTemplate && !isSwitch(v, p.Name) && !runsPlan(p) {
+				r.findf(o, manifest.Item("spec.parameters", i), "parameter %s is used by no template and no task", p.Name)
+			}
+		}
+	})
+}
+
+// isSwitch is true of the parameter of a Toggle.
+func isSwitch(v *v1beta1.OperatorVersion, name string) bool {
+	return slices.ContainsFunc(v.Spec.Tasks, func(t v1beta1.Task) bool { return t.Spec.Parameter == name })
+}
+
+// runsPlan is true of a parameter that may exist to run a plan, which any change of it does:
+// one that is not run by changes of others too.
+func runsPlan(p *v1beta1.Parameter) bool {
+	return !slices.Contains([]string{"", v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.UpgradePlan}, p.Trigger)
 }
 
 // unfilledPipes finds what only Pipes of other plans keep: a plan sees its own.
