@@ -56,7 +56,7 @@ func (g *grammar) listParameters() *cobra.Command {
 	flags.BoolVarP(&l.descriptions, "descriptions", "d", false, "also show descriptions")
 	flags.BoolVarP(&l.required, "required", "r", false, "only parameters that are required and have no default")
 	flags.BoolVar(&l.names, "names", false, "only names")
-	flags.StringVarP(&l.output, "output", "o", "", "output format: yaml or json (default: text)")
+	flags.StringVarP(&l.output, "output", "o", "", "output format: yaml, json or json-schema (default: text)")
 	return cmd
 }
 
@@ -72,8 +72,14 @@ func (l *listing) writeParameters(w io.Writer, p *packages.Package) error {
 	case "":
 	case command.OutputYAML, command.OutputJSON:
 		return command.Show(w, l.output, map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "parameters": all}, nil)
+	case command.OutputSchema:
+		schema, err := p.SchemaOf(all)
+		if err != nil {
+			return err //nolint:wrapcheck // it names the file
+		}
+		return command.Show(w, l.output, schema, nil)
 	default:
-		return fmt.Errorf("--output: %q is not known; use yaml or json", l.output)
+		return fmt.Errorf("--output: %q is not known; use yaml, json or json-schema", l.output)
 	}
 	if l.required {
 		all = slices.DeleteFunc(all, func(p packages.Parameter) bool { return !p.MustBeSet() })
