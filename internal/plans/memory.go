@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/render"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -25,6 +26,8 @@ type memory struct {
 	// state is the one that the Instance has in the metrics, empty if it has none.
 	state   string
 	answers answers
+	// rendered is kept from pass to pass of one reconcile.
+	rendered *render.Memo
 }
 
 // answers are objects as the API server has answered their applies, for the pass that

@@ -98,10 +98,11 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	if err := b.instances.Get(ctx, key, instance); err != nil {
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
+	m.rendered = m.rendered.Next()
 	s := snapshot{answers: m.answers.to(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
+			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Now: b.options.Now(), NewUID: uuid.NewUUID(),
 	}}
