@@ -42,6 +42,11 @@ func templateRules() []rule {
 			Why:    "No template refers to it, no Toggle is switched by it, and it triggers no plan of its own: to set it has no effect.",
 			Action: "Use it in a template, or remove it.",
 		}, unusedParameters},
+		{report.Rule{
+			Code: "SPW416", Level: report.Error, Title: "A template that does not render with the defaults",
+			Why:    "The plan fails when it gets there, unless parameters are set, and is not retried.",
+			Action: "Correct the template, or the defaults of the parameters that it refers to.",
+		}, unrenderable},
 	}
 }
 
@@ -131,6 +136,60 @@ func unusedParameters(m *manifest.Manifests, r *reporter) {
 			}
 		}
 	})
+}
+
+// unrenderable finds templates of tasks that fail with the defaults. One that refers to a
+// parameter without a value is not judged: it must be set, or is set for that plan.
+func unrenderable(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		seen := map[string]bool{}
+		for _, plan := range manifest.SortedKeys(v.Spec.Plans) {
+			for _, t := range tasksOf(v, plan) {
+				for _, name := range templatesOf(t) {
+					text, ok := v.Spec.Templates[name]
+					if !ok || seen[name] || !isJudged(v, plan, name) {
+						continue
+					}
+					seen[name] = true
+					if err := renderedBy(t, name, text, contextOf(v, plan)); err != nil && !errors.Is(err, render.ErrUnavailable) {
+						r.findf(o, lineNamed(name, err), "with the defaults of all parameters: %s", oneLine(err))
+					}
+				}
+			}
+		}
+	})
+}
+
+// isJudged is true of a template that has no mistake of another rule, and whose parameters
+// have values. When an Instance is created, one that need not be set may be empty.
+func isJudged(v *v1beta1.OperatorVersion, plan, name string) bool {
+	used, err := render.ReferencesOf(name, v.Spec.Templates[name])
+	params, pipes := declared(v)
+	if err != nil || render.Verify(name, v.Spec.Templates[name]) != nil || len(without(used.Params, params))+len(without(used.Pipes, pipes)) > 0 {
+		return false
+	}
+	for i := range v.Spec.Parameters {
+		p := &v.Spec.Parameters[i]
+		isSet := p.Default != nil && *p.Default != "" || plan == v1beta1.DeployPlan && !p.IsRequired()
+		if used.Uses(p.Name) && !isSet {
+			return false
+		}
+	}
+	return true
+}
+
+// renderedBy renders a template as a task does.
+func renderedBy(t *v1beta1.Task, name, text string, c render.Context) error {
+	var err error
+	switch name {
+	case t.Spec.ParameterFile:
+		_, err = render.Values(name, text, c)
+	case t.Spec.Pod:
+		_, err = render.Objects(name, text, c, "name")
+	default:
+		_, err = render.Objects(name, text, c, "")
+	}
+	return err
 }
 
 // isSwitch is true of the parameter of a Toggle.
