@@ -149,7 +149,7 @@ func (i *install) checkOthers(ctx context.Context, operator *v1beta1.Operator, v
 			ofVersion, ofInstance := both(func() error { return i.checkVersion(ctx, version) }, func() error { return i.checkInstance(ctx, instance) })
 			return errors.Join(ofVersion, ofInstance)
 		})
-	return err //nolint:wrapcheck // both say what is wrong
+	return err
 }
 
 // readOperator takes over an Operator that exists. If it cannot be read, creating it says why.

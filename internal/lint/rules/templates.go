@@ -145,18 +145,23 @@ func unrenderable(m *manifest.Manifests, r *reporter) {
 		seen := map[string]bool{}
 		for _, plan := range manifest.SortedKeys(v.Spec.Plans) {
 			for _, t := range tasksOf(v, plan) {
-				for _, name := range templatesOf(t) {
-					text, ok := v.Spec.Templates[name]
-					if !ok || seen[name] || !isJudged(v, plan, name) {
-						continue
-					}
+				for _, name := range judged(v, plan, t, seen) {
 					seen[name] = true
-					if err := renderedBy(t, name, text, contextOf(v, plan)); err != nil && !errors.Is(err, render.ErrUnavailable) {
+					err := renderedBy(t, name, v.Spec.Templates[name], contextOf(v, plan))
+					if err != nil && !errors.Is(err, render.ErrUnavailable) {
 						r.findf(o, lineNamed(name, err), "with the defaults of all parameters: %s", oneLine(err))
 					}
 				}
 			}
 		}
+	})
+}
+
+// judged are the templates of a task that can be judged, and were not seen.
+func judged(v *v1beta1.OperatorVersion, plan string, t *v1beta1.Task, seen map[string]bool) []string {
+	return slices.DeleteFunc(templatesOf(t), func(name string) bool {
+		_, ok := v.Spec.Templates[name]
+		return !ok || seen[name] || !isJudged(v, plan, name)
 	})
 }
 

@@ -9,12 +9,13 @@ import (
 // References are what a template refers to, executed or not; names are sorted.
 type References struct {
 	// Params and Pipes are names that must exist, for the plan fails where they do not.
-	Params, Pipes []string
+	Params []string `json:"params,omitempty"`
+	Pipes  []string `json:"pipes,omitempty"`
 	// Lookups are parameters that functions such as index look up, which may be missing.
-	Lookups []string
+	Lookups []string `json:"lookups,omitempty"`
 	// All is true of a template that may refer to any parameter, as one that ranges over
 	// them, or passes all of them to a function.
-	All bool
+	All bool `json:"all,omitempty"`
 }
 
 // Uses is true if the template may refer to a parameter.
@@ -62,7 +63,7 @@ type tracer struct {
 	all                    bool
 }
 
-// walk visits a node, with what the dot is there.
+// walk visits a node, with the kind of its dot.
 func (t *tracer) walk(n parse.Node, dot kind) {
 	switch n := n.(type) {
 	case *parse.ListNode:
