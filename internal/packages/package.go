@@ -124,7 +124,7 @@ func (p *Package) check() error {
 	case p.Operator.OperatorVersion == "":
 		missing = "operatorVersion"
 	default:
-		return nil
+		return p.checkNames()
 	}
 	return fmt.Errorf("%s: has no %s; set it", filepath.Join(p.From, operatorFile), missing)
 }

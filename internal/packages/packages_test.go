@@ -258,3 +258,28 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// The name of a parameter that YAML reads as a boolean is refused, with its line.
+func TestUnquotedNames(t *testing.T) {
+	load := func(operator, params string) error {
+		_, err := packages.Load(archive(t, entry{name: "operator.yaml", text: operator}, entry{name: "params.yaml", text: params}))
+		return err
+	}
+	toggle := operator + "tasks:\n- name: on\n  kind: Toggle\n  spec:\n    parameter: "
+	for name, err := range map[string]error{
+		`params.yaml:3: parameter N: YAML reads the word as a boolean`:     load(operator, "parameters:\n- name: A\n- name: N\n"),
+		`params.yaml:2: parameter yes: YAML reads the word as a boolean`:   load(operator, "parameters:\n- &a {default: 1, name: yes}\n- *a\n"),
+		`operator.yaml:9: parameter Off: YAML reads the word as a boolean`: load(toggle+"Off\n", ""),
+		`line 2: parameter on: YAML reads the word as a boolean`:           func() error { _, err := packages.Values([]byte("a: 1\non: 2\n")); return err }(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), `write it in quotes: "`) {
+			t.Errorf("%v; want %s", err, name)
+		}
+	}
+	if err := load(toggle+"\"Off\"\n", "parameters: [{name: 'N'}, {name: \"yes\"}, {name: true}, {name: \"false\"}, {name: NO_X}]\n"); err != nil {
+		t.Error(err)
+	}
+	if values, err := packages.Values([]byte("'on': no\ntrue: x\n")); err != nil || values["on"] != "false" || values["true"] != "x" {
+		t.Errorf("%v, %v", values, err)
+	}
+}

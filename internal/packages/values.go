@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 )
 
@@ -11,6 +12,9 @@ import (
 // lists, and returns them as text, as an Instance has them.
 func Values(raw []byte) (map[string]string, error) {
 	var native map[string]json.RawMessage
+	if err := checkKeys(raw); err != nil {
+		return nil, err
+	}
 	if err := yaml.UnmarshalStrict(raw, &native); err != nil {
 		return nil, fmt.Errorf("must be a map of parameters in YAML: %w", err)
 	}
@@ -26,4 +30,15 @@ func Values(raw []byte) (map[string]string, error) {
 		values[name] = text
 	}
 	return values, nil
+}
+
+// checkKeys refuses parameters whose names are not read as they are written.
+func checkKeys(raw []byte) error {
+	n := nodeAt(raw)
+	for i := 0; n != nil && n.Kind == yamlv3.MappingNode && i < len(n.Content); i += 2 {
+		if line, err := unquoted(n.Content[i]); err != nil {
+			return fmt.Errorf("line %d: parameter %w", line, err)
+		}
+	}
+	return nil
 }

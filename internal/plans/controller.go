@@ -119,6 +119,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: map[object.Ref]write.Refusal{}} })
 	m.answers = answers{} // those of an earlier reconcile may be outdated
+	defer func() { m.rendered = nil }()
 	loop := ring.Loop[snapshot, decision.Decision, results]{
 		Most: maxPasses, Pause: pause, Now: r.observer.options.Now,
 		Observe: func(ctx context.Context, _ bool) (snapshot, error) {
@@ -146,7 +147,7 @@ func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision.De
 		return ring.Next{}, nil
 	}
 	err := endedBy(done)
-	m.answers = answersOf(s.Instance, done)
+	m.answers = answersOf(s, done)
 	next := ring.Next{
 		Again: err == nil && (len(done.Writes) > 0 || d.Again),
 		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), done)),

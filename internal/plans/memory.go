@@ -5,9 +5,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/render"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -25,22 +28,28 @@ type memory struct {
 	// state is the one that the Instance has in the metrics, empty if it has none.
 	state   string
 	answers answers
+	// rendered is kept from pass to pass of one reconcile.
+	rendered *render.Memo
 }
 
-// answers are objects as the API server has answered their applies, for the pass that
-// follows: they are what a read would find, or a watch tells of what has changed since. They
-// say nothing once the Instance is another than the one that permitted the applies.
+// answers are objects as the API server has answered their applies, and the OperatorVersions
+// that were read, for the pass that follows: they are what a read would find, or a watch tells
+// of what has changed since. They say nothing once the Instance is another than the one that
+// permitted the applies.
 type answers struct {
 	permitted string
 	objects   map[object.Ref]*unstructured.Unstructured
+	versions  map[types.NamespacedName]*choice.Version
 }
 
-// answersOf are those of a pass over an Instance.
-func answersOf(i *v1beta1.Instance, done *results) answers {
+// answersOf are those of a pass. An OperatorVersion that needed no read in it is read in the
+// next one.
+func answersOf(s *snapshot, done *results) answers {
+	i := s.Instance
 	if done.Written() {
 		i = done.Object
 	}
-	all := answers{i.ResourceVersion, map[object.Ref]*unstructured.Unstructured{}}
+	all := answers{i.ResourceVersion, map[object.Ref]*unstructured.Unstructured{}, s.read}
 	for w := range slices.Values(done.Writes) {
 		if w.Write.answer != nil {
 			all.objects[w.Write.Ref] = w.Write.answer
@@ -50,13 +59,13 @@ func answersOf(i *v1beta1.Instance, done *results) answers {
 }
 
 // to are the answers that a pass over an Instance may use, once.
-func (a *answers) to(i *v1beta1.Instance) map[object.Ref]*unstructured.Unstructured {
+func (a *answers) to(i *v1beta1.Instance) answers {
 	last := *a
 	*a = answers{}
 	if last.permitted != i.ResourceVersion {
-		return nil
+		return answers{}
 	}
-	return last.objects
+	return last
 }
 
 // learn remembers what became of a pass, and returns when to observe again; zero if time

@@ -37,8 +37,10 @@ type snapshot struct {
 	decision.Snapshot
 
 	decision decision.Decision
-	// answers are objects that need no read.
-	answers map[object.Ref]*unstructured.Unstructured
+	// answers are what needs no read.
+	answers answers
+	// read are the OperatorVersions that were read.
+	read map[types.NamespacedName]*choice.Version
 }
 
 // follower starts to watch each object before it is read, so that the Instance is
@@ -98,10 +100,11 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	if err := b.instances.Get(ctx, key, instance); err != nil {
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
-	s := snapshot{answers: m.answers.to(instance), Snapshot: decision.Snapshot{
+	m.rendered = m.rendered.Next()
+	s := snapshot{answers: m.answers.to(instance), read: map[types.NamespacedName]*choice.Version{}, Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
+			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Now: b.options.Now(), NewUID: uuid.NewUUID(),
 	}}
@@ -113,7 +116,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		s.Gates = gates
 	}
 	b.follower.Begin(key)
-	if err := b.observeVersions(ctx, &s.Snapshot); err != nil {
+	if err := b.observeVersions(ctx, &s); err != nil {
 		return snapshot{}, err
 	}
 	if instance.DeletionTimestamp == nil {
@@ -129,9 +132,9 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 
 // observeVersions reads the OperatorVersion of the spec, the one that was last applied,
 // and the content that the running plan began with.
-func (b *observer) observeVersions(ctx context.Context, s *decision.Snapshot) (err error) {
+func (b *observer) observeVersions(ctx context.Context, s *snapshot) (err error) {
 	i := s.Instance
-	if s.Version, err = b.version(ctx, i, &i.Spec); err != nil {
+	if s.Version, err = b.version(ctx, s, &i.Spec); err != nil {
 		return err
 	}
 	switch applied := i.Status.LastAppliedInstanceSpec; {
@@ -139,7 +142,7 @@ func (b *observer) observeVersions(ctx context.Context, s *decision.Snapshot) (e
 	case choice.VersionKey(i.Namespace, applied) == choice.VersionKey(i.Namespace, &i.Spec):
 		s.Former = s.Version
 	default:
-		if s.Former, err = b.version(ctx, i, applied); err != nil {
+		if s.Former, err = b.version(ctx, s, applied); err != nil {
 			return err
 		}
 	}
@@ -155,23 +158,37 @@ type cachedVersion struct {
 	version         *choice.Version
 }
 
-// version reads an OperatorVersion; its content only if it has changed.
-func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1beta1.InstanceSpec) (*choice.Version, error) {
+// version is an OperatorVersion, which is followed before it is read.
+func (b *observer) version(ctx context.Context, s *snapshot, spec *v1beta1.InstanceSpec) (*choice.Version, error) {
+	i := s.Instance
 	key := choice.VersionKey(i.Namespace, spec)
 	if key.Name == "" {
 		return nil, nil //nolint:nilnil // none is a common answer
 	}
-	gvk := v1beta1.GroupVersion.WithKind("OperatorVersion")
-	ref := object.Ref{GroupVersionKind: gvk, Namespace: key.Namespace, Name: key.Name}
+	ref := object.Ref{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), Namespace: key.Namespace, Name: key.Name}
 	if err := b.follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
 		return nil, err
 	}
+	if v := s.answers.versions[key]; v != nil {
+		return v, nil
+	}
+	v, err := b.readVersion(ctx, i.Namespace, ref)
+	if v != nil {
+		s.read[key] = v
+	}
+	return v, err
+}
+
+// readVersion reads an OperatorVersion that a namespace may use; its content only if it has
+// changed.
+func (b *observer) readVersion(ctx context.Context, namespace string, ref object.Ref) (*choice.Version, error) {
+	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(gvk)
+	head.SetGroupVersionKind(ref.GroupVersionKind)
 	if err := b.live.Get(ctx, key, head); err != nil {
 		return nil, ignoreNotFound(err, "get the metadata of "+ref.String())
 	}
-	if !choice.MayUse(i.Namespace, head) {
+	if !choice.MayUse(namespace, head) {
 		return nil, nil //nolint:nilnil // it says no more than if there were none
 	}
 	if cached, ok := b.versions.Get(key); ok {
@@ -234,7 +251,7 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 	group.SetLimit(atOnce)
 	for i, ref := range needs.Objects {
 		group.Go(func() error {
-			objects[i], errs[i] = b.object(ctx, key, ref, s.answers[ref])
+			objects[i], errs[i] = b.object(ctx, key, ref, s.answers.objects[ref])
 			return nil
 		})
 	}

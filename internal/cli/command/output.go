@@ -19,6 +19,7 @@ const (
 	OutputJSON   = "json"
 	OutputYAML   = "yaml"
 	OutputName   = "name"
+	OutputSchema = "json-schema"
 	jsonPathLead = "jsonpath="
 )
 

@@ -56,7 +56,7 @@ func (g *grammar) listParameters() *cobra.Command {
 	flags.BoolVarP(&l.descriptions, "descriptions", "d", false, "also show descriptions")
 	flags.BoolVarP(&l.required, "required", "r", false, "only parameters that are required and have no default")
 	flags.BoolVar(&l.names, "names", false, "only names")
-	flags.StringVarP(&l.output, "output", "o", "", "output format: yaml or json (default: text)")
+	flags.StringVarP(&l.output, "output", "o", "", "output format: yaml, json or json-schema (default: text)")
 	return cmd
 }
 
@@ -68,12 +68,8 @@ func (l *listing) writeParameters(w io.Writer, p *packages.Package) error {
 		return errors.New("--names: only one of --required, --names and --descriptions can be set")
 	}
 	all := slices.SortedFunc(slices.Values(p.Parameters), func(a, b packages.Parameter) int { return cmp.Compare(a.Name, b.Name) })
-	switch l.output {
-	case "":
-	case command.OutputYAML, command.OutputJSON:
-		return command.Show(w, l.output, map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "parameters": all}, nil)
-	default:
-		return fmt.Errorf("--output: %q is not known; use yaml or json", l.output)
+	if l.output != "" {
+		return l.showParameters(w, p, all)
 	}
 	if l.required {
 		all = slices.DeleteFunc(all, func(p packages.Parameter) bool { return !p.MustBeSet() })
@@ -96,6 +92,22 @@ func (l *listing) writeParameters(w io.Writer, p *packages.Package) error {
 	}
 	writeTable(w, rows, columnWidth)
 	return nil
+}
+
+// showParameters writes them for programs.
+func (l *listing) showParameters(w io.Writer, p *packages.Package, all []packages.Parameter) error {
+	switch l.output {
+	case command.OutputYAML, command.OutputJSON:
+		return command.Show(w, l.output, map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "parameters": all}, nil)
+	case command.OutputSchema:
+		schema, err := p.SchemaOf(all)
+		if err != nil {
+			return err
+		}
+		return command.Show(w, l.output, schema, nil)
+	default:
+		return fmt.Errorf("--output: %q is not known; use yaml, json or json-schema", l.output)
+	}
 }
 
 // row has the columns that are shown.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,9 +35,42 @@ func none() []string { return nil }
 func (g *grammar) packages() *cobra.Command {
 	cmd := &cobra.Command{Use: packageWord, Short: "Write, check and pack packages"}
 	cmd.AddCommand(g.create(), g.verify(),
-		g.newPackage(), g.list(),
-		g.passed("add maintainer|parameter|plan|task", "Add to a package", []string{packageWord, "add"}, none))
+		g.newPackage(), g.list(), g.add())
 	return cmd
+}
+
+// add also takes KUDO's form, which names no directory, and asks for what is not given.
+func (g *grammar) add() *cobra.Command {
+	return &cobra.Command{
+		Use: "add maintainer|parameter|plan|task", Short: "Add to the package in this directory, or in operator", DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all := append([]string{packageWord, "add"}, args...)
+			asks := len(args) == 1 || len(args) == 2 && (args[1] == "-i" || args[1] == "--interactive")
+			isNamed := len(args) == 3 && args[0] == "maintainer"
+			if !asks && !isNamed || strings.HasPrefix(args[0], "-") {
+				return g.call(cmd, all...)
+			}
+			dir, err := packageHere()
+			if err != nil {
+				return err
+			}
+			all = slices.Insert(all, len(all)-len(args)+1, dir)
+			if len(args) == 1 {
+				all = append(all, "--interactive")
+			}
+			return g.call(cmd, all...)
+		},
+	}
+}
+
+// packageHere is the directory in which KUDO's command finds the package to change.
+func packageHere() (string, error) {
+	for _, dir := range []string{".", "operator"} {
+		if packages.IsPackage(dir) {
+			return dir, nil
+		}
+	}
+	return "", errors.New("there is no package in this directory, nor in operator; change to its directory, or name it, as in: kubectl kudo package add parameter ./shop COLOR")
 }
 
 func (g *grammar) newPackage() *cobra.Command {

@@ -121,29 +121,46 @@ func (i *install) instanceOf(operator, version, name string) (*v1beta1.Instance,
 
 // write creates the objects, after it has seen that none exists with other content.
 func (i *install) write(ctx context.Context, r *results, p *packages.Package, needed []*packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
-	wanted := version.DeepCopy()   // the other becomes what was read
-	ofNamespace, ofOthers := both( // in a namespace that is created here, nothing exists
+	wanted, operator := version.DeepCopy(), i.operatorOf(p) // the others become what was read
+	ofNamespace, ofOthers := both(                          // in a namespace that is created here, nothing exists
 		func() error { return i.ensureNamespace(ctx, r, p, wanted, instance) },
-		func() error { return i.checkOthers(ctx, version, instance) })
+		func() error { return i.checkOthers(ctx, operator, version, instance) })
 	if err := cmp.Or(ofNamespace, ofOthers); err != nil {
 		return err //nolint:wrapcheck // both say what is wrong
 	}
 	if err := i.ensureNeeded(ctx, r, needed); err != nil {
 		return err
 	}
-	if err := i.ensurePackage(ctx, r, p, version); err != nil || i.skipInstance {
+	if err := i.ensurePackage(ctx, r, p, operator, version); err != nil || i.skipInstance {
 		return err
 	}
 	return i.ensureInstance(ctx, r, instance)
 }
 
-// checkOthers refuses an OperatorVersion and an Instance that exist and are others.
-func (i *install) checkOthers(ctx context.Context, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
+// checkOthers refuses an OperatorVersion and an Instance that exist and are others. An
+// Operator that exists becomes what was read.
+func (i *install) checkOthers(ctx context.Context, operator *v1beta1.Operator, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
 	if i.dryRun.IsClient() {
 		return nil
 	}
-	ofVersion, ofInstance := both(func() error { return i.checkVersion(ctx, version) }, func() error { return i.checkInstance(ctx, instance) })
-	return errors.Join(ofVersion, ofInstance)
+	_, err := both(
+		func() error { i.readOperator(ctx, operator); return nil },
+		func() error {
+			ofVersion, ofInstance := both(func() error { return i.checkVersion(ctx, version) }, func() error { return i.checkInstance(ctx, instance) })
+			return errors.Join(ofVersion, ofInstance)
+		})
+	return err
+}
+
+// readOperator takes over an Operator that exists. If it cannot be read, creating it says why.
+func (i *install) readOperator(ctx context.Context, operator *v1beta1.Operator) {
+	live := &v1beta1.Operator{}
+	if i.client.Get(ctx, client.ObjectKeyFromObject(operator), live) != nil {
+		return
+	}
+	gvk := operator.GroupVersionKind()
+	live.DeepCopyInto(operator)
+	operator.SetGroupVersionKind(gvk) // decoding removes it
 }
 
 func (i *install) ensureInstance(ctx context.Context, r *results, instance *v1beta1.Instance) error {
@@ -156,10 +173,7 @@ func (i *install) ensureInstance(ctx context.Context, r *results, instance *v1be
 
 // ensurePackage creates the Operator and the OperatorVersion. An Operator only describes an
 // application, and is shared by all versions of it, so one that exists is kept.
-func (o *operation) ensurePackage(ctx context.Context, r *results, p *packages.Package, version *v1beta1.OperatorVersion) error {
-	operator := p.OperatorObject()
-	operator.Namespace = o.namespace
-	want := operator.Spec
+func (o *operation) ensurePackage(ctx context.Context, r *results, p *packages.Package, operator *v1beta1.Operator, version *v1beta1.OperatorVersion) error {
 	var did, didVersion string
 	err, errVersion := both(
 		func() (err error) { did, err = o.ensure(ctx, operator); return err },
@@ -167,10 +181,17 @@ func (o *operation) ensurePackage(ctx context.Context, r *results, p *packages.P
 	if err = cmp.Or(err, errVersion); err != nil {
 		return err //nolint:wrapcheck // both say what could not be done
 	}
-	if did == unchanged && !sameText(want, operator.Spec) {
+	if did == unchanged && !sameText(p.OperatorObject().Spec, operator.Spec) {
 		did = kept
 	}
 	return errors.Join(r.add(operator, did), r.add(version, didVersion))
+}
+
+// operatorOf is the Operator of a package, in the namespace.
+func (o *operation) operatorOf(p *packages.Package) *v1beta1.Operator {
+	operator := p.OperatorObject()
+	operator.Namespace = o.namespace
+	return operator
 }
 
 // both runs two requests at the same time, of which none needs the other.

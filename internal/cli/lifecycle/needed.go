@@ -94,7 +94,7 @@ func (o *operation) ensureNeeded(ctx context.Context, r *results, needed []*pack
 		}
 	}
 	for i, p := range needed {
-		if err := o.ensurePackage(ctx, r, p, versions[i]); err != nil {
+		if err := o.ensurePackage(ctx, r, p, o.operatorOf(p), versions[i]); err != nil {
 			return err
 		}
 	}

@@ -138,7 +138,7 @@ func (u *upgrade) write(ctx context.Context, p *packages.Package, needed []*pack
 	if err := u.ensureNeeded(ctx, r, needed); err != nil {
 		return err
 	}
-	if err := u.ensurePackage(ctx, r, p, version); err != nil {
+	if err := u.ensurePackage(ctx, r, p, u.operatorOf(p), version); err != nil {
 		return err
 	}
 	var chosen choice.Choice

@@ -53,7 +53,8 @@ func NewLint(env command.Environment) *cobra.Command {
 			"package that is named is checked as spillway package verify does.\n" +
 			"\n" +
 			"Each finding has a code. To ignore findings for an object, annotate it with\n" +
-			"spillway.dev/lint-ignore and their codes.",
+			"spillway.dev/lint-ignore and their codes. The page of SPW101:\n" +
+			report.Guide + "#spw101",
 		Example: "  spillway lint deploy/\n" +
 			"  spillway lint . --exclude 'testdata/'\n" +
 			"  kubectl kustomize overlays/prod | spillway lint -f - -n shop\n" +

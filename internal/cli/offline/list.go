@@ -35,8 +35,9 @@ func newPackageList(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// command returns the command that lists one part: its value is for machines.
-func (l *listing) command(env command.Environment, part string, value func(*packages.Package) any, list func(io.Writer, *packages.Package)) *cobra.Command {
+// command returns the command that lists one part: its value is for machines, in the forms of
+// all commands and some more.
+func (l *listing) command(env command.Environment, part string, value func(*packages.Package) (any, error), list func(io.Writer, *packages.Package), more ...string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: part + " PACKAGE", Short: "List the " + part + " of a package",
 		Example: "  spillway package list " + part + " ./zookeeper",
@@ -49,7 +50,11 @@ func (l *listing) command(env command.Environment, part string, value func(*pack
 			if err != nil {
 				return err
 			}
-			return command.Show(cmd.OutOrStdout(), l.output, value(p), func(w io.Writer) {
+			shown, err := value(p)
+			if err != nil {
+				return err
+			}
+			return command.Show(cmd.OutOrStdout(), l.output, shown, func(w io.Writer) {
 				table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				list(table, p)
 				_ = table.Flush()
@@ -57,16 +62,20 @@ func (l *listing) command(env command.Environment, part string, value func(*pack
 		},
 	}
 	l.from.AddFlags(cmd.Flags())
-	command.OutputFlag(cmd, &l.output)
+	command.OutputFlag(cmd, &l.output, more...)
 	return cmd
 }
 
 func newListParameters(env command.Environment) *cobra.Command {
 	l := &listing{}
-	cmd := l.command(env, "parameters", func(p *packages.Package) any {
-		return map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "parameters": l.parameters(p)}
-	}, l.writeParameters)
-	cmd.Example += "\n  spillway package list parameters ./zookeeper --required --names"
+	cmd := l.command(env, "parameters", func(p *packages.Package) (any, error) {
+		if l.output == command.OutputSchema {
+			return p.SchemaOf(l.parameters(p))
+		}
+		return map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "parameters": l.parameters(p)}, nil
+	}, l.writeParameters, command.OutputSchema)
+	cmd.Example += "\n  spillway package list parameters ./zookeeper --required --names" +
+		"\n  spillway package list parameters ./zookeeper -o json-schema"
 	cmd.Flags().BoolVarP(&l.descriptions, "descriptions", "d", false, "also show what the parameters are for")
 	cmd.Flags().BoolVarP(&l.required, "required", "r", false, "only the parameters that an Instance must set")
 	cmd.Flags().BoolVar(&l.names, "names", false, "only their names, one in a line")
@@ -109,7 +118,7 @@ func (l *listing) described(column string) string {
 }
 
 func newListMaintainers(env command.Environment) *cobra.Command {
-	return (&listing{}).command(env, "maintainers", func(p *packages.Package) any { return p.Operator.Maintainers }, func(w io.Writer, p *packages.Package) {
+	return (&listing{}).command(env, "maintainers", func(p *packages.Package) (any, error) { return p.Operator.Maintainers, nil }, func(w io.Writer, p *packages.Package) {
 		_, _ = fmt.Fprintln(w, "NAME\tEMAIL")
 		for _, m := range p.Operator.Maintainers {
 			_, _ = fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Email)
@@ -118,7 +127,7 @@ func newListMaintainers(env command.Environment) *cobra.Command {
 }
 
 func newListTasks(env command.Environment) *cobra.Command {
-	return (&listing{}).command(env, "tasks", func(p *packages.Package) any { return p.Operator.Tasks }, func(w io.Writer, p *packages.Package) {
+	return (&listing{}).command(env, "tasks", func(p *packages.Package) (any, error) { return p.Operator.Tasks, nil }, func(w io.Writer, p *packages.Package) {
 		_, _ = fmt.Fprintln(w, "NAME\tKIND\tRESOURCES")
 		for i := range p.Operator.Tasks {
 			t := &p.Operator.Tasks[i]
@@ -133,7 +142,7 @@ func newListTasks(env command.Environment) *cobra.Command {
 
 func newListPlans(env command.Environment) *cobra.Command {
 	l := &listing{}
-	cmd := l.command(env, "plans", func(p *packages.Package) any { return p.Operator.Plans }, l.writePlans)
+	cmd := l.command(env, "plans", func(p *packages.Package) (any, error) { return p.Operator.Plans, nil }, l.writePlans)
 	cmd.Flags().BoolVarP(&l.tasks, "with-tasks", "t", false, "also show what the tasks do")
 	return cmd
 }

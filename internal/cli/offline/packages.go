@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/packages"
 )
 
@@ -35,7 +36,9 @@ func newPackageVerify(env command.Environment) *cobra.Command {
 		Use: "verify PACKAGE...", Short: "Find mistakes in a package, with file and line",
 		Long: "Find mistakes in a package, before it is installed: tasks, templates, parameters and plans\n" +
 			"that do not exist or are not used, templates that cannot be rendered, values of a wrong\n" +
-			"type, kinds that Kubernetes no longer serves. The exit code is 1 if there is an error.",
+			"type, kinds that Kubernetes no longer serves. The exit code is 1 if there is an error.\n" +
+			"\n" +
+			"The page of a code such as SPW401: " + report.Guide + "#spw401",
 		Example: "  spillway package verify ./zookeeper\n" +
 			"  spillway package verify zookeeper-0.3.0.tgz -o sarif",
 		Args: command.AtLeast(1, command.PackageHelp),

@@ -26,17 +26,57 @@ func newAdd() *cobra.Command {
 	return cmd
 }
 
-// added changes a package, and says so.
-func added(cmd *cobra.Command, dir, what string, add func(*packages.Package) error) error {
-	p, err := packages.Load(dir)
-	if err != nil {
-		return err
+// addition is a command that adds something with a name to a package.
+type addition struct {
+	kind        string
+	interactive bool
+	// questions are for the flags of the command.
+	questions func(*packages.Package) []question
+	add       func(p *packages.Package, name string) error
+}
+
+// prepare makes the command run, with a flag to ask for what is not given.
+func (a *addition) prepare(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVarP(&a.interactive, "interactive", "i", false, "ask for what is not given; the name may be left out")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if a.interactive && len(args) == 1 {
+			return nil
+		}
+		return command.Exactly(2, "name the directory of a package and the "+a.kind+"; or name the directory, and add --interactive")(cmd, args)
 	}
-	if err := add(p); err != nil {
-		return err
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := packages.Load(args[0])
+		if err != nil {
+			return err
+		}
+		name := strings.Join(args[1:], "")
+		if a.interactive {
+			if err := a.interview(cmd, p, &name); err != nil {
+				return err
+			}
+		}
+		if err := a.add(p, name); err != nil {
+			return err
+		}
+		return writeAdded(cmd, a.kind, name, args[0])
 	}
-	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s added to %s\n", what, dir)
-	return nil
+	return cmd
+}
+
+// interview asks for the name and the flags that are not given.
+func (a *addition) interview(cmd *cobra.Command, p *packages.Package, name *string) error {
+	ask := newInterview(cmd)
+	if *name == "" {
+		if err := ask.ask("Name of the "+a.kind, name, isGiven); err != nil {
+			return err
+		}
+	}
+	return ask.askAll(cmd.Flags(), a.questions(p))
+}
+
+func writeAdded(cmd *cobra.Command, kind, name, dir string) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s added to %s\n", kind, name, dir)
+	return err //nolint:wrapcheck // of the output
 }
 
 func newAddParameter() *cobra.Command {
@@ -51,25 +91,6 @@ func newAddParameter() *cobra.Command {
 			"--required=false is given.",
 		Example: "  spillway package add parameter ./shop COLOR --default blue --enum blue,red\n" +
 			"  spillway package add parameter ./shop NODES --type integer --trigger scale",
-		Args: command.Exactly(2, "name the directory of a package and the parameter"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			p.Name = args[1]
-			if err := checkType(p.Type); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("default") {
-				if p.Default, err = native(value, p.Type); err != nil {
-					return err
-				}
-			}
-			if cmd.Flags().Changed("required") {
-				p.Required = &required
-			}
-			if cmd.Flags().Changed("immutable") {
-				p.Immutable = &immutable
-			}
-			return added(cmd, args[0], "parameter "+p.Name, func(to *packages.Package) error { return authoring.AddParameter(to, &p) })
-		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&p.Type, "type", "", `"string", "integer", "number", "boolean", "array" or "map" (default: string)`)
@@ -80,7 +101,25 @@ func newAddParameter() *cobra.Command {
 	flags.StringSliceVar(&p.Enum, "enum", nil, "the values that it may have")
 	flags.BoolVar(&required, "required", true, "an Instance must set it, if it has no default")
 	flags.BoolVar(&immutable, "immutable", false, "it cannot be changed after the Instance was created")
-	return cmd
+	add := func(to *packages.Package, name string) (err error) {
+		p.Name = name
+		if err := checkType(p.Type); err != nil {
+			return err
+		}
+		if flags.Changed("default") {
+			if p.Default, err = native(value, p.Type); err != nil {
+				return err
+			}
+		}
+		if flags.Changed("required") {
+			p.Required = &required
+		}
+		if flags.Changed("immutable") {
+			p.Immutable = &immutable
+		}
+		return authoring.AddParameter(to, &p)
+	}
+	return (&addition{kind: "parameter", questions: parameterQuestions, add: add}).prepare(cmd)
 }
 
 // types are those of parameters.
@@ -119,17 +158,6 @@ func newAddTask() *cobra.Command {
 		Example: "  spillway package add task ./shop web --kind Apply --resource web.yaml\n" +
 			"  spillway package add task ./shop m --kind Toggle --parameter M --resource m\n" +
 			"  spillway package add task ./shop k --kind Pipe --pod k.yaml --keep /k=Secret/k",
-		Args: command.Exactly(2, "name the directory of a package and the task"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			t.Name = args[1]
-			if t.Spec.Pipe, err = pipes(keep); err != nil {
-				return err
-			}
-			if err := checkTask(&t); err != nil {
-				return err
-			}
-			return added(cmd, args[0], "task "+t.Name, func(to *packages.Package) error { return authoring.AddTask(to, &t) })
-		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&t.Kind, "kind", v1beta1.ApplyTask, `"Apply", "Delete", "Toggle", "Pipe", "KudoOperator" or "Dummy"`)
@@ -142,7 +170,17 @@ func newAddTask() *cobra.Command {
 	flags.StringVar(&t.Spec.AppVersion, "app-version", "", "the version of the application of a KudoOperator")
 	flags.StringVar(&t.Spec.InstanceName, "instance", "", "the name of the Instance of a KudoOperator")
 	flags.StringVar(&t.Spec.ParameterFile, "parameter-file", "", "the template of the parameters of a KudoOperator")
-	return cmd
+	add := func(to *packages.Package, name string) (err error) {
+		t.Name = name
+		if t.Spec.Pipe, err = pipes(keep); err != nil {
+			return err
+		}
+		if err := checkTask(&t); err != nil {
+			return err
+		}
+		return authoring.AddTask(to, &t)
+	}
+	return (&addition{kind: "task", questions: taskQuestions, add: add}).prepare(cmd)
 }
 
 func pipes(keep []string) ([]v1beta1.PipeFile, error) {
@@ -156,6 +194,16 @@ func pipes(keep []string) ([]v1beta1.PipeFile, error) {
 		files = append(files, v1beta1.PipeFile{File: file, Kind: kind, Key: key})
 	}
 	return files, nil
+}
+
+// taskKinds are those of tasks.
+var taskKinds = []string{v1beta1.ApplyTask, v1beta1.DeleteTask, v1beta1.ToggleTask, v1beta1.PipeTask, v1beta1.KudoOperatorTask, v1beta1.DummyTask}
+
+func checkKind(kind string) error {
+	if !slices.Contains(taskKinds, kind) {
+		return fmt.Errorf("--kind: %q is not known; use Apply, Delete, Toggle, Pipe, KudoOperator or Dummy", kind)
+	}
+	return nil
 }
 
 // checkTask refuses a task that lacks what its kind needs.
@@ -173,7 +221,7 @@ func checkTask(t *v1beta1.Task) error {
 	case v1beta1.DummyTask:
 		s.Done = true
 	default:
-		return fmt.Errorf("--kind: %q is not known; use Apply, Delete, Toggle, Pipe, KudoOperator or Dummy", t.Kind)
+		return checkKind(t.Kind)
 	}
 	if needs != "" {
 		return fmt.Errorf("--kind: a task of kind %s needs %s", t.Kind, needs)
@@ -198,23 +246,29 @@ func newAddPlan() *cobra.Command {
 		Long: "Add a plan. Steps are given in their order, as PHASE/STEP=TASK,TASK; those of the same phase\n" +
 			"belong together.",
 		Example: "  spillway package add plan ./shop backup --step prepare/lock=lock",
-		Args:    command.Exactly(2, "name the directory of a package and the plan"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			plan, err := planOf(steps, v1beta1.Ordering(strategy))
-			if err != nil {
-				return err
-			}
-			return added(cmd, args[0], "plan "+args[1], func(to *packages.Package) error { return authoring.AddPlan(to, args[1], plan) })
-		},
 	}
 	cmd.Flags().StringArrayVar(&steps, "step", nil, "a step, as PHASE/STEP=TASK,TASK; may be given several times")
 	cmd.Flags().StringVar(&strategy, "strategy", string(v1beta1.Serial), `"serial" or "parallel": how phases and steps follow one another`)
-	return cmd
+	add := func(to *packages.Package, name string) error {
+		plan, err := planOf(steps, v1beta1.Ordering(strategy))
+		if err != nil {
+			return err
+		}
+		return authoring.AddPlan(to, name, plan)
+	}
+	return (&addition{kind: "plan", questions: planQuestions, add: add}).prepare(cmd)
+}
+
+func checkStrategy(strategy string) error {
+	if strategy != string(v1beta1.Serial) && strategy != string(v1beta1.Parallel) {
+		return fmt.Errorf("--strategy: %q is not known; use serial or parallel", strategy)
+	}
+	return nil
 }
 
 func planOf(steps []string, strategy v1beta1.Ordering) (*v1beta1.Plan, error) {
-	if strategy != v1beta1.Serial && strategy != v1beta1.Parallel {
-		return nil, fmt.Errorf("--strategy: %q is not known; use serial or parallel", strategy)
+	if err := checkStrategy(string(strategy)); err != nil {
+		return nil, err
 	}
 	if len(steps) == 0 {
 		return nil, errors.New("--step: a plan needs a step, as PHASE/STEP=TASK,TASK")
@@ -237,13 +291,44 @@ func planOf(steps []string, strategy v1beta1.Ordering) (*v1beta1.Plan, error) {
 }
 
 func newAddMaintainer() *cobra.Command {
-	return &cobra.Command{
+	var interactive bool
+	cmd := &cobra.Command{
 		Use: "maintainer DIR NAME EMAIL", Short: "Add a maintainer to a package",
 		Example: "  spillway package add maintainer ./shop 'Ada Example' ada@example.com",
-		Args:    command.Exactly(3, "name the directory of a package, the maintainer and the address"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if interactive && len(args) == 1 {
+				return nil
+			}
+			return command.Exactly(3, "name the directory of a package, the maintainer and the address; or name the directory, and add --interactive")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m := v1beta1.Maintainer{Name: args[1], Email: args[2]}
-			return added(cmd, args[0], "maintainer "+m.Name, func(to *packages.Package) error { return authoring.AddMaintainer(to, m) })
+			p, err := packages.Load(args[0])
+			if err != nil {
+				return err
+			}
+			m := v1beta1.Maintainer{}
+			if len(args) == 1 {
+				err = askMaintainer(cmd, &m)
+			} else {
+				m.Name, m.Email = args[1], args[2]
+			}
+			if err != nil {
+				return err
+			}
+			if err := authoring.AddMaintainer(p, m); err != nil {
+				return err
+			}
+			return writeAdded(cmd, "maintainer", m.Name, args[0])
 		},
 	}
+	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "ask for the name and the address")
+	return cmd
+}
+
+func askMaintainer(cmd *cobra.Command, m *v1beta1.Maintainer) error {
+	ask := newInterview(cmd)
+	if err := ask.ask("Name of the maintainer", &m.Name, isGiven); err != nil {
+		return err
+	}
+	return ask.ask("Email of the maintainer", &m.Email, isEmail)
 }

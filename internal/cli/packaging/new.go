@@ -1,11 +1,8 @@
 package packaging
 
 import (
-	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"net/mail"
 	"net/url"
 	"strings"
@@ -36,7 +33,7 @@ func newNew() *cobra.Command {
 			}
 			d := authoring.Default(strings.Join(args, ""))
 			if interactive {
-				ask := interview{in: bufio.NewReader(cmd.InOrStdin()), out: cmd.ErrOrStderr()}
+				ask := newInterview(cmd)
 				if err := ask.describe(&d, &dir); err != nil {
 					return err
 				}
@@ -59,12 +56,6 @@ func checkNew(cmd *cobra.Command, args []string, interactive bool) error {
 		return command.AtMost(1, "name the package, or leave it out")(cmd, args)
 	}
 	return command.Exactly(1, "name the package, as in: spillway package new shop; or add --interactive")(cmd, args)
-}
-
-// interview asks a person, a line for each answer.
-type interview struct {
-	in  *bufio.Reader
-	out io.Writer
 }
 
 // describe asks for what a package says of itself, and for its directory.
@@ -97,26 +88,6 @@ func (i *interview) describe(d *authoring.Description, dir *string) error {
 		d.Maintainers = []v1beta1.Maintainer{maintainer}
 	}
 	return nil
-}
-
-// ask asks until the answer is valid. An empty one keeps what is proposed.
-func (i *interview) ask(text string, value *string, check func(string) error) error {
-	for {
-		_, _ = fmt.Fprintf(i.out, "%s [%s]: ", text, *value)
-		line, err := i.in.ReadString('\n')
-		if err != nil && line == "" {
-			return errors.New("not all is answered, and nothing was written; leave out --interactive where no person can answer")
-		}
-		answer := cmp.Or(strings.TrimSpace(line), *value)
-		if check != nil {
-			if wrong := check(answer); wrong != nil {
-				_, _ = fmt.Fprintln(i.out, wrong)
-				continue
-			}
-		}
-		*value = answer
-		return nil
-	}
 }
 
 func isURL(text string) error {

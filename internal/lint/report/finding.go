@@ -41,6 +41,8 @@ type Finding struct {
 	// Message says what is wrong, Fix what to do about it.
 	Message string `json:"message"`
 	Action  string `json:"action"`
+	// Page is the address of what is written of the rule.
+	Page string `json:"page"`
 }
 
 // Place is where the finding stands, "shop/web.yaml:12".

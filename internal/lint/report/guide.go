@@ -36,6 +36,9 @@ func chapters() []chapter {
 // anchor is how the page of rules refers to a rule.
 func anchor(code string) string { return strings.ToLower(code) }
 
+// Page is the address of what is written of the rule.
+func (r *Rule) Page() string { return Guide + "#" + anchor(r.Code) }
+
 const guideHead = `# Lint
 
 <!-- Generated from internal/lint by make generate. -->

@@ -138,7 +138,7 @@ func ToSARIF(findings []Finding, rules []Rule, version, directory string) SARIF 
 func (r *Rule) sarif() sarifRule {
 	return sarifRule{
 		ID: r.Code, ShortDescription: sarifText{r.Title + "."}, FullDescription: sarifText{r.Why}, Help: sarifText{r.Action},
-		HelpURI: Guide + "#" + anchor(r.Code), DefaultConfiguration: sarifConfiguration{r.Level},
+		HelpURI: r.Page(), DefaultConfiguration: sarifConfiguration{r.Level},
 	}
 }
 

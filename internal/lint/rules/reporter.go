@@ -23,7 +23,7 @@ func (r *reporter) findf(o *manifest.Object, path []string, format string, args 
 	file, line := o.Where(path...)
 	r.findings = append(r.findings, report.Finding{
 		File: file, Line: line, Object: o.String(), Code: r.rule.Code, Level: r.rule.Level,
-		Message: fmt.Sprintf(format, args...), Action: r.rule.Action,
+		Message: fmt.Sprintf(format, args...), Action: r.rule.Action, Page: r.rule.Page(),
 	})
 }
 
@@ -37,7 +37,7 @@ func (r *reporter) actionf(format string, args ...any) {
 // mistake reports what could not be read.
 func (r *reporter) mistake(e *source.Error, object string) {
 	r.findings = append(r.findings, report.Finding{
-		File: e.File, Line: e.Line, Object: object, Code: r.rule.Code, Level: r.rule.Level, Message: e.Problem, Action: sentence(e.Action),
+		File: e.File, Line: e.Line, Object: object, Code: r.rule.Code, Level: r.rule.Level, Message: e.Problem, Action: sentence(e.Action), Page: r.rule.Page(),
 	})
 }
 

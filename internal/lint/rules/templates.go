@@ -37,6 +37,16 @@ func templateRules() []rule {
 			Why:    "The field is dropped, and an Event says so.",
 			Action: "Fix the name or the place of the field, or remove it.",
 		}, unknownTemplateFields},
+		{report.Rule{
+			Code: "SPW415", Level: report.Warning, Title: "A parameter that nothing uses",
+			Why:    "No template refers to it, no Toggle is switched by it, and it triggers no plan of its own: to set it has no effect.",
+			Action: "Use it in a template, or remove it.",
+		}, unusedParameters},
+		{report.Rule{
+			Code: "SPW416", Level: report.Error, Title: "A template that does not render with the defaults",
+			Why:    "The plan fails when it gets there, unless parameters are set, and is not retried.",
+			Action: "Correct the template, or the defaults of the parameters that it refers to.",
+		}, unrenderable},
 	}
 }
 
@@ -90,20 +100,112 @@ func unknownReferences(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		params, pipes := declared(v)
 		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
-			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
+			used, err := render.ReferencesOf(name, v.Spec.Templates[name])
 			if err != nil {
 				continue // which has a rule of its own
 			}
-			for _, param := range without(usedParams, params) {
+			for _, param := range without(used.Params, params) {
 				r.findf(o, lineWith(v, name, ".Params."+param), "template %s: parameter %s not found", name, param)
 			}
-			absent := without(usedPipes, pipes)
+			absent := without(used.Pipes, pipes)
 			for _, pipe := range absent {
 				r.findf(o, lineWith(v, name, ".Pipes."+pipe), "template %s: Pipe %s not found", name, pipe)
 			}
-			unfilledPipes(o, v, name, without(usedPipes, absent), r)
+			unfilledPipes(o, v, name, without(used.Pipes, absent), r)
 		}
 	})
+}
+
+// unusedParameters finds what no template can refer to. A template that cannot be parsed may
+// refer to any.
+func unusedParameters(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		var used []*render.References
+		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
+			references, err := render.ReferencesOf(name, v.Spec.Templates[name])
+			if err != nil {
+				return
+			}
+			used = append(used, references)
+		}
+		for i := range v.Spec.Parameters {
+			p := &v.Spec.Parameters[i]
+			inTemplate := slices.ContainsFunc(used, func(of *render.References) bool { return of.Uses(p.Name) })
+			if !inTemplate && !isSwitch(v, p.Name) && !runsPlan(p) {
+				r.findf(o, manifest.Item("spec.parameters", i), "parameter %s is used by no template and no task", p.Name)
+			}
+		}
+	})
+}
+
+// unrenderable finds templates of tasks that fail with the defaults. One that refers to a
+// parameter without a value is not judged: it must be set, or is set for that plan.
+func unrenderable(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		seen := map[string]bool{}
+		for _, plan := range manifest.SortedKeys(v.Spec.Plans) {
+			for _, t := range tasksOf(v, plan) {
+				for _, name := range judged(v, plan, t, seen) {
+					seen[name] = true
+					err := renderedBy(t, name, v.Spec.Templates[name], contextOf(v, plan))
+					if err != nil && !errors.Is(err, render.ErrUnavailable) {
+						r.findf(o, lineNamed(name, err), "with the defaults of all parameters: %s", oneLine(err))
+					}
+				}
+			}
+		}
+	})
+}
+
+// judged are the templates of a task that can be judged, and were not seen.
+func judged(v *v1beta1.OperatorVersion, plan string, t *v1beta1.Task, seen map[string]bool) []string {
+	return slices.DeleteFunc(templatesOf(t), func(name string) bool {
+		_, ok := v.Spec.Templates[name]
+		return !ok || seen[name] || !isJudged(v, plan, name)
+	})
+}
+
+// isJudged is true of a template that has no mistake of another rule, and whose parameters
+// have values. When an Instance is created, one that need not be set may be empty.
+func isJudged(v *v1beta1.OperatorVersion, plan, name string) bool {
+	used, err := render.ReferencesOf(name, v.Spec.Templates[name])
+	params, pipes := declared(v)
+	if err != nil || render.Verify(name, v.Spec.Templates[name]) != nil || len(without(used.Params, params))+len(without(used.Pipes, pipes)) > 0 {
+		return false
+	}
+	for i := range v.Spec.Parameters {
+		p := &v.Spec.Parameters[i]
+		isSet := p.Default != nil && *p.Default != "" || plan == v1beta1.DeployPlan && !p.IsRequired()
+		if used.Uses(p.Name) && !isSet {
+			return false
+		}
+	}
+	return true
+}
+
+// renderedBy renders a template as a task does.
+func renderedBy(t *v1beta1.Task, name, text string, c render.Context) error {
+	var err error
+	switch name {
+	case t.Spec.ParameterFile:
+		_, err = render.Values(name, text, c)
+	case t.Spec.Pod:
+		_, err = render.Objects(name, text, c, "name")
+	default:
+		_, err = render.Objects(name, text, c, "")
+	}
+	return err
+}
+
+// isSwitch is true of the parameter of a Toggle.
+func isSwitch(v *v1beta1.OperatorVersion, name string) bool {
+	return slices.ContainsFunc(v.Spec.Tasks, func(t v1beta1.Task) bool { return t.Spec.Parameter == name })
+}
+
+// runsPlan is true of a parameter that may exist to run a plan, which any change of it does:
+// one that is not run by changes of others too.
+func runsPlan(p *v1beta1.Parameter) bool {
+	return !slices.Contains([]string{"", v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.UpgradePlan}, p.Trigger)
 }
 
 // unfilledPipes finds what only Pipes of other plans keep: a plan sees its own.

@@ -14,7 +14,7 @@ const (
 	doObjects    = "objects"
 	doValues     = "values"
 	doVerify     = "verify"
-	doParameters = "parameters"
+	doReferences = "references"
 )
 
 // request is a line to the process that renders.
@@ -32,8 +32,8 @@ type reply struct {
 	Text    string            `json:"text,omitempty"`
 	Objects []json.RawMessage `json:"objects,omitempty"`
 	Values  map[string]string `json:"values,omitempty"`
-	Params  []string          `json:"params,omitempty"`
-	Pipes   []string          `json:"pipes,omitempty"`
+	// References are never nil where they are asked for.
+	References *References `json:"references,omitempty"`
 	// Error is what is wrong with the template, empty if nothing is.
 	Error string `json:"error,omitempty"`
 }

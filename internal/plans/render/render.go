@@ -61,10 +61,11 @@ func Verify(name, text string) error {
 	return err
 }
 
-// Parameters are the names of the parameters that a template refers to, and those
-// of Pipes, executed or not; sorted. Those that it looks up by the function index,
-// which may be missing, are not among them.
-func Parameters(name, text string) (params, pipes []string, _ error) {
-	r, err := ask(&request{Do: doParameters, Name: name, Text: text})
-	return r.Params, r.Pipes, err
+// ReferencesOf finds what a template refers to, without executing it.
+func ReferencesOf(name, text string) (*References, error) {
+	r, err := ask(&request{Do: doReferences, Name: name, Text: text})
+	if err != nil {
+		return nil, err
+	}
+	return r.References, nil
 }

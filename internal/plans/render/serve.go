@@ -112,8 +112,8 @@ func (r *request) answer() (a reply) {
 		a.Objects, err = r.objects()
 	case doValues:
 		a.Values, err = r.parameterValues()
-	case doParameters:
-		a.Params, a.Pipes, err = parameters(r.Name, r.Text)
+	case doReferences:
+		a.References, err = references(r.Name, r.Text)
 	case doVerify:
 		_, err = compile(r.Name, r.Text)
 	default:

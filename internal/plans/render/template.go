@@ -74,51 +74,28 @@ func compile(name, text string) (*template.Template, error) {
 // names are the functions that a template names, in it and in all that are
 // defined in it, executed or not; sorted.
 func names(name, text string) ([]string, error) {
+	trees, err := parsed(name, text)
+	if err != nil {
+		return nil, err
+	}
 	found := map[string]bool{}
-	err := inspect(name, text, func(n parse.Node) {
-		if function, ok := n.(*parse.IdentifierNode); ok {
-			found[function.Ident] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(found)), err
+	for _, tree := range trees {
+		walk(tree.Root, func(function *parse.IdentifierNode) { found[function.Ident] = true })
+	}
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// parameters are the names of the parameters that a template refers to, and those
-// of Pipes, executed or not; sorted. Those that it looks up by the function index,
-// which may be missing, are not among them.
-func parameters(name, text string) (params, pipes []string, _ error) {
-	found := map[string]map[string]bool{"Params": {}, "Pipes": {}}
-	err := inspect(name, text, func(n parse.Node) {
-		var path []string
-		switch n := n.(type) {
-		case *parse.FieldNode:
-			path = n.Ident
-		case *parse.VariableNode:
-			path = n.Ident[1:]
-		}
-		if len(path) > 1 && found[path[0]] != nil {
-			found[path[0]][path[1]] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(found["Params"])), slices.Sorted(maps.Keys(found["Pipes"])), err
-}
-
-// inspect visits all nodes of a template, and of all that are defined in it.
-func inspect(name, text string, visit func(parse.Node)) error {
+// parsed are a template and all that are defined in it.
+func parsed(name, text string) (map[string]*parse.Tree, error) {
 	root := parse.New(name)
 	root.Mode = parse.SkipFuncCheck
 	trees := map[string]*parse.Tree{}
-	if _, err := root.Parse(text, "", "", trees); err != nil {
-		return err //nolint:wrapcheck // the caller says which template
-	}
-	for _, tree := range trees {
-		walk(tree.Root, visit)
-	}
-	return nil
+	_, err := root.Parse(text, "", "", trees)
+	return trees, err //nolint:wrapcheck // the caller says which template
 }
 
-// walk visits the nodes of a tree that stand for something.
-func walk(n parse.Node, visit func(parse.Node)) {
+// walk visits the functions that a tree names.
+func walk(n parse.Node, visit func(*parse.IdentifierNode)) {
 	switch n := n.(type) {
 	case *parse.ListNode:
 		if n != nil {
@@ -134,7 +111,7 @@ func walk(n parse.Node, visit func(parse.Node)) {
 		each(n.Args, visit)
 	case *parse.ChainNode:
 		walk(n.Node, visit)
-	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode:
+	case *parse.IdentifierNode:
 		visit(n)
 	case *parse.IfNode:
 		walkBranch(&n.BranchNode, visit)
@@ -147,13 +124,13 @@ func walk(n parse.Node, visit func(parse.Node)) {
 	}
 }
 
-func walkBranch(b *parse.BranchNode, visit func(parse.Node)) {
+func walkBranch(b *parse.BranchNode, visit func(*parse.IdentifierNode)) {
 	walk(b.Pipe, visit)
 	walk(b.List, visit)
 	walk(b.ElseList, visit)
 }
 
-func each[N parse.Node](nodes []N, visit func(parse.Node)) {
+func each[N parse.Node](nodes []N, visit func(*parse.IdentifierNode)) {
 	for _, n := range nodes {
 		walk(n, visit)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/render"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -34,6 +35,8 @@ type Snapshot struct {
 	Gates ask.Gates
 	// PipeImage is that of the container that keeps a Pipe's Pod running.
 	PipeImage string
+	// Rendered are the objects that templates have made; it may be nil.
+	Rendered *render.Memo
 }
 
 // Needs is what must be read before a decision can be made.

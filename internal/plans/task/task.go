@@ -149,7 +149,7 @@ func (w *work) named(defaultName string, templates []string) ([]*unstructured.Un
 		if err != nil {
 			return nil, err
 		}
-		objects, err := render.Objects(name, text, w.context(), defaultName)
+		objects, err := w.o.Rendered.Objects(name, text, w.context(), defaultName)
 		if err != nil {
 			return nil, err
 		}

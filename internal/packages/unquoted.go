@@ -1,0 +1,83 @@
+package packages
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// booleans are the words that YAML 1.1, and so Kubernetes and KUDO, read as true or false
+// where they stand without quotes.
+var booleans = []string{
+	"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "True", "TRUE",
+	"n", "N", "no", "No", "NO", "off", "Off", "OFF", "False", "FALSE",
+}
+
+// checkNames refuses names of parameters that are not read as they are written.
+func (p *Package) checkNames() error {
+	for i := range p.Parameters {
+		if err := p.checkName(p.Parameters[i].Name, paramsFile, "parameters", strconv.Itoa(i), "name"); err != nil {
+			return err
+		}
+	}
+	for i := range p.Operator.Tasks {
+		if err := p.checkName(p.Operator.Tasks[i].Spec.Parameter, operatorFile, "tasks", strconv.Itoa(i), "spec", "parameter"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Package) checkName(name, file string, path ...string) error {
+	if !isBoolean(name) {
+		return nil
+	}
+	line, err := unquoted(nodeAt(p.files[file], path...))
+	if err != nil {
+		return fmt.Errorf("%s:%d: parameter %w", filepath.Join(p.From, file), line, err)
+	}
+	return nil
+}
+
+func isBoolean(name string) bool { return name == "true" || name == "false" }
+
+// unquoted says in which line a word is that YAML reads as a boolean.
+func unquoted(n *yamlv3.Node) (line int, _ error) {
+	if n == nil || n.Kind != yamlv3.ScalarNode || n.Style != 0 || !slices.Contains(booleans, n.Value) {
+		return 0, nil
+	}
+	return n.Line, fmt.Errorf("%s: YAML reads the word as a boolean; write it in quotes: %q", n.Value, n.Value)
+}
+
+// nodeAt is a field of a file, nil if there is none. An item of a list has its number.
+func nodeAt(raw []byte, path ...string) *yamlv3.Node {
+	var document yamlv3.Node
+	if yamlv3.Unmarshal(raw, &document) != nil || len(document.Content) == 0 {
+		return nil
+	}
+	n := document.Content[0]
+	for _, field := range path {
+		if n = childOf(n, field); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func childOf(n *yamlv3.Node, field string) *yamlv3.Node {
+	if n.Kind == yamlv3.AliasNode {
+		n = n.Alias
+	}
+	if i, err := strconv.Atoi(field); err == nil && n.Kind == yamlv3.SequenceNode && i < len(n.Content) {
+		return n.Content[i]
+	}
+	for i := 0; n.Kind == yamlv3.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == field {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Memo remembers the objects that templates have made, for one pass and the one that follows
+// it: a decision is made several times in a pass, and a template makes the same of the same
+// values. A nil Memo remembers nothing. It is not safe for use at the same time.
+type Memo struct {
+	now, before map[made][]*unstructured.Unstructured
+}
+
+// made is what objects are made of.
+type made struct{ name, text, defaultName, context string }
+
+// Next is the memo of the pass that follows.
+func (m *Memo) Next() *Memo {
+	next := &Memo{now: map[made][]*unstructured.Unstructured{}}
+	if m != nil {
+		next.before = m.now
+	}
+	return next
+}
+
+// Objects is [Objects], of a template that is executed once. An error is not remembered.
+func (m *Memo) Objects(name, text string, c Context, defaultName string) ([]*unstructured.Unstructured, error) {
+	if m == nil {
+		return Objects(name, text, c, defaultName)
+	}
+	context, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("template %s: %w", name, err)
+	}
+	key := made{name, text, defaultName, string(context)}
+	objects, ok := m.now[key]
+	if !ok {
+		objects, ok = m.before[key]
+	}
+	if !ok {
+		if objects, err = Objects(name, text, c, defaultName); err != nil {
+			return nil, err
+		}
+	}
+	m.now[key] = objects
+	return copied(objects), nil
+}
+
+// copied are objects that can be changed.
+func copied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	all := make([]*unstructured.Unstructured, len(objects))
+	for i, u := range objects {
+		all[i] = u.DeepCopy()
+	}
+	return all
+}
