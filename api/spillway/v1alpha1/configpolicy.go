@@ -325,7 +325,8 @@ type ConfigStageStatus struct {
 	Phase string `json:"phase"`
 	// Updated is as in the release.
 	Updated string `json:"updated"`
-	// StartedAt is when it first did not wait, FinishedAt when it was first complete.
+	// StartedAt is when it first did not wait and all stages before it were complete,
+	// FinishedAt when it was first complete.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 	// +optional

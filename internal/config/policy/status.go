@@ -145,18 +145,21 @@ func (r *Release) row(known []v1alpha1.ConfigRelease, now time.Time) v1alpha1.Co
 		before = known[i]
 		row.StartedAt = before.StartedAt // nil if an earlier version has not recorded it
 	}
+	isOpen := true
 	for i := range r.Stages {
-		row.Stages = append(row.Stages, r.Stages[i].row(before.Stages, &at))
+		row.Stages = append(row.Stages, r.Stages[i].row(before.Stages, isOpen, &at))
+		isOpen = isOpen && r.Stages[i].Phase == rollout.PhaseComplete
 	}
 	return row
 }
 
-func (s *StageProgress) row(known []v1alpha1.ConfigStageStatus, at *metav1.MicroTime) v1alpha1.ConfigStageStatus {
+// row is the row of a stage. It is open if all before it are complete.
+func (s *StageProgress) row(known []v1alpha1.ConfigStageStatus, isOpen bool, at *metav1.MicroTime) v1alpha1.ConfigStageStatus {
 	row := v1alpha1.ConfigStageStatus{Name: s.Name, Phase: string(s.Phase), Updated: s.share()}
 	if i := slices.IndexFunc(known, func(k v1alpha1.ConfigStageStatus) bool { return k.Name == s.Name }); i >= 0 {
 		row.StartedAt, row.FinishedAt = known[i].StartedAt, known[i].FinishedAt
 	}
-	isOn := s.Of > 0 && s.Phase != rollout.PhaseWaiting && s.Phase != rollout.PhasePaused
+	isOn := isOpen && s.Of > 0 && s.Phase != rollout.PhaseWaiting && s.Phase != rollout.PhasePaused
 	if row.StartedAt == nil && isOn {
 		row.StartedAt = at
 	}

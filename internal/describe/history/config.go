@@ -34,7 +34,7 @@ func (h *historian) ofWorkload(ctx context.Context) ([]Entry, error) {
 	} else {
 		e.Change, e.By = h.configChange(ctx, &roll)
 		var err error
-		if e.Trace, err = h.releaseTrace(ctx, changedObjects(roll.Changed), roll.At); err != nil {
+		if e.Trace, err = h.traceOfRoll(ctx, roll.Changed, roll.At); err != nil {
 			return nil, err
 		}
 	}

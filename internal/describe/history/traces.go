@@ -6,44 +6,95 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/tracing/identity"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
-// releaseTrace is the trace of the release of one of these objects ("Secret db") that is under
-// way and had begun by then, empty if there is none. Policies remember no others.
-func (h *historian) releaseTrace(ctx context.Context, objects []string, by time.Time) (string, error) {
-	own, all := &v1alpha1.ConfigPolicyList{}, &v1alpha1.ClusterConfigPolicyList{}
-	if err := h.inNamespace(ctx, own); err != nil {
-		return "", err
-	}
-	if err := h.inNamespace(ctx, all); err != nil {
-		return "", err
-	}
-	is := func(r v1alpha1.ConfigRelease) bool {
-		object, _, _ := strings.Cut(r.Object, "@")
-		return r.Namespace == h.ref.Namespace && r.StartedAt != nil && !by.Before(r.StartedAt.Add(-sameMoment)) && slices.Contains(objects, object)
-	}
-	for i := range own.Items {
-		s := &own.Items[i].Status
-		if k := slices.IndexFunc(s.Releases, is); k >= 0 {
-			return identity.Release(own.Items[i].UID, &s.Releases[k]), nil
-		}
-	}
-	for i := range all.Items {
-		s := &all.Items[i].Status
-		if k := slices.IndexFunc(s.Releases, is); k >= 0 {
-			return identity.Release(all.Items[i].UID, &s.Releases[k]), nil
-		}
-	}
-	return "", nil
+// release is a release of a policy that is under way.
+type release struct {
+	v1alpha1.ConfigRelease
+
+	policy types.UID
 }
 
-// changedObjects are the objects of "Secret db: password".
-func changedObjects(changed []string) []string {
-	objects := make([]string, len(changed))
-	for i, text := range changed {
-		objects[i], _, _ = strings.Cut(text, ": ")
+// underway are the releases of the namespace that are under way and whose beginning is
+// recorded. Policies remember no others.
+func (h *historian) underway(ctx context.Context) ([]release, error) {
+	own, all := &v1alpha1.ConfigPolicyList{}, &v1alpha1.ClusterConfigPolicyList{}
+	if err := h.inNamespace(ctx, own); err != nil {
+		return nil, err
 	}
-	return objects
+	if err := h.inNamespace(ctx, all); err != nil {
+		return nil, err
+	}
+	var found []release
+	add := func(policy types.UID, rows []v1alpha1.ConfigRelease) {
+		for i := range rows {
+			if rows[i].Namespace == h.ref.Namespace && rows[i].StartedAt != nil {
+				found = append(found, release{rows[i], policy})
+			}
+		}
+	}
+	for i := range own.Items {
+		add(own.Items[i].UID, own.Items[i].Status.Releases)
+	}
+	for i := range all.Items {
+		add(all.Items[i].UID, all.Items[i].Status.Releases)
+	}
+	return found, nil
+}
+
+// traceOfRoll is the trace of the release for which a workload was rolled ("Secret db: key"),
+// empty if it is not under way.
+func (h *historian) traceOfRoll(ctx context.Context, changed []string, at time.Time) (string, error) {
+	found, err := h.underway(ctx)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(found, func(r release) bool {
+		isFor := func(text string) bool { return strings.HasPrefix(text, r.name()+": ") }
+		return !at.Before(r.StartedAt.Add(-sameMoment)) && slices.ContainsFunc(changed, isFor)
+	})
+	if i < 0 {
+		return "", nil
+	}
+	return identity.Release(found[i].policy, &found[i].ConfigRelease), nil
+}
+
+// name is the object, without its content: "Secret db".
+func (r *release) name() string {
+	name, _, _ := strings.Cut(r.Object, "@")
+	return name
+}
+
+// ofReleases are the releases of the object that are under way.
+func (h *historian) ofReleases(ctx context.Context) ([]Entry, error) {
+	found, err := h.underway(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries := []Entry{}
+	for i := range found {
+		r := &found[i]
+		if r.name() != h.ref.Kind+" "+h.ref.Name {
+			continue
+		}
+		e := h.episode(describe.Config, "release "+strings.TrimPrefix(r.Object, r.name()+"@"))
+		e.Started, e.Outcome, e.Message, e.Trace = &r.StartedAt.Time, string(rollout.OutcomeRunning), r.WaitingFor, identity.Release(r.policy, &r.ConfigRelease)
+		if r.Phase == string(rollout.PhaseFailed) {
+			e.Outcome = r.Phase
+		}
+		for k := range r.Stages {
+			s := &r.Stages[k]
+			e.Units = append(e.Units, Part{
+				Ref: describe.Ref{Kind: "Stage", Name: s.Name}, Started: describe.TimeOf(s.StartedAt), Ended: describe.TimeOf(s.FinishedAt), Outcome: s.Phase,
+			})
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
 }

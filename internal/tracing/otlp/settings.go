@@ -60,8 +60,10 @@ func FromEnvironment(lookup func(string) (string, bool)) (*Settings, error) {
 type environment func(string) (string, bool)
 
 func (e environment) get(name string) string {
-	value, _ := e(name)
-	return strings.TrimSpace(value)
+	if value, ok := e(name); ok {
+		return strings.TrimSpace(value)
+	}
+	return ""
 }
 
 // option is a variable of the exporter: that for traces alone, or that for all signals.
