@@ -56,7 +56,9 @@ func TestAReleaseIsATrace(t *testing.T) {
 	w.ready("app1", "app2", "app3")
 	w.phase("staged", "Complete")
 	const root = "Rollout Secret db"
-	w.eventually(func() error { return r.Has(id, "Stage first"+stopped, root+": Superseded", root+" > Stage first: Superseded") })
+	w.eventually(func() error {
+		return r.Has(id, "Stage first"+stopped, root+": Superseded", root+" > Stage first: Superseded")
+	})
 	w.eventually(func() error {
 		all := r.Traces()
 		i := slices.IndexFunc(all, func(other string) bool { return r.Has(other, root+": Complete") == nil })

@@ -53,7 +53,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Action: "apply what \"spillway install --export\" prints", Kinds: []schema.GroupVersionKind{k.Group.WithKind(k.Name)}, IsOptional: true,
 		}
 		watch := manager.RunnableFunc(func(ctx context.Context) error { return w.watch(ctx, mgr, k.Object) })
-		if err := needed.Start(ctx, mgr, func(context.Context) error { return mgr.Add(watch) }); err != nil { //nolint:wrapcheck // it says what
+		if err := needed.Start(ctx, mgr, func(context.Context) error { return mgr.Add(watch) }); err != nil {
 			return err
 		}
 	}

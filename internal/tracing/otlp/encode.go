@@ -36,7 +36,7 @@ func (m *message) number(field protowire.Number, value uint64) {
 }
 
 func (m *message) moment(field protowire.Number, at time.Time) {
-	*m = protowire.AppendFixed64(protowire.AppendTag(*m, field, protowire.Fixed64Type), uint64(at.UnixNano())) //nolint:gosec // not before 1970
+	*m = protowire.AppendFixed64(protowire.AppendTag(*m, field, protowire.Fixed64Type), uint64(at.UnixNano()))
 }
 
 func (m *message) id(field protowire.Number, digits string) {

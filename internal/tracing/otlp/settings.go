@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -115,9 +116,7 @@ func (e environment) resource(s *Settings) error {
 	if err != nil {
 		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	for name, value := range pairs {
-		s.Resource[name] = value
-	}
+	maps.Copy(s.Resource, pairs)
 	if name := e.get("OTEL_SERVICE_NAME"); name != "" {
 		s.Resource["service.name"] = name
 	}
@@ -144,7 +143,7 @@ func pairsOf(text string) (map[string]string, error) {
 
 func (e environment) certificates(s *Settings) error {
 	if file := e.option("CERTIFICATE"); file != "" {
-		pem, err := os.ReadFile(file)
+		pem, err := os.ReadFile(file) //nolint:gosec // the user who runs the manager names it
 		s.Roots = x509.NewCertPool()
 		if err != nil || !s.Roots.AppendCertsFromPEM(pem) {
 			return errors.Join(fmt.Errorf("%sCERTIFICATE: no certificate in %s", prefix, file), err)

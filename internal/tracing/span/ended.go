@@ -55,7 +55,7 @@ func gone(was, is []Span, after client.Object, now time.Time) []Span {
 }
 
 // outcomeOf is how a rollout ended that no status has any more, empty if it may go on. Those of
-// policies are there only while they are under way.
+// policies are in a status only while they are under way.
 func outcomeOf(s *Span, is []Span, after client.Object) string {
 	var status *v1alpha1.ConfigPolicyStatus
 	switch o := after.(type) {

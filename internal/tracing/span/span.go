@@ -24,8 +24,8 @@ const (
 
 // Outcomes: of rollouts that no status has any more, and those that are not of package rollout.
 const (
-	outcomeDeleted   = "Deleted"
-	outcomeUnknown   = "Unknown"
+	outcomeDeleted = "Deleted"
+	outcomeUnknown = "Unknown"
 	// outcomeAbandoned is that of a plan, and outcomeStalled that of a reason that needs a user.
 	outcomeAbandoned = "Abandoned"
 	outcomeStalled   = "Stalled"

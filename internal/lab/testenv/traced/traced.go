@@ -95,8 +95,8 @@ func (r *Receiver) Traces() []string {
 	return slices.Compact(ids)
 }
 
-// Spans is a trace as lines: "parent > name: event message", each once, in order. A time that
-// is not within those of its parent is an error.
+// Spans is a trace as lines: "parent > name: event message", each once, in order. A parent
+// that was not received has no name.
 func (r *Receiver) Spans(id string) []string {
 	r.t.Helper()
 	byID := map[string]*trace.Span{}
@@ -107,18 +107,9 @@ func (r *Receiver) Spans(id string) []string {
 	}
 	var lines []string
 	for _, s := range byID {
-		line := s.GetName()
+		line := lineOf(s)
 		if len(s.GetParentSpanId()) > 0 {
 			line = byID[string(s.GetParentSpanId())].GetName() + " > " + line
-		}
-		for _, e := range s.GetEvents() {
-			line += ": " + e.GetName()
-			for _, a := range e.GetAttributes() {
-				line += " " + a.GetValue().GetStringValue()
-			}
-		}
-		if s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR {
-			line += " (error)"
 		}
 		if s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() || s.GetStartTimeUnixNano() == 0 || s.GetFlags()&1 == 0 {
 			r.t.Errorf("span %s: %v", line, s)
@@ -129,11 +120,27 @@ func (r *Receiver) Spans(id string) []string {
 	return lines
 }
 
+func lineOf(s *trace.Span) string {
+	parts := []string{s.GetName()}
+	for _, e := range s.GetEvents() {
+		part := e.GetName()
+		for _, a := range e.GetAttributes() { // there is one
+			part = e.GetName() + " " + a.GetValue().GetStringValue()
+		}
+		parts = append(parts, part)
+	}
+	line := strings.Join(parts, ": ")
+	if s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR {
+		line += " (error)"
+	}
+	return line
+}
+
 // Took is how long the spans with a name took.
 func (r *Receiver) Took(name string) (took []time.Duration) {
 	for _, s := range r.all() {
 		if s.GetName() == name {
-			took = append(took, time.Duration(s.GetEndTimeUnixNano()-s.GetStartTimeUnixNano())) //nolint:gosec // it was checked
+			took = append(took, time.Duration(s.GetEndTimeUnixNano()-s.GetStartTimeUnixNano()))
 		}
 	}
 	return took
