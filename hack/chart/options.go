@@ -145,7 +145,7 @@ var lists = []struct{ sample, variable, list string }{
 var whole = map[string]string{
 	"resources": "resources", "affinity": "affinity", "nodeSelector": "nodeSelector", "tolerations": "tolerations",
 	"topologySpreadConstraints": "topologySpreadConstraints", "priorityClassName": "priorityClassName",
-	"imagePullPolicy": "image.pullPolicy", "imagePullSecrets": "imagePullSecrets", "annotations": "podAnnotations",
+	"imagePullPolicy": "image.pullPolicy", "imagePullSecrets": "imagePullSecrets", "annotations": "podAnnotations", "env": "env",
 }
 
 // sampleValues are values with all samples, but for those that options choose.
@@ -161,6 +161,7 @@ func sampleValues() manifests.Values {
 	v.PriorityClassName, v.Image.PullPolicy = sample, "Sample"
 	v.ImagePullSecrets = []corev1.LocalObjectReference{{Name: sample}}
 	v.PodAnnotations = map[string]string{sample: sample}
+	v.Env = []corev1.EnvVar{{Name: sample}}
 	return v
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
 )
@@ -77,6 +78,9 @@ type Options struct {
 	// Notify are the options of the controller that sends messages. Its rings, namespaces and
 	// hosts are set to the manager's and those of gates, and its clock as that of gates.
 	Notify notify.Options
+	// Traces are the options of what writes rollouts as traces. Its rings, namespaces and clock
+	// are set as those of Notify.
+	Traces tracing.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
@@ -153,6 +157,9 @@ func (o Options) setUp(ctx context.Context, mgr ctrl.Manager, rings []ring) erro
 		if err := notify.Setup(ctx, mgr, o.notify()); err != nil {
 			return fmt.Errorf("set up the Notifiers: %w", err)
 		}
+	}
+	if err := tracing.Setup(ctx, mgr, o.traces()); err != nil {
+		return fmt.Errorf("set up the traces: %w", err)
 	}
 	if err := o.addAdmission(mgr, rings); err != nil {
 		return fmt.Errorf("set up the webhooks: %w", err)

@@ -27,6 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/plans"
 	plansadmit "github.com/spillway-dev/spillway/internal/plans/admit"
+	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
 	"github.com/spillway-dev/spillway/internal/zones/preparation"
@@ -85,7 +86,17 @@ func (o Options) notify() notify.Options {
 		o.Notify.Now = o.clock()
 	}
 	o.Notify.Rings, o.Notify.Namespaces, o.Notify.Hosts = o.Rings, o.Namespaces, o.Gates.Hosts
+	o.Notify.Traced = o.Traces.Receiver != nil
 	return o.Notify
+}
+
+// traces are the options of what writes traces, with what the manager knows.
+func (o Options) traces() tracing.Options {
+	if o.Traces.Now == nil {
+		o.Traces.Now = o.clock()
+	}
+	o.Traces.Rings, o.Traces.Namespaces = o.Rings, o.Namespaces
+	return o.Traces
 }
 
 // clock is that of a ring.

@@ -22,6 +22,7 @@ type Pods struct {
 	ImagePullPolicy           corev1.PullPolicy
 	ImagePullSecrets          []corev1.LocalObjectReference
 	Annotations               map[string]string
+	Env                       []corev1.EnvVar
 }
 
 func (p Pods) apply(d *appsv1.Deployment) {
@@ -33,7 +34,7 @@ func (p Pods) apply(d *appsv1.Deployment) {
 	if p.Resources != nil {
 		spec.Containers[0].Resources = *p.Resources
 	}
-	spec.Containers[0].ImagePullPolicy = p.ImagePullPolicy
+	spec.Containers[0].ImagePullPolicy, spec.Containers[0].Env = p.ImagePullPolicy, p.Env
 	spec.NodeSelector, spec.Tolerations, spec.Affinity = p.NodeSelector, p.Tolerations, p.Affinity
 	spec.TopologySpreadConstraints, spec.PriorityClassName, spec.ImagePullSecrets = p.TopologySpreadConstraints, p.PriorityClassName, p.ImagePullSecrets
 }

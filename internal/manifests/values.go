@@ -24,6 +24,7 @@ type Values struct {
 	PinBy             pin.By                            `json:"pinBy" desc:"What points their Pods at it: policy, which needs Kubernetes 1.36, or webhook."`
 	DefaultPolicy     bool                              `json:"defaultConfigPolicy"         desc:"Create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it. Not with watchNamespaces."`
 	Args              []string                          `json:"args"                        desc:"Further flags of the manager, such as --max-rolling=5. The last one of a name wins."`
+	Env               []corev1.EnvVar                   `json:"env"                         desc:"Environment variables of the manager, such as OTEL_EXPORTER_OTLP_ENDPOINT."`
 	CRDs              bool                              `json:"crds"                        desc:"Install and upgrade the CustomResourceDefinitions of the rings. They are never deleted."`
 	Replicas          int32                             `json:"replicas"                    desc:"How many Pods the manager has. One leads."`
 	Resources         corev1.ResourceRequirements       `json:"resources"                   desc:"Resources of the manager."`
@@ -110,7 +111,7 @@ func (v Values) Options(namespace, version, image string) Options {
 		Pods: Pods{
 			Replicas: &v.Replicas, Resources: &v.Resources, NodeSelector: v.NodeSelector, Tolerations: v.Tolerations, Affinity: v.Affinity,
 			TopologySpreadConstraints: v.TopologySpread, PriorityClassName: v.PriorityClassName, ImagePullPolicy: v.Image.PullPolicy,
-			ImagePullSecrets: v.ImagePullSecrets, Annotations: v.PodAnnotations,
+			ImagePullSecrets: v.ImagePullSecrets, Annotations: v.PodAnnotations, Env: v.Env,
 		},
 		Admission: Admission{
 			Off: !v.Webhooks.Enabled, Source: v.Webhooks.CertificateSource, Hosts: v.Webhooks.Hosts,

@@ -37,6 +37,8 @@ type Options struct {
 	// Hosts are those that messages may be sent to besides public ones and those of their
 	// namespace.
 	Hosts outbound.Hosts
+	// Traced is true if rollouts are written as traces, whose ids messages then have.
+	Traced bool
 }
 
 // Setup adds the controller to a manager. While its kind is not installed, it says so and

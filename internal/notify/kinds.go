@@ -13,35 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	crsource "sigs.k8s.io/controller-runtime/pkg/source"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/subject"
 )
-
-// kind is a kind with rollouts. The permission to read it is that of its ring, so that a
-// manager without the ring needs none.
-type kind struct {
-	name   string
-	ring   string
-	group  schema.GroupVersion
-	object client.Object
-	// isOfCluster is true of a kind that a manager of some namespaces does not read.
-	isOfCluster bool
-}
-
-func kinds() []kind {
-	return []kind{
-		{name: subject.KindPolicy, ring: metrics.RingConfig, group: v1alpha1.GroupVersion, object: &v1alpha1.ConfigPolicy{}},
-		{name: subject.KindClusterPolicy, ring: metrics.RingConfig, group: v1alpha1.GroupVersion, object: &v1alpha1.ClusterConfigPolicy{}, isOfCluster: true},
-		{name: subject.KindGroup, ring: metrics.RingZones, group: v1alpha1.GroupVersion, object: &v1alpha1.RolloutGroup{}},
-		{name: subject.KindInstance, ring: metrics.RingPlans, group: v1beta1.GroupVersion, object: &v1beta1.Instance{}},
-		{name: subject.KindModule, ring: metrics.RingFleet, group: fleetv1.GroupVersion, object: &fleetv1.Module{}},
-		{name: subject.KindBootstrapModule, ring: metrics.RingFleet, group: fleetv1.GroupVersion, object: &fleetv1.BootstrapModule{}},
-	}
-}
 
 // readable are the kinds that are read, which may become more.
 type readable struct {
@@ -63,13 +37,10 @@ func (r *readable) has(kind string) bool {
 
 // watchAll watches the kinds of the rings that run, each as soon as it is installed.
 func (r *reconciler) watchAll(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
-	for _, k := range kinds() {
-		if !slices.Contains(r.options.Rings, k.ring) || k.isOfCluster && len(r.options.Namespaces) > 0 {
-			continue
-		}
+	for _, k := range subject.KindsOf(r.options.Rings, r.options.Namespaces) {
 		needed := kube.Needed{
-			Ring: "notify", Called: "the kind " + k.name + " is", Without: "no message is sent about objects of a kind",
-			Action: "apply what \"spillway install --export\" prints", Kinds: []schema.GroupVersionKind{k.group.WithKind(k.name)},
+			Ring: "notify", Called: "the kind " + k.Name + " is", Without: "no message is sent about objects of a kind",
+			Action: "apply what \"spillway install --export\" prints", Kinds: []schema.GroupVersionKind{k.Group.WithKind(k.Name)},
 			IsOptional: true,
 		}
 		if err := needed.Start(ctx, mgr, func(ctx context.Context) error { return r.watch(ctx, mgr, c, k) }); err != nil {
@@ -80,24 +51,24 @@ func (r *reconciler) watchAll(ctx context.Context, mgr ctrl.Manager, c controlle
 }
 
 // watch watches a kind, if it may be read.
-func (r *reconciler) watch(ctx context.Context, mgr ctrl.Manager, c controller.Controller, k kind) error {
+func (r *reconciler) watch(ctx context.Context, mgr ctrl.Manager, c controller.Controller, k subject.Kind) error {
 	err := r.verify(ctx, k)
 	if apierrors.IsForbidden(err) {
-		mgr.GetLogger().WithName("notify").Error(nil, "no message is sent about a kind: no permission to list it; grant list and watch, and restart the manager", "kind", k.name)
+		mgr.GetLogger().WithName("notify").Error(nil, "no message is sent about a kind: no permission to list it; grant list and watch, and restart the manager", "kind", k.Name)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	r.readable.add(k.name)
-	if err := c.Watch(crsource.Kind(mgr.GetCache(), k.object, r.toNotifiers())); err != nil {
-		return fmt.Errorf("watch the kind %s: %w", k.name, err)
+	r.readable.add(k.Name)
+	if err := c.Watch(crsource.Kind(mgr.GetCache(), k.Object, r.toNotifiers())); err != nil {
+		return fmt.Errorf("watch the kind %s: %w", k.Name, err)
 	}
 	return nil
 }
 
 // verify is nil if the kind can be read in all namespaces of the manager.
-func (r *reconciler) verify(ctx context.Context, k kind) error {
+func (r *reconciler) verify(ctx context.Context, k subject.Kind) error {
 	namespaces := r.options.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -108,17 +79,17 @@ func (r *reconciler) verify(ctx context.Context, k kind) error {
 			return err
 		}
 		if err := r.live.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-			return fmt.Errorf("list one %s: %w", k.name, err)
+			return fmt.Errorf("list one %s: %w", k.Name, err)
 		}
 	}
 	return nil
 }
 
 // list is an empty list of a kind.
-func (r *reconciler) list(k kind) (client.ObjectList, error) {
-	object, err := r.cached.Scheme().New(k.group.WithKind(k.name + "List"))
+func (r *reconciler) list(k subject.Kind) (client.ObjectList, error) {
+	object, err := r.cached.Scheme().New(k.Group.WithKind(k.Name + "List"))
 	if err != nil {
-		return nil, fmt.Errorf("make a list of %s: %w", k.name, err)
+		return nil, fmt.Errorf("make a list of %s: %w", k.Name, err)
 	}
 	list, ok := object.(client.ObjectList)
 	if !ok {

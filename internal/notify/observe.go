@@ -51,32 +51,44 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, m *m
 	if err != nil {
 		return s, fmt.Errorf("get Notifier %s: %w", key.Name, err)
 	}
-	for _, k := range kinds() {
-		if !r.readable.has(k.name) {
+	for _, k := range subject.KindsOf(r.options.Rings, r.options.Namespaces) {
+		if !r.readable.has(k.Name) {
 			continue
 		}
 		if err := r.read(ctx, &s, k); err != nil {
 			return s, err
 		}
-		s.kinds = append(s.kinds, k.name)
+		s.kinds = append(s.kinds, k.Name)
+	}
+	if !r.options.Traced {
+		s.removeTraces()
 	}
 	slices.Sort(s.down)
 	slices.SortFunc(s.subjects, func(a, b decision.Subject) int { return strings.Compare(a.Key, b.Key) })
 	return s, nil
 }
 
+// removeTraces leaves out the ids of traces that no manager writes.
+func (s *snapshot) removeTraces() {
+	for i := range s.subjects {
+		for k := range s.subjects[i].Rollouts {
+			s.subjects[i].Rollouts[k].Trace = ""
+		}
+	}
+}
+
 // read adds the rollouts of a kind.
-func (r *reconciler) read(ctx context.Context, s *snapshot, k kind) error {
+func (r *reconciler) read(ctx context.Context, s *snapshot, k subject.Kind) error {
 	list, err := r.list(k)
 	if err != nil {
 		return err
 	}
 	options := []client.ListOption{client.UnsafeDisableDeepCopy}
-	if !k.isOfCluster {
+	if !k.IsOfCluster {
 		options = append(options, client.InNamespace(s.notifier.Namespace))
 	}
 	if err := r.cached.List(ctx, list, options...); err != nil {
-		return fmt.Errorf("list %s: %w", k.name, err)
+		return fmt.Errorf("list %s: %w", k.Name, err)
 	}
 	s.add(list)
 	return nil

@@ -312,6 +312,9 @@ type ConfigRelease struct {
 	// +listType=map
 	// +listMapKey=name
 	Stages []ConfigStageStatus `json:"stages,omitempty"`
+	// StartedAt is when it was first under way.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 }
 
 // ConfigStageStatus is the state of a stage of a release.
@@ -322,4 +325,10 @@ type ConfigStageStatus struct {
 	Phase string `json:"phase"`
 	// Updated is as in the release.
 	Updated string `json:"updated"`
+	// StartedAt is when it first did not wait and all stages before it were complete,
+	// FinishedAt when it was first complete.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 }

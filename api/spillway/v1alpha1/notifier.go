@@ -201,6 +201,10 @@ type NotifierMessage struct {
 	Sentence string `json:"sentence,omitempty"`
 	// At is when that was so.
 	At metav1.MicroTime `json:"at"`
+	// TraceID is the id of the trace of the rollout, absent if no traces are written.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	TraceID string `json:"traceID,omitempty"`
 }
 
 // ToldRollout is the last rollout of an object, and what was reported of it.
@@ -223,4 +227,8 @@ type ToldRollout struct {
 	Tries int32 `json:"tries,omitempty"`
 	// +optional
 	Stops int32 `json:"stops,omitempty"`
+	// TraceID is the id of its trace, absent if no traces are written.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	TraceID string `json:"traceID,omitempty"`
 }

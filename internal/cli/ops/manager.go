@@ -16,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/outbound"
+	"github.com/spillway-dev/spillway/internal/tracing/otlp"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
@@ -242,6 +243,10 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Admission.Source = admission.Source(f.certSource)
 	o.Gates.Now, o.Gates.Off = env.Now, !f.measures
 	o.Notify.Now, o.Notify.Off = env.Now, !f.notifies
+	if o.Traces.Receiver, err = otlp.FromEnvironment(env.Lookup); err != nil {
+		o.Traces.Receiver = nil // a rollout is worth more than its trace
+		log.Error(err, "no traces are written")
+	}
 	if o.Gates.Hosts, err = outbound.ParseHosts(f.gateHosts); err != nil {
 		return manager.Options{}, fmt.Errorf("--gate-hosts: %w", err)
 	}

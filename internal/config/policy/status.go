@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -86,9 +87,10 @@ func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, report *Report, now ti
 	s.ObservedGeneration = generation
 	main := MostTelling(releases)
 	s.Phase, s.WaitingFor = string(main.Phase), message.Sentence(main.Waits)
+	known := s.Releases
 	s.Underway, s.Releases = int32(min(len(releases), 1<<30)), nil
 	for i := range releases[:min(len(releases), mostReleases)] {
-		s.Releases = append(s.Releases, releases[i].row())
+		s.Releases = append(s.Releases, releases[i].row(known, now))
 	}
 	valid := p.validity(report)
 	valid.Set(&s.Conditions, generation, now)
@@ -130,14 +132,39 @@ func MostTelling(releases []Release) Release {
 	return Release{Progress: Progress{Phase: rollout.PhaseComplete}, Reason: reasons.Complete}
 }
 
-func (r *Release) row() v1alpha1.ConfigRelease {
+// row is the row of a release, with the times that the rows before have of it.
+func (r *Release) row(known []v1alpha1.ConfigRelease, now time.Time) v1alpha1.ConfigRelease {
+	at := metav1.NewMicroTime(now.Truncate(time.Microsecond))
 	row := v1alpha1.ConfigRelease{
 		Object: r.From(r.Namespace), Namespace: r.Namespace, Phase: string(r.Phase), Updated: r.share(), WaitingFor: message.Sentence(r.Waits),
 		RolledBack: int32(min(r.RolledBack, 1<<30)), //nolint:gosec // bounded
+		StartedAt:  &at,
 	}
+	before := v1alpha1.ConfigRelease{}
+	if i := slices.IndexFunc(known, func(k v1alpha1.ConfigRelease) bool { return k.Object == row.Object && k.Namespace == row.Namespace }); i >= 0 {
+		before = known[i]
+		row.StartedAt = before.StartedAt // nil if an earlier version has not recorded it
+	}
+	isOpen := true
 	for i := range r.Stages {
-		s := &r.Stages[i]
-		row.Stages = append(row.Stages, v1alpha1.ConfigStageStatus{Name: s.Name, Phase: string(s.Phase), Updated: s.share()})
+		row.Stages = append(row.Stages, r.Stages[i].row(before.Stages, isOpen, &at))
+		isOpen = isOpen && r.Stages[i].Phase == rollout.PhaseComplete
+	}
+	return row
+}
+
+// row is the row of a stage. It is open if all before it are complete.
+func (s *StageProgress) row(known []v1alpha1.ConfigStageStatus, isOpen bool, at *metav1.MicroTime) v1alpha1.ConfigStageStatus {
+	row := v1alpha1.ConfigStageStatus{Name: s.Name, Phase: string(s.Phase), Updated: s.share()}
+	if i := slices.IndexFunc(known, func(k v1alpha1.ConfigStageStatus) bool { return k.Name == s.Name }); i >= 0 {
+		row.StartedAt, row.FinishedAt = known[i].StartedAt, known[i].FinishedAt
+	}
+	isOn := isOpen && s.Of > 0 && s.Phase != rollout.PhaseWaiting && s.Phase != rollout.PhasePaused
+	if row.StartedAt == nil && isOn {
+		row.StartedAt = at
+	}
+	if row.FinishedAt == nil && isOn && s.Phase == rollout.PhaseComplete {
+		row.FinishedAt = at
 	}
 	return row
 }

@@ -33,6 +33,10 @@ func (h *historian) ofWorkload(ctx context.Context) ([]Entry, error) {
 		e.Started, e.Change, e.By = &roll.Admitted, "the workload itself", writerOf(obj, []string{"spec"}).by
 	} else {
 		e.Change, e.By = h.configChange(ctx, &roll)
+		var err error
+		if e.Trace, err = h.traceOfRoll(ctx, roll.Changed, roll.At); err != nil {
+			return nil, err
+		}
 	}
 	if workloads.IsAsRolled(obj) {
 		e.follow(obj, health.Of(obj, appsv1.SchemeGroupVersion.WithKind(h.ref.Kind)))

@@ -18,6 +18,8 @@ type Entry struct {
 	What string `json:"what"`
 	// UID is that of the execution of a plan, as rollback takes it; empty of what has none.
 	UID string `json:"uid,omitempty"`
+	// Trace is the id of its trace, if the manager writes traces; empty of what has none.
+	Trace string `json:"trace,omitempty"`
 	// To is where it was to get, such as a revision; empty where that has no name.
 	To string `json:"to,omitempty"`
 	// Change is what had changed, empty if that is not known any more.

@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -33,6 +34,7 @@ func (h *historian) ofModule(ctx context.Context) ([]Entry, error) {
 	var episodes []Entry
 	for i := range status.History {
 		e := h.release(&status.History[i], revisions[status.History[i].Revision])
+		e.Trace = identity.Trace(module.GetUID(), e.To, *e.Started)
 		if i == 0 {
 			h.finishRelease(&e, module, status)
 			if e.Units, err = h.clusters(ctx, status); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -36,6 +37,9 @@ func (h *historian) ofInstance(ctx context.Context) ([]Entry, error) {
 		e.Ended, e.Outcome, e.Message, e.To = &past[j].FinishedAt.Time, string(past[j].Result), past[j].Message, past[j].OperatorVersion
 		e.Units = stepsOf(i, past[j].UID)
 		episodes = append(episodes, e)
+	}
+	for j := range episodes {
+		episodes[j].Trace = identity.Trace(i.UID, strings.TrimPrefix(episodes[j].What, "plan "), *episodes[j].Started)
 	}
 	if len(episodes) > 0 && i.Status.Execution != nil {
 		episodes[0].By = whoAsked(i, past)

@@ -77,7 +77,8 @@ func part(p pin.Pin, kept revisions.Snapshots, isKnown bool) Part {
 	return u
 }
 
-// ofObject are the contents of a ConfigMap or Secret that are kept, and what refers to each.
+// ofObject are the releases of a ConfigMap or Secret that are under way, its contents that are
+// kept, and what refers to each.
 func (h *historian) ofObject(ctx context.Context) ([]Entry, error) {
 	o := content.Object{Kind: content.Kind(h.ref.Kind), Namespace: h.ref.Namespace, Name: h.ref.Name}
 	present, err := revisions.PresentOf(ctx, h.reader, o)
@@ -96,7 +97,10 @@ func (h *historian) ofObject(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := []Entry{}
+	entries, err := h.ofReleases(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i := range kept {
 		s := &kept[i]
 		e := h.episode(describe.Config, "content "+s.Digest)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
@@ -25,7 +27,9 @@ func (h *historian) ofGroup(ctx context.Context) ([]Entry, error) {
 	}
 	episodes := make([]Entry, len(group.Status.History))
 	for i := range group.Status.History {
-		episodes[i] = h.rolloutOf(&group.Status.History[i])
+		r := &group.Status.History[i]
+		episodes[i] = h.rolloutOf(r)
+		episodes[i].Trace = identity.Trace(group.UID, strconv.FormatInt(r.Number, 10), r.StartedAt.Time)
 	}
 	if len(episodes) == 0 {
 		return episodes, nil

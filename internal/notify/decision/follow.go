@@ -48,7 +48,7 @@ func (f *follower) rollout(s *Subject, r *Rollout, t *v1alpha1.ToldRollout) {
 	switch again := isOver(t.Phase) && (r.State < Ended || r.Reason != t.Outcome); {
 	case !isSame(t, r):
 		f.end(s, t, outcomeUnknown)
-		*t = v1alpha1.ToldRollout{Key: s.Key, Name: s.Name, Rollout: r.ID, StartedAt: metav1.NewMicroTime(r.StartedAt)}
+		*t = v1alpha1.ToldRollout{Key: s.Key, Name: s.Name, Rollout: r.ID, StartedAt: metav1.NewMicroTime(r.StartedAt), TraceID: r.Trace}
 		if r.StartedAt.IsZero() {
 			t.StartedAt = metav1.NewMicroTime(f.o.Now.Truncate(time.Second))
 		}
@@ -163,7 +163,7 @@ func (f *follower) isSent(m *v1alpha1.NotifierMessage) bool {
 // complete adds to a message what it is about, and its identity: that of the object, that of
 // the rollout, and the phase.
 func (f *follower) complete(s *Subject, t *v1alpha1.ToldRollout, m *v1alpha1.NotifierMessage) {
-	m.Ring, m.Kind, m.Name, m.Rollout, m.Sentence = s.Ring, s.Kind, s.Name, t.Rollout, message.Cut(m.Sentence, sentenceLength)
+	m.Ring, m.Kind, m.Name, m.Rollout, m.TraceID, m.Sentence = s.Ring, s.Kind, s.Name, t.Rollout, t.TraceID, message.Cut(m.Sentence, sentenceLength)
 	_, object, _ := strings.Cut(s.Key, "/") // without the kind
 	m.ID = fmt.Sprintf("%s/%s/%d/%s", object, t.Rollout, t.StartedAt.UnixMicro(), m.Phase)
 	if t.Tries > 0 {

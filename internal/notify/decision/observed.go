@@ -43,6 +43,8 @@ type Rollout struct {
 	Sentence string
 	// At is since when it is stopped, zero if that is not known.
 	At time.Time
+	// Trace is the id of its trace, empty if it has none.
+	Trace string
 }
 
 // Subject is an object with rollouts.

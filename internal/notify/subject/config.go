@@ -9,6 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
+	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -18,16 +19,16 @@ func Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, name
 	var subjects []decision.Subject
 	for i := range s.Releases {
 		if r := &s.Releases[i]; r.Namespace == namespace {
-			subjects = append(subjects, release(KeyOf(kind, p), r))
+			subjects = append(subjects, release(KeyOf(kind, p), r, identity.Release(p.GetUID(), r)))
 		}
 	}
 	return subjects
 }
 
-func release(policy string, r *v1alpha1.ConfigRelease) decision.Subject {
+func release(policy string, r *v1alpha1.ConfigRelease, trace string) decision.Subject {
 	object, digest := cutLast(r.Object)
 	kind, name, _ := strings.Cut(object, " ")
-	is := decision.Rollout{ID: digest, Sentence: r.WaitingFor}
+	is := decision.Rollout{ID: digest, Sentence: r.WaitingFor, Trace: trace}
 	switch {
 	case r.RolledBack > 0:
 		is.State, is.Reason = decision.Returned, string(rollout.OutcomeRolledBack)

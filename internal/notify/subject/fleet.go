@@ -8,6 +8,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
+	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -19,7 +20,7 @@ func Module(kind string, m client.Object, s *fleetv1.ModuleStatus) decision.Subj
 		if isReturn(s.History, i) {
 			continue
 		}
-		r := decision.Rollout{ID: p.Revision, StartedAt: p.StartedAt.Time, Reason: p.Outcome}
+		r := decision.Rollout{ID: p.Revision, StartedAt: p.StartedAt.Time, Reason: p.Outcome, Trace: identity.Trace(m.GetUID(), p.Revision, p.StartedAt.Time)}
 		if p.FinishedAt != nil {
 			r.EndedAt = p.FinishedAt.Time
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -20,7 +21,8 @@ func Group(g *v1alpha1.RolloutGroup) decision.Subject {
 	history := make([]decision.Rollout, len(g.Status.History))
 	for i := range g.Status.History {
 		r := &g.Status.History[i]
-		history[i] = decision.Rollout{ID: strconv.FormatInt(r.Number, 10), StartedAt: r.StartedAt.Time, Reason: r.Outcome}
+		id := strconv.FormatInt(r.Number, 10)
+		history[i] = decision.Rollout{ID: id, StartedAt: r.StartedAt.Time, Reason: r.Outcome, Trace: identity.Trace(g.UID, id, r.StartedAt.Time)}
 		if r.FinishedAt != nil {
 			history[i].EndedAt = r.FinishedAt.Time
 		}

@@ -35,11 +35,15 @@ func alerts(m *Message, now time.Time) []alert {
 		starts, ends = now, now
 	default:
 	}
+	annotations := map[string]string{"summary": m.Headline(), "description": m.Sentence, "reason": m.Reason, "next": m.Next()}
+	if m.TraceID != "" {
+		annotations["trace"] = m.TraceID
+	}
 	return []alert{{
 		Labels: map[string]string{
 			"alertname": name, "severity": "warning", "namespace": m.Namespace, "ring": m.Ring, "kind": m.Kind, "name": m.Name, "rollout": m.Rollout,
 		},
-		Annotations: map[string]string{"summary": m.Headline(), "description": m.Sentence, "reason": m.Reason, "next": m.Next()},
+		Annotations: annotations,
 		StartsAt:    starts.UTC().Format(time.RFC3339Nano), EndsAt: ends.UTC().Format(time.RFC3339Nano),
 	}}
 }

@@ -25,13 +25,17 @@ func chat(format v1alpha1.ChatFormat, m *Message) any {
 	}
 }
 
-// lines are the headline between two marks, the sentence, and the next command.
+// lines are the headline between two marks, the sentence, the next command and the trace.
 func lines(m *Message, mark string, text func(string) string) string {
 	all := []string{mark + text(m.Headline()) + mark}
 	if m.Sentence != "" {
 		all = append(all, text(m.Sentence))
 	}
-	return strings.Join(append(all, "Next: `"+m.Next()+"`"), "\n")
+	all = append(all, "Next: `"+m.Next()+"`")
+	if m.TraceID != "" {
+		all = append(all, "Trace: `"+m.TraceID+"`")
+	}
+	return strings.Join(all, "\n")
 }
 
 // slackText is a text in which nothing is a mention or a link.
@@ -51,6 +55,9 @@ func teams(m *Message) any {
 		body = append(body, block(run(m.Sentence)))
 	}
 	body = append(body, block(run("Next: "), run(m.Next(), "fontType", "Monospace")))
+	if m.TraceID != "" {
+		body = append(body, block(run("Trace: "), run(m.TraceID, "fontType", "Monospace")))
+	}
 	return map[string]any{"type": "message", "attachments": []any{map[string]any{
 		"contentType": "application/vnd.microsoft.card.adaptive",
 		"content": map[string]any{

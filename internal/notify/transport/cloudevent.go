@@ -37,6 +37,7 @@ type eventData struct {
 	Headline  string `json:"headline"`
 	Sentence  string `json:"sentence,omitempty"`
 	Next      string `json:"next"`
+	TraceID   string `json:"traceID,omitempty"`
 }
 
 func cloudEvent(m *Message) event {
@@ -45,7 +46,7 @@ func cloudEvent(m *Message) event {
 		Subject: m.Kind + "/" + m.Name, Time: m.at(), DataContentType: "application/json",
 		Data: eventData{
 			Ring: m.Ring, Phase: string(m.Phase), Severity: m.Severity, Reason: m.Reason, Namespace: m.Namespace, Kind: m.Kind, Name: m.Name,
-			Rollout: m.Rollout, Headline: m.Headline(), Sentence: m.Sentence, Next: m.Next(),
+			Rollout: m.Rollout, Headline: m.Headline(), Sentence: m.Sentence, Next: m.Next(), TraceID: m.TraceID,
 		},
 	}
 }

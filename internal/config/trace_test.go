@@ -1,0 +1,85 @@
+package config_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	ref "github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// A release that stops at its first workload is a trace, also if the manager is restarted then:
+// it says why with the sentence of the status, and its id is in the history of the Secret and in
+// the messages. The release that follows the fix is another trace.
+func TestAReleaseIsATrace(t *testing.T) {
+	w := newWorld(t)
+	w.options.CoalesceWindow = 0
+	underGates(w, "stages: [{name: first, workloads: 1}, {name: rest}]")
+	w.halt()
+	r := traced.New(t)
+	o, reach := w.notified()
+	var mu sync.Mutex
+	var ids []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		e := struct {
+			Data struct {
+				TraceID string `json:"traceID"`
+			} `json:"data"`
+		}{}
+		_ = json.NewDecoder(req.Body).Decode(&e)
+		mu.Lock()
+		defer mu.Unlock()
+		ids = append(ids, e.Data.TraceID)
+	}))
+	t.Cleanup(server.Close)
+	w.secret("channel", "address", server.URL)
+	traces := func(m *manager.Options) { m.Traces.Receiver = r.Settings() }
+	w.manage(reach, traces)
+	w.secret("db", "p", "bad")
+	failed := w.phase("staged", "Failed")
+	id := w.traceOf("db")
+	stopped := " > Failed: Failed " + failed.WaitingFor + " (error)"
+	w.eventually(func() error { return r.Has(id, stopped) }) // its stage has not ended, so it has no name yet
+	w.halt()
+	w.manage(reach, traces)
+	if again := w.traceOf("db"); again != id {
+		t.Errorf("the trace is %s, and was %s", again, id)
+	}
+	w.secret("db", "p", "fixed")
+	w.ready("app1", "app2", "app3")
+	w.phase("staged", "Complete")
+	const root = "Rollout Secret db"
+	w.eventually(func() error {
+		return r.Has(id, "Stage first"+stopped, root+": Superseded", root+" > Stage first: Superseded")
+	})
+	w.eventually(func() error {
+		all := r.Traces()
+		i := slices.IndexFunc(all, func(other string) bool { return r.Has(other, root+": Complete") == nil })
+		if i < 0 {
+			return r.Has(id, "a trace that is complete, in "+strings.Join(all, ", "))
+		}
+		return r.Has(all[i], root+": Complete", root+" > Stage first: Complete", root+" > Stage rest: Complete")
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Contains(ids, id) || slices.Contains(ids, "") || len(o.told) > 0 {
+		t.Errorf("messages have %q, want %s", ids, id)
+	}
+}
+
+// traceOf is the trace of the release of a Secret that is under way, as the history has it.
+func (w *world) traceOf(name string) string {
+	w.t.Helper()
+	entries, err := history.History(w.t.Context(), w.client, ref.Ref{Kind: "Secret", Namespace: w.namespace, Name: name})
+	if err != nil || len(entries) == 0 || entries[0].Trace == "" {
+		w.t.Fatal(entries, err)
+	}
+	return entries[0].Trace
+}
