@@ -63,8 +63,10 @@ release-check: ## Test the tools of releases: make a release twice, push it to a
 	cd hack/release && $(GO) test -count=1 -timeout 30m ./... # what it compiles is not in the key of the cache
 
 .PHONY: monitoring-check
-monitoring-check: ## Test alerts with promtool, and the queries of dashboards; the first time it compiles Prometheus
-	cd test/monitoring && $(GO) test ./...
+monitoring-check: ## Test alerts with promtool, and each ring with a real Prometheus that gates ask and dashboards show; the first time it compiles Prometheus
+	cd test/monitoring && $(GO) test ./... && $(GO) build -o ../../bin/prometheus github.com/prometheus/prometheus/cmd/prometheus
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets PROMETHEUS=$(CURDIR)/bin/prometheus; \
+	$(GO) test -tags prometheus -count=1 -run 'TestPrometheus$$' ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub
 
 .PHONY: upgrade-test
 upgrade-test: ## Upgrade over rollouts under way, and back, by the command and by the real Helm; run the FIPS variant (PREVIOUS=commit)

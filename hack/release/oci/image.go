@@ -5,6 +5,7 @@ package oci
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"maps"
@@ -114,7 +115,7 @@ func (s Spec) addLayer(img v1.Image, comment string, file program.File) (v1.Imag
 		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil },
-		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.BestCompression))
 	if err != nil {
 		return nil, fmt.Errorf("layer with %s: %w", file.Name, err)
 	}
