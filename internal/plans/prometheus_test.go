@@ -17,7 +17,7 @@ import (
 
 // TestPrometheus: a real Prometheus sees the errors of a service rise after a step. The plan
 // stops there and says so in the status, an Event, a message and a metric; once the service is
-// well, and the gate is asked anew, the plan continues.
+// healthy, and the gate is asked anew, the plan continues.
 func TestPrometheus(t *testing.T) {
 	c, r, ill := newCluster(t), receiver.New(t), atomic.Bool{}
 	ill.Store(true)

@@ -1,4 +1,4 @@
-// Package receiver receives what Notifiers tell, for tests.
+// Package receiver receives what Notifiers send, for tests.
 package receiver
 
 import (
@@ -28,7 +28,7 @@ type Message struct {
 	} `json:"data"`
 }
 
-// Receiver answers webhooks, and remembers what it was told.
+// Receiver answers webhooks, and remembers what it receives.
 type Receiver struct {
 	url string
 
