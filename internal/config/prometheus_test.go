@@ -43,7 +43,9 @@ func TestPrometheus(t *testing.T) {
 		if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, strings.Replace(why, "approve", "approve of first", 1)) }) {
+		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+			return strings.Contains(e.Message, strings.Replace(why, "approve", "approve of first", 1))
+		}) {
 			return errors.New("no Event says that the gate was refused")
 		}
 		return nil

@@ -1,16 +1,13 @@
 package config_test
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	ref "github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -24,31 +21,16 @@ func TestAReleaseIsATrace(t *testing.T) {
 	underGates(w, "stages: [{name: first, workloads: 1}, {name: rest}]")
 	w.halt()
 	r := traced.New(t)
-	o, reach := w.notified()
-	var mu sync.Mutex
-	var ids []string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		e := struct {
-			Data struct {
-				TraceID string `json:"traceID"`
-			} `json:"data"`
-		}{}
-		_ = json.NewDecoder(req.Body).Decode(&e)
-		mu.Lock()
-		defer mu.Unlock()
-		ids = append(ids, e.Data.TraceID)
-	}))
-	t.Cleanup(server.Close)
-	w.secret("channel", "address", server.URL)
+	told := w.notified()
 	traces := func(m *manager.Options) { m.Traces.Receiver = r.Settings() }
-	w.manage(reach, traces)
+	w.manage(measured.Reached(t), traces)
 	w.secret("db", "p", "bad")
 	failed := w.phase("staged", "Failed")
 	id := w.traceOf("db")
 	stopped := " > Failed: Failed " + failed.WaitingFor + " (error)"
 	w.eventually(func() error { return r.Has(id, stopped) }) // its stage has not ended, so it has no name yet
 	w.halt()
-	w.manage(reach, traces)
+	w.manage(measured.Reached(t), traces)
 	if again := w.traceOf("db"); again != id {
 		t.Errorf("the trace is %s, and was %s", again, id)
 	}
@@ -67,9 +49,11 @@ func TestAReleaseIsATrace(t *testing.T) {
 		}
 		return r.Has(all[i], root+": Complete", root+" > Stage first: Complete", root+" > Stage rest: Complete")
 	})
-	mu.Lock()
-	defer mu.Unlock()
-	if !slices.Contains(ids, id) || slices.Contains(ids, "") || len(o.told) > 0 {
+	var ids []string
+	for _, m := range told.Told() {
+		ids = append(ids, m.Data.TraceID)
+	}
+	if !slices.Contains(ids, id) || slices.Contains(ids, "") {
 		t.Errorf("messages have %q, want %s", ids, id)
 	}
 }

@@ -3,19 +3,14 @@ package zones_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"sync"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -41,33 +36,16 @@ func (w *world) traceInHistory() string {
 // ends the rollout. It is one trace, which says why it stopped with the sentence of the status,
 // and its id is in the history and in each message.
 func TestRolloutIsATrace(t *testing.T) {
-	w, p, r := newWorld(t), measured.New(t), traced.New(t)
-	var mu sync.Mutex
-	var told []string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		e := struct {
-			Data struct {
-				Phase   string `json:"phase"`
-				TraceID string `json:"traceID"`
-			} `json:"data"`
-		}{}
-		_ = json.NewDecoder(r.Body).Decode(&e)
-		mu.Lock()
-		defer mu.Unlock()
-		told = append(told, e.Data.Phase+" "+e.Data.TraceID)
-	}))
-	t.Cleanup(server.Close)
+	w, p, r, told := newWorld(t), measured.New(t), traced.New(t), receiver.New(t)
 	p.Says("zone-b", "0.2")
-	w.create(p.Template(w.namespace, "error-rate"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "channel"}, StringData: map[string]string{"address": server.URL}})
+	w.create(p.Template(w.namespace, "error-rate"))
 	stop := w.manage()
 	w.settles(onDelete)
 	stop()
 	traces := func(o *manager.Options) { o.Traces.Receiver = r.Settings() }
-	stop = w.manage(gatesOnLoopback(t), traces)
+	stop = w.manage(measured.Reached(t), traces)
 	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate"}]}}`)
-	w.create(&v1alpha1.Notifier{ObjectMeta: metav1.ObjectMeta{Name: "channel"}, Spec: v1alpha1.NotifierSpec{
-		Webhook: &v1alpha1.WebhookNotifier{}, SecretRef: v1alpha1.LocalSecretReference{Name: "channel"},
-	}})
+	w.create(told.Notifier(w.namespace)...)
 	w.roll("v2")
 	const why = "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value 0.2"
 	w.saysEventually("Failed", why)
@@ -83,7 +61,7 @@ func TestRolloutIsATrace(t *testing.T) {
 	}
 	stop()
 	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate","onRefusal":"Continue"}]}}`)
-	w.manage(gatesOnLoopback(t), traces)
+	w.manage(measured.Reached(t), traces)
 	w.complete("v2")
 	w.eventually(func() error {
 		return r.Has(id, root+": Complete", root+" > Zone zone-a: Complete", root+" > Zone zone-b: Complete", root+" > Zone zone-c: Complete",
@@ -96,10 +74,12 @@ func TestRolloutIsATrace(t *testing.T) {
 		t.Errorf("spans with one id: %q", twice)
 	}
 	w.eventually(func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		if want := []string{"Started " + id, "Stopped " + id, "Ended " + id}; !slices.Equal(told, want) {
-			return fmt.Errorf("told %q, want %q", told, want)
+		var sent []string
+		for _, m := range told.Told() {
+			sent = append(sent, m.Data.Phase+" "+m.Data.TraceID)
+		}
+		if want := []string{"Started " + id, "Stopped " + id, "Ended " + id}; !slices.Equal(sent, want) {
+			return fmt.Errorf("received %q, want %q", sent, want)
 		}
 		return nil
 	})

@@ -192,4 +192,3 @@ func (p *Prometheus) gave(query string) bool {
 	}
 	return false
 }
-

@@ -25,6 +25,7 @@ type Message struct {
 		Phase    string `json:"phase"`
 		Sentence string `json:"sentence"`
 		Next     string `json:"next"`
+		TraceID  string `json:"traceID"`
 	} `json:"data"`
 }
 
