@@ -77,7 +77,7 @@ func TestAnInstallation(t *testing.T) {
 		}
 	}
 	says(1, "manager "+system+"/spillway\n", "✓ 2 of 2 Pods are ready, image spillway:test", "✗ no replica leads: Lease spillway-manager not found; kubectl logs",
-		"kinds are those of version", "policies, webhooks and bindings", "has no certificate authority", "! the certificate of the webhooks cannot be checked",
+		"kinds are those of version", "policies, webhooks and bindings", "has no certificate authority", "! the webhooks have no certificate yet: Secret",
 		"ring config\n", "permissions in namespace "+watched, "✓ no rollouts")
 
 	now := metav1.NowMicro()
