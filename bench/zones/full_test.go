@@ -7,4 +7,5 @@ const (
 	podsPerZone = 20
 	rollouts    = 30
 	manyGroups  = 200
+	manyGates   = 500
 )

@@ -7,4 +7,5 @@ const (
 	podsPerZone = 2
 	rollouts    = 2
 	manyGroups  = 6
+	manyGates   = 20
 )

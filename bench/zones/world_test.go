@@ -77,17 +77,19 @@ func installKinds(t *testing.T, c client.Client) {
 }
 
 // manage runs a manager until the end of the test, or until it is stopped.
-func (w *world) manage() (stop func()) {
+func (w *world) manage(change ...func(*manager.Options)) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	cfg := w.clock.wrap(w.counted.Wrap(testenv.Shared().Config()))
-	go func() {
-		done <- manager.Run(ctx, cfg, manager.Options{
-			Rings: []string{manager.RingZones}, Namespaces: []string{w.namespace}, Zones: zones.Options{Now: time.Now},
-			MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
-		})
-	}()
+	o := manager.Options{
+		Rings: []string{manager.RingZones}, Namespaces: []string{w.namespace}, Zones: zones.Options{Now: time.Now},
+		MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	go func() { done <- manager.Run(ctx, cfg, o) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
