@@ -98,7 +98,7 @@ func newPackage(from string, f files) (*Package, error) {
 	}
 	switch err := yaml.Unmarshal(raw, &p.Operator); {
 	case isFormer(raw):
-		return nil, fmt.Errorf("%s: has the format of KUDO before 0.9; rename version to operatorVersion, and write tasks as a list, each with name, kind and spec", filepath.Join(from, operatorFile))
+		return nil, fmt.Errorf("%s: has the format of KUDO before 0.9; rename version to operatorVersion; tasks must be a list, each with name, kind and spec", filepath.Join(from, operatorFile))
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", filepath.Join(from, operatorFile), err)
 	}

@@ -234,7 +234,7 @@ func TestFormerFormat(t *testing.T) {
 		"name: a\noperatorVersion: 0.1.0\ntasks: {deploy: {resources: [a.yaml]}}\n",
 	} {
 		_, err := packages.Load(filepath.Dir(write(t, "operator.yaml", []byte(text))))
-		if err == nil || !strings.Contains(err.Error(), "operator.yaml: has the format of KUDO before 0.9; rename version to operatorVersion, and write tasks as a list") {
+		if err == nil || !strings.Contains(err.Error(), "operator.yaml: has the format of KUDO before 0.9; rename version to operatorVersion; tasks must be a list") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -276,11 +276,32 @@ func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {
 	switch {
 	case t.Kind == v1beta1.ToggleTask && t.Spec.Parameter != "" && !slices.ContainsFunc(v.Spec.Parameters, named):
 		return fmt.Sprintf("parameter %s not found", t.Spec.Parameter)
-	case t.Kind == v1beta1.DummyTask && !t.Spec.Done && !t.Spec.WantErr:
+	case t.Kind == v1beta1.DummyTask && !t.Spec.Done && !t.Spec.WantErr && !onlyRefuses(v, t.Name):
 		return "a Dummy that is not done"
 	default:
 		return ""
 	}
+}
+
+// meantPlans are those with a meaning.
+var meantPlans = []string{v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.UpgradePlan, v1beta1.CleanupPlan}
+
+// onlyRefuses is true of a task that is all that the plans do that run it: such a plan, as the
+// trigger of a parameter, is how packages for KUDO forbid that the parameter is changed.
+func onlyRefuses(v *v1beta1.OperatorVersion, name string) bool {
+	for plan := range v.Spec.Plans {
+		var all []string
+		for _, phase := range v.Spec.Plans[plan].Phases {
+			for i := range phase.Steps {
+				all = append(all, phase.Steps[i].Tasks...)
+			}
+		}
+		other := func(task string) bool { return task != name }
+		if slices.Contains(all, name) && (slices.Contains(meantPlans, plan) || slices.ContainsFunc(all, other)) {
+			return false
+		}
+	}
+	return true
 }
 
 // versions visits the OperatorVersions.
