@@ -82,7 +82,7 @@ func (p *Prometheus) start(target string) {
 	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, target), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	cmd := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address=127.0.0.1:0") //nolint:gosec // built by make
+	cmd := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address=127.0.0.1:0")
 	cmd.Stderr = said
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
@@ -137,7 +137,7 @@ func (p *Prometheus) Has(query string) {
 		if v, ok := found.(model.Vector); err == nil && (!ok || len(v) == 0) {
 			err = fmt.Errorf("Prometheus has no %s", query)
 		}
-		return err //nolint:wrapcheck // for the test
+		return err
 	})
 }
 
@@ -145,7 +145,7 @@ func (p *Prometheus) Has(query string) {
 // since Prometheus was started, except these, which are about what the test does not cause.
 func (p *Prometheus) Shows(dashboard string, except ...string) {
 	p.t.Helper()
-	text, err := os.ReadFile(dashboard) //nolint:gosec // of the repository
+	text, err := os.ReadFile(dashboard)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -155,10 +155,10 @@ func (p *Prometheus) Shows(dashboard string, except ...string) {
 	if err := json.Unmarshal(text, &d); err != nil || len(d.Panels) == 0 {
 		p.t.Fatalf("%s: %d panels: %v", dashboard, len(d.Panels), err)
 	}
-	testenv.Eventually(p.t, func(context.Context) error {
+	testenv.Eventually(p.t, func(ctx context.Context) error {
 		for _, panel := range d.Panels {
 			for _, target := range panel.Targets {
-				if !p.gave(target.Expr) && !slices.Contains(except, panel.Title) {
+				if !p.gave(ctx, target.Expr) && !slices.Contains(except, panel.Title) {
 					return fmt.Errorf("panel %q of %s is empty: %s", panel.Title, dashboard, target.Expr)
 				}
 			}
@@ -176,9 +176,9 @@ type panel struct {
 }
 
 // gave tells whether a query has given a number at any second of the test.
-func (p *Prometheus) gave(query string) bool {
+func (p *Prometheus) gave(ctx context.Context, query string) bool {
 	p.t.Helper()
-	found, _, _, err := p.api.QueryRange(p.t.Context(), query, promv1.Range{Start: p.began, End: time.Now(), Step: time.Second})
+	found, _, _, err := p.api.QueryRange(ctx, query, promv1.Range{Start: p.began, End: time.Now(), Step: time.Second})
 	if err != nil {
 		p.t.Fatalf("%s: %v", query, err)
 	}
