@@ -34,7 +34,8 @@ func toRing() handler.EventHandler {
 }
 
 // workloadMatters leaves out irrelevant workloads, and status updates by which a
-// workload neither becomes ready nor stops being ready, nor fails.
+// workload neither becomes ready nor stops being ready, nor fails, nor begins to have to make
+// progress.
 func workloadMatters() predicate.Predicate {
 	p := predicate.NewPredicateFuncs(workload.IsRelevant)
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
@@ -42,7 +43,7 @@ func workloadMatters() predicate.Predicate {
 			return false
 		}
 		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || becomes(e.ObjectOld, e.ObjectNew) ||
-			keepsMore(e.ObjectOld, e.ObjectNew) || hasObservedRelease(e.ObjectOld, e.ObjectNew) ||
+			keepsMore(e.ObjectOld, e.ObjectNew) || hasObservedRelease(e.ObjectOld, e.ObjectNew) || mayStall(e.ObjectOld, e.ObjectNew) ||
 			workload.MayBeStuck(e.ObjectOld) != workload.MayBeStuck(e.ObjectNew)
 	}
 	return p
@@ -58,6 +59,13 @@ func respecified(a, b client.Object) bool {
 func hasObservedRelease(a, b client.Object) bool {
 	before, now := workload.SuspensionOf(a), workload.SuspensionOf(b)
 	return now.Freeing && now.Seen && !before.Seen
+}
+
+// mayStall is true once it is known when a Deployment that makes no progress has failed: its
+// controller has observed the roll. The pass after the roll came before that, and has set no
+// clock for it.
+func mayStall(a, b client.Object) bool {
+	return workload.StallsAt(a).IsZero() && !workload.StallsAt(b).IsZero()
 }
 
 // keepsMore is true if more or fewer Pods than before run an earlier revision until a user
