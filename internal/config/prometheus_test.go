@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 )
@@ -39,13 +38,8 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("the release says %q", release.WaitingFor)
 	}
 	w.eventually(func() error {
-		list := &corev1.EventList{}
-		if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
-			return strings.Contains(e.Message, strings.Replace(why, "approve", "approve of first", 1))
-		}) {
+		said := strings.Replace(why, "approve", "approve of first", 1)
+		if !slices.ContainsFunc(w.events("GateRefused"), func(e corev1.Event) bool { return strings.Contains(e.Message, said) }) {
 			return errors.New("no Event says that the gate was refused")
 		}
 		return nil

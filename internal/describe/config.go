@@ -56,7 +56,7 @@ func Workload(e *config.Explanation) Unit {
 		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline,
 	}
 	if p := e.Pause; p != nil {
-		u.pausedBy(&rollout.Pause{By: p.By, Reason: p.Reason, Since: p.At})
+		u.pausedBy(p.Engine())
 	}
 	return u
 }
@@ -149,7 +149,7 @@ func useText(use *config.UseFact) string {
 		text += ", optional, not found"
 	}
 	if use.Paused != nil {
-		text += ", " + (&rollout.Pause{By: use.Paused.By, Reason: use.Paused.Reason, Since: use.Paused.At}).Clause()
+		text += ", " + use.Paused.Engine().Clause()
 	}
 	return text
 }

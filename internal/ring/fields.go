@@ -2,7 +2,9 @@ package ring
 
 import (
 	"fmt"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -22,6 +24,14 @@ func LimitOf(v *intstr.IntOrString) rollout.Limit {
 	percent := 0
 	_, _ = fmt.Sscanf(v.StrVal, "%d%%", &percent)
 	return rollout.Percentage(percent)
+}
+
+// TimeOf is a moment of a status, zero for none.
+func TimeOf(t *metav1.MicroTime) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
 }
 
 // PauseOf is a pause as the engine knows it, nil for none.

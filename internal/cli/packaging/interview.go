@@ -92,7 +92,7 @@ func (i *interview) askFlag(flags *pflag.FlagSet, q *question) error {
 
 func parameterQuestions(p *packages.Package) []question {
 	return []question{
-		{flag: "type", text: "Type (string, integer, number, boolean, array or map; empty: string)", check: func(s string) error { _, err := native("", s); return err }},
+		{flag: "type", text: "Type (string, integer, number, boolean, array or map; empty: string)", check: checkType},
 		{flag: "default", text: "Default, in YAML (empty: none)"},
 		{flag: "required", text: "An Instance must set it, if it has no default (true or false)", check: isYesOrNo},
 		{flag: "immutable", text: "It cannot be changed later (true or false)", check: isYesOrNo},

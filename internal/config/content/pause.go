@@ -6,6 +6,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Pause is that a user has paused a workload, or what is rolled for an object. By, Reason and
@@ -14,6 +15,11 @@ type Pause struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero"`
+}
+
+// Engine is the pause as the engine knows it.
+func (p Pause) Engine() *rollout.Pause {
+	return &rollout.Pause{By: p.By, Reason: p.Reason, Since: p.At}
 }
 
 // PauseOf reads who paused an object with these annotations. It does not say whether it is

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,16 @@ const absent = "absent"
 // From names the release as seen from a namespace: "Secret db@9676b5e".
 func (r Release) From(namespace string) string {
 	return r.Object.From(namespace) + "@" + r.Digest[:min(len(r.Digest), shownDigits)]
+}
+
+// CutRelease is what [Release.From] has named: the object, and the digest of its content. A text
+// without a digest is both.
+func CutRelease(text string) (object, digest string) {
+	i := strings.LastIndex(text, "@")
+	if i < 0 {
+		return text, text
+	}
+	return text[:i], text[i+1:]
 }
 
 // shownDigits are as many as Git shows.

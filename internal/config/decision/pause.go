@@ -10,8 +10,7 @@ import (
 // earlier content.
 func (w *Workload) pause() *rollout.Pause {
 	if w.Settings.Paused {
-		by := w.Settings.PausedBy
-		return &rollout.Pause{By: by.By, Reason: by.Reason, Since: by.At}
+		return w.Settings.PausedBy.Engine()
 	}
 	o := w.PausedFor()
 	if o == nil {

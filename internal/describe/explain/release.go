@@ -54,7 +54,7 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 func pauseOf(e *config.Explanation, of *describe.Ref) *rollout.Pause {
 	for i := range e.Uses {
 		if use := &e.Uses[i]; use.Paused != nil && string(use.Of.Kind) == of.Kind && use.Of.Namespace == of.Namespace && use.Of.Name == of.Name {
-			return &rollout.Pause{By: use.Paused.By, Reason: use.Paused.Reason, Since: use.Paused.At}
+			return use.Paused.Engine()
 		}
 	}
 	return nil

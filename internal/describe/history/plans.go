@@ -29,17 +29,14 @@ func (h *historian) ofInstance(ctx context.Context) ([]Entry, error) {
 	if x := i.Status.Execution; x != nil && x.FinishedAt == nil {
 		e := h.execution(x.UID, x.Plan, x.Cause, x.Changed, x.StartedAt.Time)
 		e.Outcome, e.Message, e.To = string(rollout.OutcomeRunning), i.Status.WaitingFor, x.Spec.OperatorVersion.Name
-		e.Units = stepsOf(i, x.UID)
+		e.Units, e.Trace = stepsOf(i, x.UID), identity.Trace(i.UID, x.Plan, x.StartedAt.Time)
 		episodes = append(episodes, e)
 	}
 	for j := range past {
 		e := h.execution(past[j].UID, past[j].Plan, past[j].Cause, past[j].Changed, past[j].StartedAt.Time)
 		e.Ended, e.Outcome, e.Message, e.To = &past[j].FinishedAt.Time, string(past[j].Result), past[j].Message, past[j].OperatorVersion
-		e.Units = stepsOf(i, past[j].UID)
+		e.Units, e.Trace = stepsOf(i, past[j].UID), identity.Trace(i.UID, past[j].Plan, past[j].StartedAt.Time)
 		episodes = append(episodes, e)
-	}
-	for j := range episodes {
-		episodes[j].Trace = identity.Trace(i.UID, strings.TrimPrefix(episodes[j].What, "plan "), *episodes[j].Started)
 	}
 	if len(episodes) > 0 && i.Status.Execution != nil {
 		episodes[0].By = whoAsked(i, past)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
@@ -67,7 +68,7 @@ func (h *historian) traceOfRoll(ctx context.Context, changed []string, at time.T
 
 // name is the object, without its content: "Secret db".
 func (r *release) name() string {
-	name, _, _ := strings.Cut(r.Object, "@")
+	name, _ := content.CutRelease(r.Object)
 	return name
 }
 
@@ -80,10 +81,11 @@ func (h *historian) ofReleases(ctx context.Context) ([]Entry, error) {
 	entries := []Entry{}
 	for i := range found {
 		r := &found[i]
-		if r.name() != h.ref.Kind+" "+h.ref.Name {
+		name, digest := content.CutRelease(r.Object)
+		if name != h.ref.Kind+" "+h.ref.Name {
 			continue
 		}
-		e := h.episode(describe.Config, "release "+strings.TrimPrefix(r.Object, r.name()+"@"))
+		e := h.episode(describe.Config, "release "+digest)
 		e.Started, e.Outcome, e.Message, e.Trace = &r.StartedAt.Time, string(rollout.OutcomeRunning), r.WaitingFor, identity.Release(r.policy, &r.ConfigRelease)
 		if r.Phase == string(rollout.PhaseFailed) {
 			e.Outcome = r.Phase

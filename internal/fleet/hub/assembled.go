@@ -2,13 +2,12 @@ package hub
 
 import (
 	"strings"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -61,7 +60,7 @@ func recordOf(a *assembled, module string) model.Record {
 	}
 	r.Sync = sync
 	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
-	r.AssignedAt = timeOf(assignment.AssignedAt)
+	r.AssignedAt = ring.TimeOf(assignment.AssignedAt)
 	if status := a.report(module); status != nil && assigned {
 		readReport(&r, status, a)
 	}
@@ -107,15 +106,8 @@ func (a *assembled) report(name string) *v1alpha1.SyncStatus {
 
 // readReport reads what became of a sync.
 func readReport(r *model.Record, s *v1alpha1.SyncStatus, a *assembled) {
-	r.Reported = s.Revision == r.Revision && timeOf(s.AssignedAt).Equal(r.AssignedAt)
-	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
+	r.Reported = s.Revision == r.Revision && ring.TimeOf(s.AssignedAt).Equal(r.AssignedAt)
+	r.State, r.Since, r.Reason, r.Message = s.State, ring.TimeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
 	r.Succeeded, r.Resolved = s.LastSucceededRevision, s.Resolved
 	r.Noticed = a.status.ObservedGeneration >= a.GetGeneration() && (r.DeletionPolicy != v1alpha1.Orphan || s.DeletionPolicy == v1alpha1.Orphan)
-}
-
-func timeOf(t *metav1.MicroTime) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }

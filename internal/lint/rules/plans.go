@@ -290,14 +290,10 @@ var meantPlans = []string{v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.Upgrad
 // trigger of a parameter, is how packages for KUDO forbid that the parameter is changed.
 func onlyRefuses(v *v1beta1.OperatorVersion, name string) bool {
 	for plan := range v.Spec.Plans {
-		var all []string
-		for _, phase := range v.Spec.Plans[plan].Phases {
-			for i := range phase.Steps {
-				all = append(all, phase.Steps[i].Tasks...)
-			}
-		}
-		other := func(task string) bool { return task != name }
-		if slices.Contains(all, name) && (slices.Contains(meantPlans, plan) || slices.ContainsFunc(all, other)) {
+		tasks := tasksOf(v, plan)
+		is := func(t *v1beta1.Task) bool { return t.Name == name }
+		another := func(t *v1beta1.Task) bool { return t.Name != name }
+		if slices.ContainsFunc(tasks, is) && (slices.Contains(meantPlans, plan) || slices.ContainsFunc(tasks, another)) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
 	"github.com/spillway-dev/spillway/internal/tracing/identity"
@@ -26,7 +27,7 @@ func Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, name
 }
 
 func release(policy string, r *v1alpha1.ConfigRelease, trace string) decision.Subject {
-	object, digest := cutLast(r.Object)
+	object, digest := content.CutRelease(r.Object)
 	kind, name, _ := strings.Cut(object, " ")
 	is := decision.Rollout{ID: digest, Sentence: r.WaitingFor, Trace: trace}
 	switch {
@@ -40,15 +41,6 @@ func release(policy string, r *v1alpha1.ConfigRelease, trace string) decision.Su
 	}
 }
 
-// cutLast is an object and the digest of its content, of "Secret db@9676b5e".
-func cutLast(text string) (object, digest string) {
-	i := strings.LastIndex(text, "@")
-	if i < 0 {
-		return text, text
-	}
-	return text[:i], text[i+1:]
-}
-
 // EndedRelease is what became of a release that a policy has no longer under way: another
 // content of the object came, or it is complete. Nil if the status does not list all.
 func EndedRelease(key string, s *v1alpha1.ConfigPolicyStatus, namespace string) *decision.Gone {
@@ -57,9 +49,9 @@ func EndedRelease(key string, s *v1alpha1.ConfigPolicyStatus, namespace string) 
 	}
 	gone := Deleted(key)
 	gone.Outcome = decision.OutcomeComplete
-	mine, _ := cutLast(releaseOf(key))
+	mine, _ := content.CutRelease(releaseOf(key))
 	if slices.ContainsFunc(s.Releases, func(r v1alpha1.ConfigRelease) bool {
-		object, _ := cutLast(r.Object)
+		object, _ := content.CutRelease(r.Object)
 		return r.Namespace == namespace && object == mine
 	}) {
 		gone.Outcome = decision.OutcomeSuperseded

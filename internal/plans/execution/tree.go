@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -85,7 +86,7 @@ func (r *run) phaseUnit(phase *v1beta1.Phase) rollout.Unit {
 	}
 	for i := range r.phases {
 		if r.phases[i].Name == phase.Name {
-			unit.StartedAt = timeOf(r.phases[i].StartedAt)
+			unit.StartedAt = ring.TimeOf(r.phases[i].StartedAt)
 		}
 	}
 	for i := range phase.Steps {
@@ -105,7 +106,7 @@ func (r *run) stepUnit(phase string, step *v1beta1.Step) rollout.Unit {
 	status := r.step(phase, step.Name)
 	unit := rollout.Unit{
 		Name: stepUnit + step.Name, Group: true, Policy: rollout.Policy{Timeout: timeout(step.Timeout)},
-		StartedAt: timeOf(status.StartedAt), Gates: r.gates(phase, step.Name),
+		StartedAt: ring.TimeOf(status.StartedAt), Gates: r.gates(phase, step.Name),
 	}
 	for _, name := range taskNames(step) {
 		unit.Children = append(unit.Children, r.leaf(taskUnit+name, status, r.finding(phase, step.Name, name)))
@@ -122,7 +123,7 @@ func timeout(d *metav1.Duration) time.Duration {
 
 // leaf is a task as the engine sees it.
 func (r *run) leaf(name string, status *v1beta1.StepStatus, f *task.Finding) rollout.Unit {
-	unit := rollout.Unit{Name: name, StartedAt: timeOf(status.StartedAt)}
+	unit := rollout.Unit{Name: name, StartedAt: ring.TimeOf(status.StartedAt)}
 	leaf := &unit.Leaf
 	leaf.Target = string(r.Execution.UID)
 	switch {
@@ -132,9 +133,9 @@ func (r *run) leaf(name string, status *v1beta1.StepStatus, f *task.Finding) rol
 	case f.Blocked != nil:
 		unit.Block = f.Blocked
 	case f.Failed != "" || len(f.Writes) > 0:
-		leaf.RetryAt, leaf.RetryReason = timeOf(status.RetryAt), status.Message
+		leaf.RetryAt, leaf.RetryReason = ring.TimeOf(status.RetryAt), status.Message
 		if f.Deadline > 0 {
-			unit.StartedAt, unit.Policy.Deadline = timeOf(status.FailingSince), f.Deadline
+			unit.StartedAt, unit.Policy.Deadline = ring.TimeOf(status.FailingSince), f.Deadline
 		}
 	case f.Lacks != "":
 		leaf.Current, leaf.Health, leaf.Reason = leaf.Target, rollout.Progressing, f.Lacks
@@ -142,13 +143,6 @@ func (r *run) leaf(name string, status *v1beta1.StepStatus, f *task.Finding) rol
 		leaf.Current, leaf.Health = leaf.Target, rollout.Healthy
 	}
 	return unit
-}
-
-func timeOf(t *metav1.MicroTime) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }
 
 // finding is the state of a task, nil if its step is not in progress.

@@ -12,6 +12,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/subject"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -163,7 +164,7 @@ func releases(p client.Object, s *v1alpha1.ConfigPolicyStatus) []Span {
 		if r.StartedAt == nil { // it is from an earlier version
 			continue
 		}
-		object, digest, _ := strings.Cut(r.Object, "@")
+		object, digest := content.CutRelease(r.Object)
 		t.object.Namespace = r.Namespace
 		t.object.Kind, t.object.Name, _ = strings.Cut(object, " ")
 		outcome := ""

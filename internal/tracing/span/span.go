@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -76,7 +77,7 @@ func (t *tree) rollout(trace, id string, startedAt metav1.MicroTime, ended *meta
 	object.Rollout = id
 	t.spans = append(t.spans, Span{
 		Trace: trace, ID: identity.Span(trace), Kind: KindRollout, Name: object.Kind + " " + object.Name, Object: object,
-		Start: startedAt.Time, End: timeOf(ended), Outcome: outcome, Message: message,
+		Start: startedAt.Time, End: ring.TimeOf(ended), Outcome: outcome, Message: message,
 	})
 	return node{t, len(t.spans) - 1}
 }
@@ -86,7 +87,7 @@ func (n node) part(kind, name string, startedAt, ended *metav1.MicroTime, outcom
 	if startedAt == nil {
 		return n
 	}
-	return n.add(kind, name, startedAt.Time, timeOf(ended), outcome, message)
+	return n.add(kind, name, startedAt.Time, ring.TimeOf(ended), outcome, message)
 }
 
 func (n node) add(kind, name string, start, end time.Time, outcome, message string) node {
@@ -131,13 +132,6 @@ func (s *Span) Part(kind, name, id string, start, end time.Time) Span {
 		Trace: s.Trace, ID: identity.Span(s.Trace, append(slices.Clone(s.path), kind, name, id)...), Parent: s.ID, Kind: kind, Name: name,
 		Object: s.Object, Start: start, End: end, Outcome: s.Outcome,
 	}
-}
-
-func timeOf(t *metav1.MicroTime) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }
 
 // Title is what a viewer shows.
