@@ -25,6 +25,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands say to mistakes as what they are to say")
 
+// namespacesVariable names the namespaces that a command is about.
+const namespacesVariable = "SPILLWAY_NAMESPACES"
+
 // patience is for what ought to end immediately and does not end at all.
 const patience = 2 * time.Minute
 
@@ -76,6 +79,12 @@ func typed(t *testing.T, known *strings.Replacer, m *mistakes.Mistake) (says str
 	for _, variable := range m.Environment {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, known.Replace(value))
+	}
+	if strings.HasPrefix(m.Command, "spillway check") { // it would be about what is not installed yet
+		t.Setenv(namespacesVariable, "")
+		if err := os.Unsetenv(namespacesVariable); err != nil {
+			t.Fatal(err)
+		}
 	}
 	out, errs := &testenv.Buffer{}, &testenv.Buffer{}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -175,7 +184,7 @@ func makeMistakenWorld(t *testing.T) string {
 	}
 	t.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())
 	t.Setenv("HOME", dir)
-	t.Setenv("SPILLWAY_NAMESPACES", namespace) // other tests install managers for their namespaces
+	t.Setenv(namespacesVariable, namespace) // other tests install managers for their namespaces
 	t.Chdir(dir)
 	return namespace
 }

@@ -158,11 +158,12 @@ func TestWatchInATerminal(t *testing.T) {
 // pressed are keys, and what is on the screen then.
 type pressed struct{ keys, shows string }
 
-// moving are the keys that move. Once is enough: no width matters to them.
+// moving are the keys that move and fold. Once is enough: no width matters to them.
 var moving = map[uint16][]pressed{60: {
 	{"", "Deployment api is next to roll"}, // everything is known then
 	{"\x1b[6~", "all of 0 zones"}, {"\x1b[5~", "Deployment api"}, {"\x1b[F", "all of 0 zones"}, {"\x1b[H", "Deployment api"},
 	{"jjj", "all of 0 zones"}, {"k", "Deployment web"}, {"\x1b[B", "all of 0 zones"}, {"\x1b[A", "Deployment web"},
+	{"hh", "▸ secret/web"}, {"l", "▾ secret/web"}, {"\r", "▸ secret/web"}, {" ", "▾ secret/web"}, {"\x1b[D", "▸ secret/web"}, {"\x1b[C", "▾ secret/web"},
 }}
 
 // TestWatchTakesEveryKey presses each key of the help, on a narrow terminal and a wide one.
@@ -174,15 +175,17 @@ func TestWatchTakesEveryKey(t *testing.T) {
 	}
 	installKinds(t)
 	makeGroup(t, namespace)
-	deploy(t, namespace, "api")
-	deploy(t, namespace, "web")
+	deploy(t, namespace, "api", true)
+	deploy(t, namespace, "web", false)
+	watched := []string{"SPILLWAY_NAMESPACES=" + namespace} // other tests install managers for their namespaces
 	for _, width := range []uint16{60, 120} {
 		t.Run(fmt.Sprintf("%d columns", width), func(t *testing.T) {
-			term := inTerminal(t, width, 24, program, "watch", "-n", namespace)
+			term := inTerminalWith(t, watched, width, 24, program, "watch", "-n", namespace)
 			term.shows(t, "q quit")
 			for _, step := range append(slices.Clone(moving[width]), []pressed{
 				{"g", "Deployment api is next to roll"}, {"?", "move to the first or the last"},
 				{"\x1b", "deployment/web"}, // esc leaves the help, and not the watch
+				{"w", "Deployment web is waiting: Secret web not found"},
 				{"G", "all of 0 zones are up to date"}, {"g", "Deployment api is next to roll"},
 				{"gt", "retry: not of deployment/api"}, {"a", "approve: not of deployment/api"},
 				{"Gt", "retry rolloutgroup/ingester; why?"}, {"\x1b", "? help"}, {"a", "approve rolloutgroup/ingester; why?"}, {"\x1b", "? help"},
@@ -217,14 +220,16 @@ func (term *terminal) redraws(t *testing.T, width uint16, text string) {
 	})
 }
 
-// deploy makes a tracked workload without Pods, and the Secret that it uses.
-func deploy(t *testing.T, namespace, name string) {
+// deploy makes a tracked workload without Pods, and the Secret that it uses if there is to be one.
+func deploy(t *testing.T, namespace, name string, complete bool) {
 	t.Helper()
 	c, err := client.New(testenv.Shared().Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.ApplyManifest(t, c, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\n", name, namespace))
+	if complete {
+		testenv.ApplyManifest(t, c, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\n", name, namespace))
+	}
 	testenv.ApplyManifest(t, c, fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s, namespace: %[2]s, annotations: {spillway.dev/update-on-config-change: "true"}}

@@ -33,6 +33,8 @@ const (
 	// StateFailed has its config, and does not work with it.
 	StateFailed     State = "Failed"
 	StateNotTracked State = "NotTracked"
+	// StateNotWatched is tracked, in a namespace that no manager watches.
+	StateNotWatched State = "NotWatched"
 )
 
 // Explanation is the state of a workload in one sentence, and the facts.
@@ -178,6 +180,10 @@ func explainAll(o decision.Observed, options Options) Overview {
 	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports)}
 	for i := range plan.Workloads {
 		w := &plan.Workloads[i]
+		if w.Settings.Tracked && !options.Watches(w.Namespace) { // what was observed is not what a manager would observe
+			all.Workloads = append(all.Workloads, notWatched(w.Name, options.Namespaces))
+			continue
+		}
 		all.Workloads = append(all.Workloads, explain(w, answers[w.Path(o.Now).String()], o.Now))
 	}
 	return all
@@ -197,6 +203,7 @@ func answersOf(p decision.Plan) map[string]rollout.Answer {
 
 func notWatched(name workload.Name, namespaces []string) Explanation {
 	e := notTracked(name)
+	e.State = StateNotWatched
 	e.Sentence = fmt.Sprintf("%s %s is not watched: the manager watches only %s; add namespace %s to --namespaces",
 		name.Kind, name.Name, strings.Join(namespaces, ", "), name.Namespace)
 	return e

@@ -52,6 +52,8 @@ type nowView struct {
 
 	Moving  []describe.Unit
 	Waiting []cause
+	// Paused are complete, and their next change waits until they are resumed.
+	Paused []describe.Unit
 	// Complete is how many are complete, by ring; All are they, if they were asked for.
 	Complete []count
 	All      []describe.Unit
@@ -73,6 +75,11 @@ func (p *viewer) now(r *http.Request) (*view, error) {
 			}
 		case !u.IsWaiting():
 			v.Moving = append(v.Moving, u)
+		}
+	}
+	for _, u := range s.Description.Units {
+		if u.Paused {
+			v.Paused = append(v.Paused, u)
 		}
 	}
 	return &view{title: "Now", version: s.Version, value: s.Description, body: v.show}, nil

@@ -25,6 +25,9 @@ func (v *nowView) show(now time.Time) []*html.Node {
 	if len(v.Moving) > 0 {
 		nodes = append(nodes, el("h2", "What moves"), units("Rollouts that make progress", now, v.Moving))
 	}
+	if len(v.Paused) > 0 {
+		nodes = append(nodes, el("h2", "What is paused"), units("Rollouts that are complete, and whose next change waits", now, v.Paused))
+	}
 	return append(nodes, v.complete(now)...)
 }
 

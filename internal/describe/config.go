@@ -26,15 +26,16 @@ func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Un
 	if o.Object != nil && (o.Object.Kind == KindConfigMap || o.Object.Kind == KindSecret) {
 		return configObject(&all, o.Object), nil
 	}
-	units := tree{causes: map[Ref]int{}}
+	units := tree{causes: map[Ref]int{}, paused: map[Ref]int{}}
 	for i := range all.Workloads {
 		e := &all.Workloads[i]
 		if o.Namespace != "" && e.Namespace != o.Namespace || e.State == config.StateNotTracked {
 			continue
 		}
 		units.add(causeOf(e), Workload(e))
+		units.addPaused(e)
 	}
-	return append(units.summed(), policies(all.Policies, o)...), nil
+	return slices.Concat(units.summed(), units.idle(), policies(all.Policies, o)), nil
 }
 
 // surveyConfig explains all workloads where they share a budget, so that the place in
@@ -174,6 +175,8 @@ func phaseOfState(e *config.Explanation) rollout.Phase {
 		return rollout.PhaseProgressing
 	case config.StateNotTracked:
 		return ""
+	case config.StateNotWatched:
+		return PhaseUnseen
 	case config.StateWaiting, config.StateLate, config.StateFailed:
 	}
 	return phaseOf(e.Reason)
@@ -207,6 +210,9 @@ type tree struct {
 	units []Unit
 	// causes are the places of those objects.
 	causes map[Ref]int
+	// objects are those that are paused, and paused their places among them.
+	objects []Unit
+	paused  map[Ref]int
 }
 
 // add adds a unit beneath the object that it is about, which takes its place where the first

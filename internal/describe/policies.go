@@ -43,6 +43,13 @@ func configObject(all *config.Overview, ref *Ref) []Unit {
 	}
 	u.sumUp()
 	u.sayOf(all.Policies, o)
+	for i := range all.Workloads {
+		if p := PauseOf(&all.Workloads[i], *ref); p != nil && u.IsComplete() {
+			of := pausedObject(*ref, p)
+			u.Paused, u.Sentence = of.Paused, of.Sentence
+			break
+		}
+	}
 	return []Unit{u}
 }
 

@@ -22,6 +22,12 @@ func ArgumentsOf(d *appsv1.Deployment) Arguments {
 	return args
 }
 
+// OwnArguments are those that follow from the options, without the ones that are passed on.
+func OwnArguments(o Options) Arguments {
+	o.Args = nil
+	return ArgumentsOf(deployment(o))[1:] // the first names the command
+}
+
 // Value is what a flag is set to, the last of several; one without a value is true.
 func (a Arguments) Value(name, otherwise string) string {
 	for _, arg := range a {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/source"
@@ -104,6 +105,11 @@ func actionAfter(r *guard.RefusedError) string {
 func actionFor(u *unstructured.Unstructured) string {
 	if _, action, isRetired := strings.Cut(object.RetiredAdvice(u.GroupVersionKind()), "; "); isRetired {
 		return action
+	}
+	if kinds, err := kube.NewScheme(); err == nil {
+		if field, meant := kube.MeantKind(kinds, u.GroupVersionKind()); meant != "" {
+			return "did you mean " + field + " " + meant + "?"
+		}
 	}
 	return actionKind
 }

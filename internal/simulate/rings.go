@@ -81,7 +81,7 @@ func newConfig(w *world.World, o config.Options, running pods.Reader) *ring {
 
 func configWait(e *config.Explanation) (w record.Wait, waits bool) {
 	w = record.Wait{Ring: record.RingConfig, Namespace: e.Namespace, Object: record.Reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
-	return w, e.State != config.StateUpToDate && e.State != config.StateNotTracked
+	return w, e.State != config.StateUpToDate && e.State != config.StateNotTracked && e.State != config.StateNotWatched
 }
 
 // newZones is the zones ring. It has a request for each group.

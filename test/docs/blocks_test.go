@@ -30,6 +30,52 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// mostNotRun is how many blocks may say that they are not run.
+const mostNotRun = 12
+
+// TestEveryBlockIsRunOrSaysWhy counts what becomes of blocks.
+func TestEveryBlockIsRunOrSaysWhy(t *testing.T) {
+	number, not := map[string]int{}, 0
+	for _, p := range pages(t) {
+		for _, b := range p.blocks() {
+			number[b.fate()]++
+			reason, ok := strings.CutPrefix(b.note, notRun)
+			if !ok {
+				continue
+			}
+			not++
+			t.Logf("%s is not run:%s", b, reason)
+			if len(reason) < 10 || b.class != "sh" && b.class != "console" {
+				t.Errorf("%s: %q is no reason, or the block is not one to run", b, reason)
+			}
+		}
+	}
+	t.Logf("blocks: %v", number)
+	if not > mostNotRun {
+		t.Errorf("%d blocks are not run, more than %d", not, mostNotRun)
+	}
+}
+
+// fate is what becomes of a block.
+func (b block) fate() string {
+	switch {
+	case strings.HasPrefix(b.note, notRun):
+		return "not run"
+	case typed[b.page] != nil && b.class == "sh":
+		return "run with all of the page"
+	case b.onCluster():
+		return "run on the cluster"
+	case b.class == "sh" || b.class == "console":
+		return "run without a cluster"
+	case b.class == "yaml":
+		return "applied by dry run"
+	case b.class == "json":
+		return "read"
+	default:
+		return "shown"
+	}
+}
+
 func (b block) check(t *testing.T) {
 	t.Helper()
 	switch b.class {
@@ -144,7 +190,7 @@ func (c invocation) offline() bool {
 // isRun is true if all commands of lines are offline, and the page does not say otherwise.
 func (b block) isRun(lines string) bool {
 	commands := commandsOf(lines)
-	return len(commands) > 0 && !strings.HasPrefix(b.note, notRun) && typed[b.page] == nil &&
+	return len(commands) > 0 && !strings.HasPrefix(b.note, notRun) && !b.prepared && typed[b.page] == nil &&
 		!slices.ContainsFunc(commands, func(c invocation) bool { return !c.offline() })
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,6 +19,8 @@ type page struct {
 	// name is its path from the root of the repository.
 	name  string
 	lines []string
+	// fixtures make what blocks take for granted.
+	fixtures []fixture
 }
 
 // block is a fenced block of a page.
@@ -30,6 +33,8 @@ type block struct {
 	// note is the comment on the line above, "" if there is none.
 	note string
 	body []string
+	// prepared is true if a fixture makes what the block takes for granted.
+	prepared bool
 }
 
 // String names the block for messages.
@@ -57,7 +62,7 @@ func pages(t *testing.T) []page {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = append(found, page{name: name, lines: strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")})
+		found = append(found, page{name: name, lines: strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), fixtures: fixturesOf(t, name)})
 	}
 	return found
 }
@@ -67,6 +72,15 @@ var fence = regexp.MustCompile("^( *)(```+)(.*)$")
 
 // blocks are the fenced blocks of a page.
 func (p page) blocks() []block {
+	found := p.fenced()
+	for i, b := range found {
+		text := strings.Join(b.body, "\n")
+		found[i].prepared = slices.ContainsFunc(p.fixtures, func(f fixture) bool { return strings.Contains(text, f.before) })
+	}
+	return found
+}
+
+func (p page) fenced() []block {
 	var found []block
 	var open *block
 	var indent, ticks string
@@ -90,10 +104,14 @@ func (p page) blocks() []block {
 
 // noteAbove is the comment above a line.
 func (p page) noteAbove(i int) string {
-	if i == 0 || !strings.HasPrefix(p.lines[i-1], "<!--") {
+	if i == 0 {
 		return ""
 	}
-	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(p.lines[i-1], "<!--"), "-->"))
+	note, ok := strings.CutPrefix(strings.TrimSpace(p.lines[i-1]), "<!--")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(strings.TrimSuffix(note, "-->"))
 }
 
 // prose is the page with empty lines in place of its blocks.

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package public_test lints and simulates manifests that projects of the field publish: the
 // program must understand them, call nothing in them a mistake that is none, and end.
 //
@@ -11,6 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,17 +92,55 @@ func TestPublicManifests(t *testing.T) {
 	}
 }
 
-// run runs a command, which must find nothing wrong, and logs how long it took.
+// limit is how much a command may do for a set of manifests, as a multiple of [unit]: five
+// seconds, on a machine that needs one for a unit.
+const limit = 5
+
+// unit is how long this process computes for something that has nothing to do with the program,
+// so that the limit is the same on a slow machine and on a busy one: 30 MB of JSON are read.
+var unit = sync.OnceValue(func() time.Duration {
+	objects := make([]map[string]any, 1000)
+	for i := range objects {
+		objects[i] = map[string]any{"name": strconv.Itoa(i), "labels": map[string]any{"a": "b", "c": "d"}, "list": []int{1, 2, 3, i}}
+	}
+	raw, err := json.Marshal(objects)
+	if err != nil {
+		panic(err)
+	}
+	began := computed()
+	for range (30 << 20) / len(raw) {
+		if err := json.Unmarshal(raw, &objects); err != nil {
+			panic(err)
+		}
+	}
+	return computed() - began
+})
+
+// computed is how long the processors have worked for this process.
+func computed() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// run runs a command, which must find nothing wrong and do no more than the limit.
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
-	out, began := &testenv.Buffer{}, time.Now()
+	most := limit * unit()
+	out, began := &testenv.Buffer{}, computed()
 	code := cli.Run(t.Context(), command.Environment{
 		Args: append([]string{"spillway"}, args...), Out: out, Err: out, Now: time.Now, Lookup: os.LookupEnv,
 	})
 	if code != 0 {
 		t.Errorf("%s of %s ends with exit code %d:\n%s", args[0], name, code, out)
 	}
-	t.Logf("%4d ms  %s %s", time.Since(began).Milliseconds(), args[0], name)
+	took := computed() - began
+	if took > most {
+		t.Errorf("%s of %s computes for %s, more than %d times what 30 MB of JSON take", args[0], name, took, limit)
+	}
+	t.Logf("%5.2f of %d units (%d ms)  %s %s", float64(took)/float64(unit()), limit, took.Milliseconds(), args[0], name)
 }
 
 // fetch has the go command download a module, and returns its folder.

@@ -17,7 +17,7 @@ const GatePassed = "Passed"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=gate,categories={spillway}
+// +kubebuilder:resource:shortName=gate;gates,categories={spillway}
 // +kubebuilder:printcolumn:name=For,type=string,JSONPath=`.spec.targetRef.name`
 // +kubebuilder:printcolumn:name=Revision,type=string,JSONPath=`.spec.revision`
 // +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.spec.stage`

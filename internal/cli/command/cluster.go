@@ -87,7 +87,8 @@ func (c *Cluster) AddNamespaceFlag(flags *pflag.FlagSet) {
 func (c *Cluster) Connects() string {
 	first := ""
 	c.flags.Visit(func(f *pflag.Flag) {
-		if f.Annotations[ConnectionFlags] != nil && first == "" {
+		connects := f.Annotations[ConnectionFlags] != nil || f.Name == "kubeconfig" || f.Name == "context"
+		if connects && first == "" {
 			first = f.Name
 		}
 	})

@@ -160,7 +160,28 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	return o.Validate()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	return checkContradiction(i.env, manifests.OwnArguments(*o), o.Args)
+}
+
+// checkContradiction refuses arguments of the manager that say something else than those that
+// the installation gives it: permissions, kinds and webhooks follow from these.
+func checkContradiction(env command.Environment, own, args []string) error {
+	mine, given := NewManager(env).Flags(), NewManager(env).Flags()
+	if mine.Parse(own) != nil || given.Parse(args) != nil {
+		return nil // another image may have other flags
+	}
+	var err error
+	given.Visit(func(f *pflag.Flag) {
+		set := mine.Lookup(f.Name)
+		if err == nil && set.Changed && set.Value.String() != f.Value.String() {
+			text := func(f *pflag.Flag) string { return "--" + f.Name + "=" + strings.Trim(f.Value.String(), "[]") }
+			err = fmt.Errorf("after --: %s contradicts %s, which spillway install sets: leave it out, and set it by a flag of spillway install (see spillway install --help)", text(f), text(set))
+		}
+	})
+	return err
 }
 
 // check refuses what would be installed and not work.

@@ -10,7 +10,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // configObject is a ConfigMap or a Secret. If it exists, and nothing of it is missing, the
@@ -40,7 +39,7 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 	found.Facts = append(found.Facts, releaseFacts(survey.Policies, &ref)...)
 	link := &found.Links[0]
 	link.Sentence = a.Place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, len(users))
-	if by := pauseOf(users[0], &ref); by != nil {
+	if by := describe.PauseOf(users[0], ref); by != nil {
 		link.Sentence += "; " + by.Clause()
 		link.Next = a.Spillway("resume", ref)
 	}
@@ -48,16 +47,6 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 		found.Then = a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
 	}
 	return found, nil
-}
-
-// pauseOf is who has paused an object that a workload uses, nil if it is not paused.
-func pauseOf(e *config.Explanation, of *describe.Ref) *rollout.Pause {
-	for i := range e.Uses {
-		if use := &e.Uses[i]; use.Paused != nil && string(use.Of.Kind) == of.Kind && use.Of.Namespace == of.Namespace && use.Of.Name == of.Name {
-			return use.Paused.Engine()
-		}
-	}
-	return nil
 }
 
 // releaseFacts say which policies release an object, in which stage, and which stages come next.

@@ -29,7 +29,7 @@ func (v *view) heading(text string) {
 
 // marks are what a person sees first.
 var marks = map[config.State]string{
-	config.StateUpToDate: "✓", config.StateRolling: "↻", config.StateNext: "→", config.StateWaiting: "…", config.StateNotTracked: " ",
+	config.StateUpToDate: "✓", config.StateRolling: "↻", config.StateNext: "→", config.StateWaiting: "…", config.StateNotTracked: " ", config.StateNotWatched: " ",
 	config.StateFailed: "✗", config.StateLate: "↻",
 }
 

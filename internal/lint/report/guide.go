@@ -51,7 +51,7 @@ A file that is named is read in any case.
 Settings are parsed by the code that reads them in the cluster.
 Where a ring would stall, or ignore a setting, there is a finding, with file, line and action.
 
-<!-- not run: deploy/ is a folder of the reader -->
+<!-- exits 1: spillway lint deploy/ -->
 ` + "```console" + `
 $ spillway lint deploy/
 deploy/store.yaml:17: error: StatefulSet store-zone-b: spec.updateStrategy.type:
@@ -67,6 +67,7 @@ $ spillway lint deploy/ -o sarif > lint.sarif                  # for code scanni
 The exit code is 1 if there is an error; ` + "`--fail-on=warning`, `note` or `never`" + ` sets another level.
 A finding that is intended can be ignored for an object, by its code:
 
+<!-- part of deployment/checkout -->
 ` + "```yaml" + `
 metadata:
   annotations:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -64,6 +65,25 @@ func manifestRules() []rule {
 			Why:    "Only the listed values have an effect; any other is ignored.",
 			Action: "Use one of the listed values.",
 		}, strangeValues},
+		{report.Rule{
+			Code: "SPW911", Level: report.Error, Title: "A misspelled kind, or a kind of another API version",
+			Why:    "The API server refuses the object. Only groups of Kubernetes and Spillway are checked, and only for names that are nearly those of a kind: another name may be that of a newer one.",
+			Action: "Correct the kind or the apiVersion.",
+		}, misspelledKinds},
+	}
+}
+
+// misspelledKinds finds kinds that a version of a known group does not have, and that were
+// nearly certainly meant for one that exists.
+func misspelledKinds(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		gvk := o.Object.GroupVersionKind()
+		field, meant := kube.MeantKind(m.Scheme, gvk)
+		if meant == "" {
+			continue
+		}
+		r.findf(o, manifest.Fields(field), "%s has no kind %s", gvk.GroupVersion(), gvk.Kind)
+		r.actionf("Did you mean %s %s?", field, meant)
 	}
 }
 

@@ -1,0 +1,2 @@
+#### curl
+stands localhost:8080 $METRICS

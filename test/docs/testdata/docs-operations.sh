@@ -1,0 +1,2 @@
+#### spillway install --values=values.yaml
+echo 'replicas: 3' >values.yaml

@@ -1,0 +1,3 @@
+#### rolloutgroup/NAME
+stands NAMESPACE mimir
+stands rolloutgroup/NAME rolloutgroup/ingester
