@@ -409,6 +409,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPausedIsShown: what is complete and paused is listed with who has paused it.
+func TestPausedIsShown(t *testing.T) {
+	db := describe.Unit{
+		Ref: describe.Ref{Kind: "Secret", Namespace: "shop", Name: "db"}, Ring: describe.Config, Phase: rollout.PhaseComplete, Paused: true, Cause: true,
+		Sentence: "paused by ann: incident 42",
+	}
+	_, address := serve(t, db)
+	_, _, text := ask(t, address+"/")
+	for _, want := range []string{"What is paused", `href="/why/secret/db?namespace=shop"`, "paused by ann: incident 42"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 // The first paint of many workloads, and of a fleet.
 func BenchmarkPages(b *testing.B) {
 	var units []describe.Unit

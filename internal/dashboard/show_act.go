@@ -47,7 +47,7 @@ func (v *whyView) acts() *html.Node {
 
 // mayHelp is false of what would certainly do nothing to the object as it is.
 func (v *whyView) mayHelp(verb string) bool {
-	isPaused := v.Unit != nil && v.Unit.Phase == rollout.PhasePaused
+	isPaused := v.Unit != nil && (v.Unit.Paused || v.Unit.Phase == rollout.PhasePaused)
 	hasFailed := v.Unit == nil || v.Unit.Phase == rollout.PhaseFailed || v.Unit.Phase == describe.PhaseStalled
 	switch verb {
 	case "pause":

@@ -77,6 +77,42 @@ func TestPoliciesOfANamespace(t *testing.T) {
 	}
 }
 
+// An object that is paused is shown also while all workloads have its content. Where one waits for
+// it, that is said beneath it.
+func TestPausedObjects(t *testing.T) {
+	t.Parallel()
+	db := content.Object{Kind: content.Secret, Namespace: "shop", Name: "db"}
+	uses := []config.UseFact{{Object: "Secret db", Of: db, Paused: &content.Pause{By: "ann", Reason: "incident 42"}}}
+	done := config.Explanation{Kind: "Deployment", Namespace: "shop", Name: "app1", State: config.StateUpToDate, Uses: uses}
+	waits := config.Explanation{
+		Kind: "Deployment", Namespace: "shop", Name: "app2", State: config.StateWaiting, Reason: rollout.ReasonPaused, Changed: []string{"Secret db: password"}, Uses: uses,
+	}
+	const says = "secret/db paused by ann: incident 42; to resume: spillway resume secret/db -n shop"
+	for name, test := range map[string]struct {
+		workloads []config.Explanation
+		want      string
+	}{
+		"all have its content": {[]config.Explanation{done, done}, says + " 2/2"},
+		"one waits for it":     {[]config.Explanation{done, waits}, ""},
+	} {
+		units, got := tree{causes: map[Ref]int{}, paused: map[Ref]int{}}, ""
+		for i := range test.workloads {
+			e := &test.workloads[i]
+			units.add(causeOf(e), Workload(e))
+			units.addPaused(e)
+		}
+		for _, u := range units.idle() {
+			got += fmt.Sprintf("%s %s %d/%d", u.Ref, u.Sentence, u.Done, u.Total)
+			if !u.IsComplete() || !u.Paused || Counts([]Unit{u}) != "1 paused" {
+				t.Errorf("%s: it is %v", name, u)
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // What is asked about a Secret is answered by all workloads that are rolled for it, and by the
 // release of a policy.
 func TestConfigObject(t *testing.T) {

@@ -67,7 +67,7 @@ func (b block) onCluster() bool {
 		return false
 	}
 	if b.prepared {
-		return true
+		return b.class == "sh" || b.class == "console"
 	}
 	for line := range strings.SplitSeq(b.script(), "\n") {
 		if len(commandsOf(line)) > 0 && !b.isRun(line) {
