@@ -103,7 +103,7 @@ func TestPausedObjects(t *testing.T) {
 		}
 		for _, u := range units.idle() {
 			got += fmt.Sprintf("%s %s %d/%d", u.Ref, u.Sentence, u.Done, u.Total)
-			if !u.IsComplete() || !u.Paused || Counts([]Unit{u}) != "1 paused" {
+			if !u.IsComplete() || !u.Paused {
 				t.Errorf("%s: it is %v", name, u)
 			}
 		}

@@ -142,18 +142,14 @@ func OfRing(units []Unit, ring string) []Unit {
 // IsPolicy is true of what says how others are rolled.
 func (u *Unit) IsPolicy() bool { return u.Kind == KindPolicy || u.Kind == KindClusterPolicy }
 
-// Counts says how many there are in each phase, in words: "3 Complete, 1 Waiting". Objects that
-// are paused while nothing waits for them, and policies, are counted after them.
+// Counts says how many there are in each phase, in words: "3 Complete, 1 Waiting". Policies
+// are counted after them.
 func Counts(units []Unit) string {
 	var phases []string
-	number, policies, paused := map[string]int{}, 0, 0
+	number, policies := map[string]int{}, 0
 	for i := range units {
 		if units[i].IsPolicy() {
 			policies++
-			continue
-		}
-		if units[i].Cause && units[i].Paused {
-			paused++
 			continue
 		}
 		phase := string(units[i].Phase)
@@ -165,9 +161,6 @@ func Counts(units []Unit) string {
 	slices.Sort(phases)
 	for i, phase := range phases {
 		phases[i] = fmt.Sprintf("%d %s", number[phase], phase)
-	}
-	if paused > 0 {
-		phases = append(phases, fmt.Sprintf("%d paused", paused))
 	}
 	switch {
 	case policies == 1:
