@@ -74,7 +74,7 @@ END
 
 # explains TEXT KIND/NAME: wait until the command explain says the text.
 explains() {
-  until spillway explain "$2" "${@:3}" | grep -q "$1"; do sleep 0.5; done
+  until spillway explain "$2" "${@:3}" | grep "$1" >/dev/null; do sleep 0.5; done
 }
 
 # A group whose rollout has failed, and the same again as it was.
@@ -115,7 +115,7 @@ END
 
 # await_world waits for the manager, and for what it makes of the world.
 await_world() {
-  until kubectl get lease spillway-manager -n spillway-system && kubectl get rolloutgates -n clusters -o name | grep -q shop; do sleep 0.5; done
+  until kubectl get lease spillway-manager -n spillway-system && kubectl get rolloutgates -n clusters -o name | grep shop; do sleep 0.5; done
   for name in checkout web; do
     explains 'is up to date' deployment/$name -n shop
   done
