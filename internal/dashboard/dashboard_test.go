@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/spillway-dev/spillway/internal/dashboard/drawing"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -357,35 +358,6 @@ func TestCausesOfACircle(t *testing.T) {
 	}
 }
 
-// A drawing has a square for each part, and stays in its frame, however many there are.
-func TestDraw(t *testing.T) {
-	if d := draw(&describe.Unit{Units: []describe.Unit{{Ref: describe.Ref{Name: "x"}}}}); d != nil {
-		t.Errorf("a drawing of nothing: %+v", d)
-	}
-	for _, clusters := range []int{1, 59, 61, 499, 10000} {
-		stage := func(name string) describe.Unit {
-			s := describe.Unit{Ref: describe.Ref{Kind: "Stage", Name: name}, Total: clusters, Done: clusters / 2, Counted: "clusters"}
-			for i := range clusters / 3 {
-				s.Units = append(s.Units, describe.Unit{Ref: describe.Ref{Kind: "Cluster", Name: fmt.Sprint("c", i)}, Phase: rollout.PhaseProgressing})
-			}
-			return s
-		}
-		d := draw(&describe.Unit{Ref: describe.Ref{Kind: "Module", Name: "shop"}, Units: []describe.Unit{stage("canary"), stage("rest"), stage("last"), stage("never")}})
-		squares := 0
-		for _, c := range d.Columns {
-			squares += len(c.Squares)
-			for _, s := range c.Squares {
-				if s.X < c.X || s.Y < c.Y+columnHead || s.X+s.Size > d.Width || s.Y+s.Size > d.Height {
-					t.Fatalf("%d clusters: a square at %d,%d of %d is outside of %d,%d", clusters, s.X, s.Y, s.Size, d.Width, d.Height)
-				}
-			}
-		}
-		if squares != 4*clusters || d.Width > drawingWidth+columnGap {
-			t.Errorf("%d squares for 4 times %d clusters, %d wide", squares, clusters, d.Width)
-		}
-	}
-}
-
 // Every page has one heading, and says what it is for people who do not see it.
 func TestPages(t *testing.T) {
 	_, address := serve(t, group(rollout.PhaseWaiting, zone("zone-a", rollout.PhaseProgressing, 1), zone("zone-b", rollout.PhaseWaiting, 0)))
@@ -431,7 +403,7 @@ func BenchmarkPages(b *testing.B) {
 	})
 	b.Run("a module on 10,000 clusters", func(b *testing.B) {
 		for b.Loop() {
-			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: draw(&module)}
+			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: drawing.Of(&module)}
 			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Why", body: v.show})
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/spillway-dev/spillway/internal/dashboard/drawing"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -97,7 +98,7 @@ type whyView struct {
 	Chain chain.Chain
 	// Unit is the object as the ring describes it, nil if none does.
 	Unit    *describe.Unit
-	Drawing *drawing
+	Drawing *drawing.Drawing
 	// Verbs are what the viewer can do to it, Said is what she has just done.
 	Verbs []string
 	Said  string
@@ -118,8 +119,14 @@ func (p *viewer) why(r *http.Request) (*view, error) {
 	if p.Steering != nil {
 		v.Verbs, v.Said = p.Verbs(ref.Kind), p.said(r)
 	}
-	if v.Unit != nil {
-		v.Drawing = draw(v.Unit)
+	drawn := v.Unit
+	if p.Of != nil && (ref.Kind == describe.KindConfigMap || ref.Kind == describe.KindSecret) {
+		if drawn, err = p.Of(r.Context(), ref); err != nil {
+			return nil, err
+		}
+	}
+	if drawn != nil {
+		v.Drawing = drawing.Of(drawn)
 	}
 	return &view{title: "Why " + ref.String(), version: s.Version, value: found, body: v.show}, nil
 }

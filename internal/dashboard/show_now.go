@@ -102,7 +102,7 @@ func meter(u *describe.Unit) []*html.Node {
 	if u.Total == 0 {
 		return nil
 	}
-	text := amount(u)
+	text := u.Amount()
 	return []*html.Node{
 		el("progress", pixels("max", u.Total), pixels("value", u.Done), at("aria-label", u.String()+": "+text)),
 		el("span", " "+text),

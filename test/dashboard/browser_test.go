@@ -44,7 +44,7 @@ func inBrowser(t *testing.T, script string, args ...string) *exec.Cmd {
 // its own.
 var paths = []string{
 	"/?all", "/next", "/next?object=rolloutgroup%2Fingester&namespace=mimir&if=approve%3Derrors", "/next?if=nonsense", "/past", "/no-such-page",
-	"/why/deployment.apps/checkout?namespace=shop", "/why/deployment/web?namespace=shop", "/why/deployment/mailer?namespace=shop",
+	"/why/deployment.apps/checkout?namespace=shop", "/why/deployment/web?namespace=shop", "/why/deployment/mailer?namespace=shop", "/why/configmap/prices?namespace=shop",
 	"/why/rolloutgroup/ingester?namespace=mimir", "/why/instance/zookeeper?namespace=data", "/why/module/shop?namespace=clusters",
 	"/past/rolloutgroup/ingester?namespace=mimir", "/past/instance/zookeeper?namespace=data", "/past/module/shop?namespace=clusters",
 	"/past/deployment/web?namespace=shop", "/act/pause/rolloutgroup/ingester?namespace=mimir", "/act/rollback/module/shop?namespace=clusters",

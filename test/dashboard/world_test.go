@@ -39,6 +39,7 @@ type story struct {
 // tell has all rings come to where each of them waits, in a way of its own.
 func tell(t *testing.T) *story {
 	t.Helper()
+	t.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())
 	scheme, err := kube.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -140,14 +141,7 @@ func run(ctx context.Context, args ...string) (*testenv.Buffer, <-chan int) {
 
 // spillway is what a command prints that a person types.
 func (s *story) spillway(args ...string) string {
-	var flags []string
-	for i, arg := range args {
-		if arg == "--" {
-			args, flags = args[:i], args[i:]
-			break
-		}
-	}
-	out, ended := run(s.t.Context(), append(append(args[:len(args):len(args)], "--kubeconfig", testenv.Shared().Kubeconfig()), flags...)...)
+	out, ended := run(s.t.Context(), args...)
 	<-ended
 	return out.String()
 }
@@ -168,7 +162,7 @@ func (s *story) says(text string, args ...string) {
 // manage runs the manager to the end of the test.
 func (s *story) manage() {
 	ctx, stop := context.WithCancel(s.t.Context())
-	out, ended := run(ctx, "manager", "--kubeconfig", testenv.Shared().Kubeconfig(), "--rings=config,zones,plans,fleet", "--max-rolling=2",
+	out, ended := run(ctx, "manager", "--rings=config,zones,plans,fleet", "--max-rolling=2",
 		"--allow-cluster-addresses=127.0.0.0/8", "--leader-elect-namespace=spillway-system", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	s.t.Cleanup(func() {
 		stop()
@@ -183,7 +177,7 @@ var printed = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`)
 // open serves the pages of a user to the end of the test, and returns their address.
 func (s *story) open(user string) (address string) {
 	s.t.Helper()
-	args := []string{"dashboard", "-A", "--port", "0", "--kubeconfig", testenv.Shared().Kubeconfig()}
+	args := []string{"dashboard", "-A", "--port", "0"}
 	if user != "" {
 		args = append(args, "--as", user)
 	}
