@@ -107,6 +107,7 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(GO) run ./hack/reasons
 	$(GO) run ./internal/lint/guide docs/lint.md
 	$(GO) run ./hack/docs
+	$(GO) run ./hack/schemas
 	$(GO) run ./hack/drawings
 	mkdir -p monitoring && $(GO) run ./hack/monitoring
 	$(GO) run ./hack/chart

@@ -88,7 +88,7 @@ func serveSteered(t *testing.T, steering Steering, units ...describe.Unit) (*clu
 				return nil, fmt.Errorf("%s %w in namespace %s", ref, history.ErrNotFound, ref.Namespace)
 			}
 			began := noon.Add(-time.Minute)
-			return []history.Entry{{Ref: ref, What: "config", Change: "Secret db: password", By: "kubectl", Started: &began, Outcome: "Running"}}, nil
+			return []history.Entry{{Ref: ref, What: "config", Change: "Secret db: password", By: "kubectl", Started: &began, Outcome: "Running"}, {Ref: ref, What: "revision 1", By: "anna", Outcome: "Complete"}}, nil
 		},
 		Forecast: func(_ context.Context, namespace, _ string, ifs []forecast.Supposition) (forecast.Answer, error) {
 			when := describe.Range{Earliest: noon.Add(time.Minute), Expected: noon.Add(2 * time.Minute), Latest: noon.Add(4 * time.Minute)}
@@ -237,9 +237,13 @@ func TestJSON(t *testing.T) {
 		"/why/deployment/web?namespace=shop": `"links": [`,
 		"/next":                              `"rollouts": [`,
 		"/past/deployment/web?namespace=a":   `"change": "Secret db: password"`,
-		"/past/deployment/none?namespace=a":  `"error": "history of deployment/none: deployment/none not found in namespace a"`,
-		"/why/widget/x?namespace=a":          `"error"`,
-		"/next?if=nonsense":                  `"error": "\"nonsense\" cannot be read`,
+		"/past/deployment/web?namespace=a&compare=revision+1&compare=config": `"about": "change",
+      "b": "Secret db: password",
+      "differs": true`,
+		"/past/deployment/web?namespace=a&compare=config&compare=x": `"error": "\"x\": no such rollout; there are \"config\", \"revision 1\""`,
+		"/past/deployment/none?namespace=a":                         `"error": "history of deployment/none: deployment/none not found in namespace a"`,
+		"/why/widget/x?namespace=a":                                 `"error"`,
+		"/next?if=nonsense":                                         `"error": "\"nonsense\" cannot be read`,
 	} {
 		_, header, text := ask(t, address+path, asJSON)
 		if !strings.Contains(text, want) || !json.Valid([]byte(text)) || header.Get("Content-Type") != "application/json" {
@@ -366,8 +370,9 @@ func TestPages(t *testing.T) {
 		"/why/rolloutgroup/ingester?namespace=mimir":  {"it waits for &lt;b&gt;Secret&lt;/b&gt; db", "kubectl create secret generic db -n shop", "<svg", "rolloutgroup/ingester; zone-a: 1/3 Pods Progressing; zone-b: 0/3 Pods Waiting", "Secret db"},
 		"/next?if=pause%3Dzone-a":                     {"It ends in 2m0s (1m0s to 4m0s)", "If pause=zone-a: It waits: zone-a is paused", "spillway forecast --if pause=zone-a"},
 		"/past":                                       {`href="/past/rolloutgroup/ingester?namespace=mimir"`},
-		"/past/rolloutgroup/ingester?namespace=mimir": {"Secret db: password", "1m0s so far", "by kubectl"},
-		"/nothing":                                    {"<h1>Not Found</h1>"},
+		"/past/rolloutgroup/ingester?namespace=mimir": {"Secret db: password", "1m0s so far", "by kubectl", `<option value="config" selected="selected">config</option>`},
+		"/past/rolloutgroup/ingester?namespace=mimir&compare=revision+1&compare=config": {`<td><strong>anna</strong></td><td><strong>kubectl</strong></td>`, `<option value="revision 1" selected="selected">`},
+		"/nothing": {"<h1>Not Found</h1>"},
 	} {
 		_, _, text := ask(t, address+path)
 		for _, want := range wants {

@@ -33,7 +33,7 @@ func explained(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errOrigin):
 		status = http.StatusForbidden
-	case errors.As(err, &bad), errors.Is(err, forecast.ErrNotSupposed), errors.Is(err, history.ErrNoHistory):
+	case errors.As(err, &bad), errors.Is(err, forecast.ErrNotSupposed), errors.Is(err, history.ErrNoHistory), errors.Is(err, history.ErrNoSuchRollout):
 		status = http.StatusBadRequest
 	case errors.Is(err, errBusy):
 		status = http.StatusTooManyRequests
@@ -194,6 +194,8 @@ func (p *viewer) rolled(r *http.Request) (*view, error) {
 type pastView struct {
 	Ref     describe.Ref
 	Entries []history.Entry
+	// Comparison is of two of them, nil if none was asked for.
+	Comparison *history.Comparison
 }
 
 // past is the page of what was rolled of an object.
@@ -207,6 +209,15 @@ func (p *viewer) past(r *http.Request) (*view, error) {
 		return nil, fmt.Errorf("history of %s: %w", ref, err)
 	}
 	entries = append([]history.Entry{}, entries...)
-	v := pastView{ref, entries}
-	return &view{title: "Past of " + ref.String(), value: entries, body: v.show}, nil
+	v := pastView{Ref: ref, Entries: entries}
+	names := r.URL.Query()["compare"]
+	if len(names) != 2 {
+		return &view{title: "Past of " + ref.String(), value: entries, body: v.show}, nil
+	}
+	compared, err := history.Compare(entries, names[0], names[1])
+	if err != nil {
+		return nil, err
+	}
+	v.Comparison = &compared
+	return &view{title: "Two rollouts of " + ref.String(), value: compared, body: v.show}, nil
 }

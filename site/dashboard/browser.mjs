@@ -24,7 +24,8 @@ export async function open(browser, address, { viewport = desk, theme = 'light',
   await tab.setJavaScriptEnabled(scripts)
   await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: theme }])
   // A page that was asked for and is an error is one that the reader sees.
-  tab.on('console', (message) => ['error', 'warn'].includes(message.type()) && message.location().url !== tab.url() && note('errors of the console', message.text()))
+  const isShown = (message) => message.text().startsWith('Failed to load resource') && message.location().url === tab.url()
+  tab.on('console', (message) => ['error', 'warn'].includes(message.type()) && !isShown(message) && note('errors of the console', message.text()))
   tab.on('pageerror', (error) => note('errors of the console', error.message))
   tab.on('dialog', (dialog) => note('other', `dialog: ${dialog.message()}`) && dialog.dismiss())
   const session = await tab.createCDPSession()

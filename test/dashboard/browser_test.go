@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/schemas"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -60,10 +62,47 @@ func TestPagesInABrowser(t *testing.T) {
 		return
 	}
 	browser(t, "look", append([]string{all}, paths...)...)
+	t.Run("programs read it", func(t *testing.T) { reads(t, all) })
 	t.Run("anna steers by the keyboard", func(t *testing.T) { steers(t, s, s.open("anna")) })
 	t.Run("bob looks", func(t *testing.T) { looks(t, s, s.open("bob")) })
 	t.Run("a page follows", func(t *testing.T) { follows(t, s, all) })
 }
+
+// reads has a program read the pages: they are as the published schemas say.
+func reads(t *testing.T, address string) {
+	base, token, _ := strings.Cut(address, "/?token=")
+	for _, path := range paths {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Accept", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		name, known := schemaOf[strings.SplitN(strings.SplitN(path, "?", 2)[0]+"/", "/", 3)[1]]
+		switch {
+		case answer.StatusCode != http.StatusOK:
+			name = "error"
+		case path == "/past":
+			name = "rollouts"
+		case !known:
+			continue // the page of an act has no schema: programs use the commands
+		}
+		if err := schemas.Check(filepath.Join("..", "..", "docs", "schemas"), name, text); err != nil {
+			t.Errorf("%s: %v\n%s", path, err, text)
+		}
+	}
+}
+
+// schemaOf are the published schemas of pages.
+var schemaOf = map[string]string{"": "status", "why": "explain", "next": "forecast", "past": "history"}
 
 // steers has anna pause with scripts and resume without, and approve: it is done as her.
 func steers(t *testing.T, s *story, address string) {
