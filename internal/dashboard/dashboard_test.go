@@ -386,6 +386,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Much that waits is counted, and listed if that is asked for.
+func TestMuchWaits(t *testing.T) {
+	var units []describe.Unit
+	for i := range listed + 50 {
+		units = append(units, describe.Unit{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: fmt.Sprint("web", i)}, Phase: rollout.PhaseWaiting})
+	}
+	_, address := serve(t, units...)
+	if _, _, text := ask(t, address+"/"); strings.Count(text, "<li>") != listed || !strings.Contains(text, "and 50 more. ") {
+		t.Errorf("%d are listed", strings.Count(text, "<li>"))
+	}
+	if _, _, text := ask(t, address+"/?all"); strings.Count(text, "<li>") != listed+50 {
+		t.Errorf("%d are listed", strings.Count(text, "<li>"))
+	}
+}
+
 // The first paint of many workloads, and of a fleet.
 func BenchmarkPages(b *testing.B) {
 	var units []describe.Unit
@@ -402,7 +417,7 @@ func BenchmarkPages(b *testing.B) {
 	}
 	b.Run("5,000 workloads wait", func(b *testing.B) {
 		for b.Loop() {
-			v := nowView{Waiting: causes(units)}
+			v := nowView{Waiting: causes(units), ListsAll: true}
 			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Now", body: v.show})
 		}
 	})

@@ -53,9 +53,11 @@ type nowView struct {
 
 	Moving  []describe.Unit
 	Waiting []cause
-	// Complete is how many are complete, by ring; All are they, if they were asked for.
+	// Complete is how many are complete, by ring; All are they, if ListsAll.
 	Complete []count
 	All      []describe.Unit
+	// ListsAll is true if everything was asked for, however much it is.
+	ListsAll bool
 }
 
 // now is the page of all rollouts.
@@ -64,12 +66,12 @@ func (p *viewer) now(r *http.Request) (*view, error) {
 	if s.At.IsZero() && s.Err != nil { // there is nothing to show yet
 		return nil, s.Err
 	}
-	v := nowView{seen: s, Waiting: causes(s.Description.Units)}
+	v := nowView{seen: s, Waiting: causes(s.Description.Units), ListsAll: r.URL.Query().Has("all")}
 	for _, u := range describe.Rolled(s.Description.Units) {
 		switch {
 		case u.IsComplete():
 			v.Complete = counted(v.Complete, u.Ring)
-			if r.URL.Query().Has("all") {
+			if v.ListsAll {
 				v.All = append(v.All, u)
 			}
 		case !u.IsWaiting():
