@@ -417,7 +417,7 @@ func BenchmarkPages(b *testing.B) {
 	}
 	b.Run("5,000 workloads wait", func(b *testing.B) {
 		for b.Loop() {
-			v := nowView{Waiting: causes(units), ListsAll: true}
+			v := nowView{sorted: &sorted{Waiting: causes(units)}, ListsAll: true}
 			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Now", body: v.show})
 		}
 	})

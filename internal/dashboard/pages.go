@@ -50,12 +50,8 @@ func explained(err error) (status int, text string) {
 // nowView is what moves and what waits.
 type nowView struct {
 	seen
+	*sorted
 
-	Moving  []describe.Unit
-	Waiting []cause
-	// Complete is how many are complete, by ring; All are they, if ListsAll.
-	Complete []count
-	All      []describe.Unit
 	// ListsAll is true if everything was asked for, however much it is.
 	ListsAll bool
 }
@@ -66,19 +62,46 @@ func (p *viewer) now(r *http.Request) (*view, error) {
 	if s.At.IsZero() && s.Err != nil { // there is nothing to show yet
 		return nil, s.Err
 	}
-	v := nowView{seen: s, Waiting: causes(s.Description.Units), ListsAll: r.URL.Query().Has("all")}
+	v := nowView{seen: s, sorted: p.sorted(&s), ListsAll: r.URL.Query().Has("all")}
+	return &view{title: "Now", version: s.Version, value: s.Description, body: v.show}, nil
+}
+
+// sorted is what was seen, by whether it moves.
+type sorted struct {
+	// version is that of what was seen.
+	version int
+
+	Waiting []cause
+	Moving  []describe.Unit
+	// Complete is how many are complete, by ring; All are they.
+	Complete []count
+	All      []describe.Unit
+}
+
+// sorted sorts what was seen: once for all who see the same.
+func (p *viewer) sorted(s *seen) *sorted {
+	if p.Visible != nil {
+		return sortOut(s)
+	}
+	p.sorting.Lock()
+	defer p.sorting.Unlock()
+	if p.last == nil || p.last.version != s.Version {
+		p.last = sortOut(s)
+	}
+	return p.last
+}
+
+func sortOut(s *seen) *sorted {
+	of := &sorted{version: s.Version, Waiting: causes(s.Description.Units)}
 	for _, u := range describe.Rolled(s.Description.Units) {
 		switch {
 		case u.IsComplete():
-			v.Complete = counted(v.Complete, u.Ring)
-			if v.ListsAll {
-				v.All = append(v.All, u)
-			}
+			of.Complete, of.All = counted(of.Complete, u.Ring), append(of.All, u)
 		case !u.IsWaiting():
-			v.Moving = append(v.Moving, u)
+			of.Moving = append(of.Moving, u)
 		}
 	}
-	return &view{title: "Now", version: s.Version, value: s.Description, body: v.show}, nil
+	return of
 }
 
 // object is the one that a page is about.

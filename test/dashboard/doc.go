@@ -1,4 +1,4 @@
-// Package dashboard looks at the pages of spillway dashboard in Chromium, as people do: with
+// Package dashboard opens the pages of spillway dashboard in Chromium, as people do: with
 // a mouse, with the keyboard alone, without scripts, in the dark and on a telephone. They show
 // a story of all rings on a real API server, with a real manager, and are of two users with
 // different rights.

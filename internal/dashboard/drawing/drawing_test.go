@@ -65,7 +65,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// A plan is a tree of phases and steps; what it has not reached yet is told apart from what
+// A plan is a tree of phases and steps; what it has not reached yet differs from what
 // waits.
 func TestTree(t *testing.T) {
 	began := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)

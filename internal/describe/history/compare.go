@@ -133,7 +133,7 @@ func (e *Entry) names() []string {
 	return []string{e.What, e.UID, e.What[strings.LastIndex(e.What, " ")+1:], e.To}
 }
 
-// Name is the plainest name by which a rollout is told from the others.
+// Name is the plainest name that no newer rollout has.
 func Name(all []Entry, i int) string {
 	for _, name := range all[i].names() {
 		if index(all, name) == i {
