@@ -107,6 +107,7 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(GO) run ./hack/reasons
 	$(GO) run ./internal/lint/guide docs/lint.md
 	$(GO) run ./hack/docs
+	$(GO) run ./hack/schemas
 	$(GO) run ./hack/drawings
 	mkdir -p monitoring && $(GO) run ./hack/monitoring
 	$(GO) run ./hack/chart
@@ -183,7 +184,17 @@ site: ## Build the documentation site into dist/site; it needs node and npm
 
 .PHONY: dashboard-look
 dashboard-look: ## Look at pages of a dashboard in Chromium, as a reader does (ADDRESS=what spillway dashboard prints PAGES='/next /past')
-	cd site && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && node dashboard.mjs '$(ADDRESS)' $(PAGES)
+	cd site && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && node dashboard/look.mjs '$(ADDRESS)' $(PAGES)
+
+.PHONY: dashboard-test
+dashboard-test: ## Look at the dashboard of a story of all rings in Chromium, and steer by the keyboard; it needs node and npm (CHROMIUM=path)
+	cd site && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -tags browser -count=1 -timeout 15m -v ./test/dashboard
+
+.PHONY: screenshots
+screenshots: ## Make the pictures of the dashboard for the documentation, docs/pictures/dashboard-*.webp
+	PICTURES='$(CURDIR)/docs/pictures' $(MAKE) dashboard-test
 
 .PHONY: site-test
 site-test: site ## Look at every page of the site in Chromium: scripts, anchors, search, accessibility (CHROMIUM=path)

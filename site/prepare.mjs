@@ -19,7 +19,7 @@ mkdirSync(pages)
 copy(docs)
 cpSync(join(here, 'index.md'), join(pages, 'index.md'))
 cpSync(join(here, 'public'), join(pages, 'public'), { recursive: true })
-cpSync(join(docs, 'pictures'), join(pages, 'public', 'pictures'), { recursive: true })
+for (const files of ['pictures', 'schemas']) cpSync(join(docs, files), join(pages, 'public', files), { recursive: true })
 writeFileSync(join(pages, 'adr', 'index.md'), decisions())
 
 function copy(dir) {

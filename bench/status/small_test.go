@@ -4,3 +4,8 @@ package status_test
 
 // A small world, so that every run of the tests checks what is exact.
 var much = size{workloads: 300, groups: 30, instances: 60, clusters: 100}
+
+// What the pages of the dashboard show, and how often it changes.
+const changes = 2
+
+var seen = size{workloads: 200, clusters: 150}

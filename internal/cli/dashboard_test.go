@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/lab/schemas"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -87,7 +89,27 @@ func (p *pages) get(path string, into any) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: status %d: %s", path, answer.StatusCode, text)
 	}
+	if err := schemas.Check(filepath.Join("..", "..", "docs", "schemas"), schemaOf(path), text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	return json.Unmarshal(text, into)
+}
+
+// schemaOf is the published schema of a page.
+func schemaOf(path string) string {
+	page, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	switch {
+	case page == "why":
+		return "explain"
+	case page == "next":
+		return "forecast"
+	case path == "/past":
+		return "rollouts"
+	case page == "past":
+		return "history"
+	default:
+		return "status"
+	}
 }
 
 const waitsForSecret = `

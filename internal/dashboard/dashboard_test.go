@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/spillway-dev/spillway/internal/dashboard/drawing"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -87,7 +88,7 @@ func serveSteered(t *testing.T, steering Steering, units ...describe.Unit) (*clu
 				return nil, fmt.Errorf("%s %w in namespace %s", ref, history.ErrNotFound, ref.Namespace)
 			}
 			began := noon.Add(-time.Minute)
-			return []history.Entry{{Ref: ref, What: "config", Change: "Secret db: password", By: "kubectl", Started: &began, Outcome: "Running"}}, nil
+			return []history.Entry{{Ref: ref, What: "config", Change: "Secret db: password", By: "kubectl", Started: &began, Outcome: "Running"}, {Ref: ref, What: "revision 1", By: "anna", Outcome: "Complete"}}, nil
 		},
 		Forecast: func(_ context.Context, namespace, _ string, ifs []forecast.Supposition) (forecast.Answer, error) {
 			when := describe.Range{Earliest: noon.Add(time.Minute), Expected: noon.Add(2 * time.Minute), Latest: noon.Add(4 * time.Minute)}
@@ -236,9 +237,13 @@ func TestJSON(t *testing.T) {
 		"/why/deployment/web?namespace=shop": `"links": [`,
 		"/next":                              `"rollouts": [`,
 		"/past/deployment/web?namespace=a":   `"change": "Secret db: password"`,
-		"/past/deployment/none?namespace=a":  `"error": "history of deployment/none: deployment/none not found in namespace a"`,
-		"/why/widget/x?namespace=a":          `"error"`,
-		"/next?if=nonsense":                  `"error": "\"nonsense\" cannot be read`,
+		"/past/deployment/web?namespace=a&compare=revision+1&compare=config": `"about": "change",
+      "b": "Secret db: password",
+      "differs": true`,
+		"/past/deployment/web?namespace=a&compare=config&compare=x": `"error": "\"x\": no such rollout; there are \"config\", \"revision 1\""`,
+		"/past/deployment/none?namespace=a":                         `"error": "history of deployment/none: deployment/none not found in namespace a"`,
+		"/why/widget/x?namespace=a":                                 `"error"`,
+		"/next?if=nonsense":                                         `"error": "\"nonsense\" cannot be read`,
 	} {
 		_, header, text := ask(t, address+path, asJSON)
 		if !strings.Contains(text, want) || !json.Valid([]byte(text)) || header.Get("Content-Type") != "application/json" {
@@ -357,35 +362,6 @@ func TestCausesOfACircle(t *testing.T) {
 	}
 }
 
-// A drawing has a square for each part, and stays in its frame, however many there are.
-func TestDraw(t *testing.T) {
-	if d := draw(&describe.Unit{Units: []describe.Unit{{Ref: describe.Ref{Name: "x"}}}}); d != nil {
-		t.Errorf("a drawing of nothing: %+v", d)
-	}
-	for _, clusters := range []int{1, 59, 61, 499, 10000} {
-		stage := func(name string) describe.Unit {
-			s := describe.Unit{Ref: describe.Ref{Kind: "Stage", Name: name}, Total: clusters, Done: clusters / 2, Counted: "clusters"}
-			for i := range clusters / 3 {
-				s.Units = append(s.Units, describe.Unit{Ref: describe.Ref{Kind: "Cluster", Name: fmt.Sprint("c", i)}, Phase: rollout.PhaseProgressing})
-			}
-			return s
-		}
-		d := draw(&describe.Unit{Ref: describe.Ref{Kind: "Module", Name: "shop"}, Units: []describe.Unit{stage("canary"), stage("rest"), stage("last"), stage("never")}})
-		squares := 0
-		for _, c := range d.Columns {
-			squares += len(c.Squares)
-			for _, s := range c.Squares {
-				if s.X < c.X || s.Y < c.Y+columnHead || s.X+s.Size > d.Width || s.Y+s.Size > d.Height {
-					t.Fatalf("%d clusters: a square at %d,%d of %d is outside of %d,%d", clusters, s.X, s.Y, s.Size, d.Width, d.Height)
-				}
-			}
-		}
-		if squares != 4*clusters || d.Width > drawingWidth+columnGap {
-			t.Errorf("%d squares for 4 times %d clusters, %d wide", squares, clusters, d.Width)
-		}
-	}
-}
-
 // Every page has one heading, and says what it is for people who do not see it.
 func TestPages(t *testing.T) {
 	_, address := serve(t, group(rollout.PhaseWaiting, zone("zone-a", rollout.PhaseProgressing, 1), zone("zone-b", rollout.PhaseWaiting, 0)))
@@ -394,8 +370,9 @@ func TestPages(t *testing.T) {
 		"/why/rolloutgroup/ingester?namespace=mimir":  {"it waits for &lt;b&gt;Secret&lt;/b&gt; db", "kubectl create secret generic db -n shop", "<svg", "rolloutgroup/ingester; zone-a: 1/3 Pods Progressing; zone-b: 0/3 Pods Waiting", "Secret db"},
 		"/next?if=pause%3Dzone-a":                     {"It ends in 2m0s (1m0s to 4m0s)", "If pause=zone-a: It waits: zone-a is paused", "spillway forecast --if pause=zone-a"},
 		"/past":                                       {`href="/past/rolloutgroup/ingester?namespace=mimir"`},
-		"/past/rolloutgroup/ingester?namespace=mimir": {"Secret db: password", "1m0s so far", "by kubectl"},
-		"/nothing":                                    {"<h1>Not Found</h1>"},
+		"/past/rolloutgroup/ingester?namespace=mimir": {"Secret db: password", "1m0s so far", "by kubectl", `<option value="config" selected="selected">config</option>`},
+		"/past/rolloutgroup/ingester?namespace=mimir&compare=revision+1&compare=config": {`<td><strong>anna</strong></td><td><strong>kubectl</strong></td>`, `<option value="revision 1" selected="selected">`},
+		"/nothing": {"<h1>Not Found</h1>"},
 	} {
 		_, _, text := ask(t, address+path)
 		for _, want := range wants {
@@ -424,6 +401,21 @@ func TestPausedIsShown(t *testing.T) {
 	}
 }
 
+// Much that waits is counted, and listed if that is asked for.
+func TestMuchWaits(t *testing.T) {
+	var units []describe.Unit
+	for i := range listed + 50 {
+		units = append(units, describe.Unit{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: fmt.Sprint("web", i)}, Phase: rollout.PhaseWaiting})
+	}
+	_, address := serve(t, units...)
+	if _, _, text := ask(t, address+"/"); strings.Count(text, "<li>") != listed || !strings.Contains(text, "and 50 more. ") {
+		t.Errorf("%d are listed", strings.Count(text, "<li>"))
+	}
+	if _, _, text := ask(t, address+"/?all"); strings.Count(text, "<li>") != listed+50 {
+		t.Errorf("%d are listed", strings.Count(text, "<li>"))
+	}
+}
+
 // The first paint of many workloads, and of a fleet.
 func BenchmarkPages(b *testing.B) {
 	var units []describe.Unit
@@ -440,13 +432,13 @@ func BenchmarkPages(b *testing.B) {
 	}
 	b.Run("5,000 workloads wait", func(b *testing.B) {
 		for b.Loop() {
-			v := nowView{Waiting: causes(units)}
+			v := nowView{sorted: &sorted{Waiting: causes(units)}, ListsAll: true}
 			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Now", body: v.show})
 		}
 	})
 	b.Run("a module on 10,000 clusters", func(b *testing.B) {
 		for b.Loop() {
-			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: draw(&module)}
+			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: drawing.Of(&module)}
 			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Why", body: v.show})
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/spillway-dev/spillway/internal/dashboard/drawing"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -32,7 +33,7 @@ func explained(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errOrigin):
 		status = http.StatusForbidden
-	case errors.As(err, &bad), errors.Is(err, forecast.ErrNotSupposed), errors.Is(err, history.ErrNoHistory):
+	case errors.As(err, &bad), errors.Is(err, forecast.ErrNotSupposed), errors.Is(err, history.ErrNoHistory), errors.Is(err, history.ErrNoSuchRollout):
 		status = http.StatusBadRequest
 	case errors.Is(err, errBusy):
 		status = http.StatusTooManyRequests
@@ -49,14 +50,10 @@ func explained(err error) (status int, text string) {
 // nowView is what moves and what waits.
 type nowView struct {
 	seen
+	*sorted
 
-	Moving  []describe.Unit
-	Waiting []cause
-	// Paused are complete, and their next change waits until they are resumed.
-	Paused []describe.Unit
-	// Complete is how many are complete, by ring; All are they, if they were asked for.
-	Complete []count
-	All      []describe.Unit
+	// ListsAll is true if everything was asked for, however much it is.
+	ListsAll bool
 }
 
 // now is the page of all rollouts.
@@ -65,24 +62,53 @@ func (p *viewer) now(r *http.Request) (*view, error) {
 	if s.At.IsZero() && s.Err != nil { // there is nothing to show yet
 		return nil, s.Err
 	}
-	v := nowView{seen: s, Waiting: causes(s.Description.Units)}
+	v := nowView{seen: s, sorted: p.sorted(&s), ListsAll: r.URL.Query().Has("all")}
+	return &view{title: "Now", version: s.Version, value: s.Description, body: v.show}, nil
+}
+
+// sorted is what was seen, by whether it moves.
+type sorted struct {
+	// version is that of what was seen.
+	version int
+
+	Waiting []cause
+	Moving  []describe.Unit
+	// Complete is how many are complete, by ring; All are they.
+	Complete []count
+	All      []describe.Unit
+	// Paused are complete, and their next change waits until they are resumed.
+	Paused []describe.Unit
+}
+
+// sorted sorts what was seen: once for all who see the same.
+func (p *viewer) sorted(s *seen) *sorted {
+	if p.Visible != nil {
+		return sortOut(s)
+	}
+	p.sorting.Lock()
+	defer p.sorting.Unlock()
+	if p.last == nil || p.last.version != s.Version {
+		p.last = sortOut(s)
+	}
+	return p.last
+}
+
+func sortOut(s *seen) *sorted {
+	of := &sorted{version: s.Version, Waiting: causes(s.Description.Units)}
 	for _, u := range describe.Rolled(s.Description.Units) {
 		switch {
 		case u.IsComplete():
-			v.Complete = counted(v.Complete, u.Ring)
-			if r.URL.Query().Has("all") {
-				v.All = append(v.All, u)
-			}
+			of.Complete, of.All = counted(of.Complete, u.Ring), append(of.All, u)
 		case !u.IsWaiting():
-			v.Moving = append(v.Moving, u)
+			of.Moving = append(of.Moving, u)
 		}
 	}
 	for _, u := range s.Description.Units {
 		if u.Paused {
-			v.Paused = append(v.Paused, u)
+			of.Paused = append(of.Paused, u)
 		}
 	}
-	return &view{title: "Now", version: s.Version, value: s.Description, body: v.show}, nil
+	return of
 }
 
 // object is the one that a page is about.
@@ -104,7 +130,7 @@ type whyView struct {
 	Chain chain.Chain
 	// Unit is the object as the ring describes it, nil if none does.
 	Unit    *describe.Unit
-	Drawing *drawing
+	Drawing *drawing.Drawing
 	// Verbs are what the viewer can do to it, Said is what she has just done.
 	Verbs []string
 	Said  string
@@ -125,8 +151,14 @@ func (p *viewer) why(r *http.Request) (*view, error) {
 	if p.Steering != nil {
 		v.Verbs, v.Said = p.Verbs(ref.Kind), p.said(r)
 	}
-	if v.Unit != nil {
-		v.Drawing = draw(v.Unit)
+	drawn := v.Unit
+	if p.Of != nil && (ref.Kind == describe.KindConfigMap || ref.Kind == describe.KindSecret) {
+		if drawn, err = p.Of(r.Context(), ref); err != nil {
+			return nil, err
+		}
+	}
+	if drawn != nil {
+		v.Drawing = drawing.Of(drawn)
 	}
 	return &view{title: "Why " + ref.String(), version: s.Version, value: found, body: v.show}, nil
 }
@@ -194,6 +226,8 @@ func (p *viewer) rolled(r *http.Request) (*view, error) {
 type pastView struct {
 	Ref     describe.Ref
 	Entries []history.Entry
+	// Comparison is of two of them, nil if none was asked for.
+	Comparison *history.Comparison
 }
 
 // past is the page of what was rolled of an object.
@@ -207,6 +241,15 @@ func (p *viewer) past(r *http.Request) (*view, error) {
 		return nil, fmt.Errorf("history of %s: %w", ref, err)
 	}
 	entries = append([]history.Entry{}, entries...)
-	v := pastView{ref, entries}
-	return &view{title: "Past of " + ref.String(), value: entries, body: v.show}, nil
+	v := pastView{Ref: ref, Entries: entries}
+	names := r.URL.Query()["compare"]
+	if len(names) != 2 {
+		return &view{title: "Past of " + ref.String(), value: entries, body: v.show}, nil
+	}
+	compared, err := history.Compare(entries, names[0], names[1])
+	if err != nil {
+		return nil, err
+	}
+	v.Comparison = &compared
+	return &view{title: "Two rollouts of " + ref.String(), value: compared, body: v.show}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/html"
@@ -39,6 +40,9 @@ type server struct {
 	// foreseeing has as many places as forecasts may run at a time, following as many as
 	// clients may follow.
 	foreseeing, following chan struct{}
+	// last is what all see who see everything, sorted; sorting is held meanwhile.
+	sorting sync.Mutex
+	last    *sorted
 	// key is what [server.seal] seals with.
 	key []byte
 	// open returns the pages as who asks may see them.

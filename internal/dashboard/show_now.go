@@ -20,15 +20,28 @@ func (v *nowView) show(now time.Time) []*html.Node {
 		nodes = append(nodes, el("p", "Nothing moves, and nothing waits."))
 	}
 	if len(v.Waiting) > 0 {
-		nodes = append(nodes, el("h2", "What waits"), el("ul", at("class", "causes"), each(v.Waiting, func(c *cause) *html.Node { return c.show(now) })))
+		shown, more := v.first(len(v.Waiting))
+		nodes = append(nodes, el("h2", "What waits"), el("ul", at("class", "causes"), each(v.Waiting[:shown], func(c *cause) *html.Node { return c.show(now) })), more)
 	}
 	if len(v.Moving) > 0 {
-		nodes = append(nodes, el("h2", "What moves"), units("Rollouts that make progress", now, v.Moving))
+		shown, more := v.first(len(v.Moving))
+		nodes = append(nodes, el("h2", "What moves"), units("Rollouts that make progress", now, v.Moving[:shown]), more)
 	}
 	if len(v.Paused) > 0 {
 		nodes = append(nodes, el("h2", "What is paused"), units("Rollouts that are complete, and whose next change waits", now, v.Paused))
 	}
 	return append(nodes, v.complete(now)...)
+}
+
+// listed is how much of a kind is listed, unless all is asked for.
+const listed = 100
+
+// first is how many of n are listed, and what says that there are more.
+func (v *nowView) first(n int) (shown int, more *html.Node) {
+	if v.ListsAll || n <= listed {
+		return n, nil
+	}
+	return listed, el("p", fmt.Sprintf("and %d more. ", n-listed), el("a", at("href", "/?all"), "List all"))
 }
 
 // old says since when what is shown is not up to date, nil if it is.
@@ -50,7 +63,7 @@ func (v *nowView) complete(now time.Time) []*html.Node {
 		counts[i] = fmt.Sprintf("%s %d", c.Ring, c.Number)
 	}
 	nodes := []*html.Node{el("h2", "What is complete"), el("p", strings.Join(counts, ", ")+". ")}
-	if v.All != nil {
+	if v.ListsAll {
 		return append(nodes, units("Rollouts that are complete", now, v.All))
 	}
 	nodes[1].AppendChild(el("a", at("href", "/?all"), "List all"))
@@ -105,7 +118,7 @@ func meter(u *describe.Unit) []*html.Node {
 	if u.Total == 0 {
 		return nil
 	}
-	text := amount(u)
+	text := u.Amount()
 	return []*html.Node{
 		el("progress", pixels("max", u.Total), pixels("value", u.Done), at("aria-label", u.String()+": "+text)),
 		el("span", " "+text),

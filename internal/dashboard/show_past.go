@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,57 @@ func (v *pastView) show(now time.Time) []*html.Node {
 	if len(v.Entries) == 0 {
 		return append(nodes, el("p", "Nothing was rolled, as far as objects and Events still say."))
 	}
+	nodes = append(nodes, v.form())
+	if c := v.Comparison; c != nil {
+		return append(nodes, table("Two rollouts of "+v.Ref.String(), []string{"", c.A.What, c.B.What}, each(c.Rows, showRow)))
+	}
 	return append(nodes, el("ol", at("class", "chain"), each(v.Entries, func(e *history.Entry) *html.Node { return showEntry(now, e) })))
+}
+
+// form asks which two rollouts are to be compared, nil if there are no two.
+func (v *pastView) form() *html.Node {
+	if len(v.Entries) < 2 {
+		return nil
+	}
+	choice := func(label string, chosen int) *html.Node {
+		of := el("select", at("name", "compare"))
+		for i := range v.Entries {
+			name := history.Name(v.Entries, i)
+			option := el("option", at("value", name), v.Entries[i].What)
+			if name != v.Entries[i].What {
+				option.AppendChild(el("span", " ("+name+")").FirstChild)
+			}
+			if i == chosen {
+				option.Attr = append(option.Attr, html.Attribute{Key: "selected", Val: "selected"})
+			}
+			of.AppendChild(option)
+		}
+		return el("label", label+" ", of)
+	}
+	a, b := 1, 0
+	if c := v.Comparison; c != nil {
+		is := func(of *history.Entry) func(history.Entry) bool {
+			return func(e history.Entry) bool { return e.What == of.What && e.UID == of.UID && e.To == of.To }
+		}
+		a, b = slices.IndexFunc(v.Entries, is(&c.A)), slices.IndexFunc(v.Entries, is(&c.B))
+	}
+	path, _, _ := strings.Cut(pathOf("past", v.Ref), "?")
+	return el("form", at("class", "ask"), at("action", path), hidden("namespace", v.Ref.Namespace), choice("Compare", a), choice("with", b), el("button", "Compare"))
+}
+
+// showRow is one thing that is known of two rollouts; what differs is bold.
+func showRow(r *history.Row) *html.Node {
+	cell := func(text string) *html.Node {
+		switch {
+		case text == "":
+			return el("td", "-")
+		case r.Differs:
+			return el("td", el("strong", text))
+		default:
+			return el("td", text)
+		}
+	}
+	return el("tr", el("th", at("scope", "row"), r.About), cell(r.A), cell(r.B))
 }
 
 // showEntry is one rollout: who wanted it, what changed, how long it took and how it ended.

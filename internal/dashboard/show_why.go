@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/net/html"
@@ -18,7 +17,7 @@ func (v *whyView) show(now time.Time) []*html.Node {
 			el("a", at("href", "/next?object="+queryOf(v.Ref)), "next")),
 		v.acts(),
 		el("ol", at("class", "chain"), each(v.Chain.Links, func(l *chain.Link) *html.Node { return showLink(now, l) })),
-		v.Drawing.show(),
+		picture(v.Drawing),
 		facts(v.Chain.Facts),
 	}
 }
@@ -61,30 +60,4 @@ func facts(all []describe.Fact) *html.Node {
 		row.AppendChild(cell)
 		return row
 	}))
-}
-
-// show is the drawing as SVG, nil if there is none.
-func (d *drawing) show() *html.Node {
-	if d == nil {
-		return nil
-	}
-	svg := el("svg", at("xmlns", "http://www.w3.org/2000/svg"), pixels("width", d.Width), pixels("height", d.Height),
-		at("viewBox", fmt.Sprintf("0 0 %d %d", d.Width, d.Height)), at("role", "group"), at("aria-label", d.Text))
-	for i := range d.Columns {
-		c := &d.Columns[i]
-		svg.AppendChild(el("text", pixels("x", c.X), pixels("y", c.Y+14), at("class", "name"), c.Name))
-		svg.AppendChild(el("text", pixels("x", c.X), pixels("y", c.Y+30), at("class", "amount "+classOf(c.Phase)), c.Counted))
-		for n := range c.Squares {
-			svg.AppendChild(c.Squares[n].show())
-		}
-	}
-	return el("figure", svg)
-}
-
-func (s *square) show() *html.Node {
-	rect := el("rect", pixels("x", s.X), pixels("y", s.Y), pixels("width", s.Size), pixels("height", s.Size), at("class", classOf(s.Phase)), el("title", s.Title))
-	if s.Path == "" {
-		return rect
-	}
-	return el("a", at("href", s.Path), at("aria-label", s.Title), rect)
 }

@@ -23,6 +23,9 @@ type Source struct {
 	Changed <-chan struct{}
 	// Look describes all rollouts.
 	Look func(context.Context) (describe.Description, error)
+	// Of describes what is rolled for a ConfigMap or Secret, nil if nothing is; nil where
+	// that is not drawn.
+	Of func(context.Context, describe.Ref) (*describe.Unit, error)
 	// Named is the object that a person means by KIND/NAME.
 	Named func(namespace, object string) (describe.Ref, error)
 	// Explain says why an object waits, History what was rolled of it.

@@ -54,7 +54,7 @@ func surveyConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) (config
 func Workload(e *config.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
-		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline,
+		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline, Position: e.Position,
 	}
 	if p := e.Pause; p != nil {
 		u.pausedBy(p.Engine())

@@ -37,6 +37,8 @@ type Unit struct {
 	// Sentence is the one that the ring says everywhere, without a full stop. Of what
 	// is complete it may be empty.
 	Sentence string `json:"sentence,omitempty"`
+	// Position is its place in the queue of those that wait for their turn, from 1; 0 if it is in none.
+	Position int `json:"position,omitempty"`
 	// Paused is true of what is complete and paused: its next change waits until it is resumed.
 	Paused bool       `json:"paused,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
@@ -69,6 +71,14 @@ type Range struct {
 
 // IsComplete is true of what is where it should be.
 func (u *Unit) IsComplete() bool { return u.Phase == rollout.PhaseComplete }
+
+// Amount is how far it is, in words, empty where nothing is counted.
+func (u *Unit) Amount() string {
+	if u.Total == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d %s", u.Done, u.Total, u.Counted)
+}
 
 // pausedBy says of a unit that is complete that it is paused; of another, its reason does.
 func (u *Unit) pausedBy(p *rollout.Pause) {

@@ -153,7 +153,7 @@ func (s *serving) source(ctx context.Context) (dashboard.Source, error) {
 	}
 	return dashboard.Source{
 		Place: place, Namespace: namespace, Now: s.Env.Now, Changed: s.mirror.Changed(),
-		Look: s.look, Explain: s.explain, Forecast: s.forecast,
+		Look: s.look, Of: s.of, Explain: s.explain, Forecast: s.forecast,
 		Named: func(namespace, object string) (describe.Ref, error) {
 			return describe.Named(s.Cluster.RESTMapper, namespace, object)
 		},
@@ -169,6 +169,12 @@ func (s *serving) look(ctx context.Context) (describe.Description, error) {
 		return describe.Description{}, err
 	}
 	return describe.Describe(ctx, s.mirror, describe.Options{Config: s.rules, Namespace: s.namespace})
+}
+
+// of is what is rolled for an object.
+func (s *serving) of(ctx context.Context, ref describe.Ref) (*describe.Unit, error) {
+	found, err := describe.Describe(ctx, s.mirror, describe.Options{Config: s.rules, Namespace: ref.Namespace, Object: &ref})
+	return describe.Find(found.Units, ref), err
 }
 
 func (s *serving) explain(ctx context.Context, ref describe.Ref) (chain.Chain, error) {

@@ -1,10 +1,12 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -125,4 +127,18 @@ func writeNote(w io.Writer, s Style, n *history.Event, of *history.Entry) {
 	at := n.At.UTC().Format(time.TimeOnly)
 	indent := factColumn + len(n.Reason) + 2
 	_, _ = fmt.Fprintf(w, "  %s %s  %s\n", s.Paint(Faint, at), reason, s.Fold(text, indent))
+}
+
+// Comparison writes two rollouts side by side; what differs is marked.
+func Comparison(w io.Writer, c *history.Comparison) {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(columns, "\t\t%s\t%s\n", c.A.What, c.B.What)
+	for _, r := range c.Rows {
+		mark := " "
+		if r.Differs {
+			mark = "*"
+		}
+		_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t%s\n", mark, r.About, cmp.Or(Plain(r.A), "-"), cmp.Or(Plain(r.B), "-"))
+	}
+	_ = columns.Flush() // as with what is written to the terminal otherwise
 }

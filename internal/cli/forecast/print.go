@@ -3,8 +3,6 @@ package forecast
 import (
 	"fmt"
 	"io"
-	"iter"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,119 +25,34 @@ func (f *forecaster) write(w io.Writer, a *forecast.Answer, object string) {
 	if a.If != nil {
 		_, _ = fmt.Fprintf(columns, "\tas it is\tif %s\n", strings.Join(a.If.Suppositions, " and "))
 	}
-	for _, pair := range pairs(a) {
-		pair.write(columns, a, f.all)
+	pairs := a.Pairs()
+	for _, p := range pairs {
+		writeSteps(columns, p, a, f.all)
 	}
 	_ = columns.Flush() // as with what is written to the terminal otherwise
-	for _, pair := range pairs(a) {
-		pair.writeWaits(w, a)
+	for _, p := range pairs {
+		writeWaits(w, p, a)
 	}
 }
 
-// pair is a rollout as it is, and as it would be; either may be nil.
-type pair struct{ plain, other *forecast.Course }
-
-// pairs are the rollouts, those first that are under way.
-func pairs(a *forecast.Answer) []pair {
-	var all []pair
-	find := func(courses []forecast.Course, c *forecast.Course) *forecast.Course {
-		i := slices.IndexFunc(courses, func(o forecast.Course) bool {
-			return o.Ring == c.Ring && o.Namespace == c.Namespace && o.Object == c.Object
-		})
-		if i < 0 {
-			return nil
-		}
-		return &courses[i]
-	}
-	var others []forecast.Course
-	if a.If != nil {
-		others = a.If.Rollouts
-	}
-	for i := range a.Rollouts {
-		c := &a.Rollouts[i]
-		all = append(all, pair{c, find(others, c)})
-	}
-	for i := range others {
-		if c := &others[i]; find(a.Rollouts, c) == nil {
-			all = append(all, pair{nil, c})
-		}
-	}
-	return all
-}
-
-func (p pair) any() *forecast.Course {
-	if p.plain != nil {
-		return p.plain
-	}
-	return p.other
-}
-
-// write writes the end of a rollout, and its steps below.
-func (p pair) write(w io.Writer, a *forecast.Answer, placed bool) {
-	name := p.any().Object
+// writeSteps writes the end of a rollout, and its steps below.
+func writeSteps(w io.Writer, p forecast.Pair, a *forecast.Answer, placed bool) {
+	name := p.Any().Object
 	if placed {
-		name = p.any().Namespace + " " + name
+		name = p.Any().Namespace + " " + name
 	}
-	line := name + " ends\t" + endText(p.plain, a.At)
+	line := name + " ends\t" + endText(p.Plain, a.At)
 	if a.If != nil {
-		line += "\t" + endText(p.other, a.At)
+		line += "\t" + endText(p.Other, a.At)
 	}
 	_, _ = fmt.Fprintln(w, line)
-	plain, other := whenOf(p.plain), whenOf(p.other)
-	for i, o := range p.occurrences() {
-		line := fmt.Sprintf("%4d. %s\t%s", i+1, o.text, whenText(plain, o, a.At))
+	for i, row := range p.Rows() {
+		line := fmt.Sprintf("%4d. %s\t%s", i+1, row.Text, whenText(row.Plain, a.At))
 		if a.If != nil {
-			line += "\t" + whenText(other, o, a.At)
+			line += "\t" + whenText(row.Other, a.At)
 		}
 		_, _ = fmt.Fprintln(w, line)
 	}
-}
-
-// occurrence is the n-th step with a text.
-type occurrence struct {
-	text string
-	n    int
-}
-
-// each yields the steps of a rollout, without its name.
-func each(c *forecast.Course) iter.Seq2[occurrence, *forecast.Coming] {
-	return func(yield func(occurrence, *forecast.Coming) bool) {
-		if c == nil {
-			return
-		}
-		count := map[string]int{}
-		for i := range c.Steps {
-			text := strings.TrimPrefix(c.Steps[i].String(), c.Object+" ")
-			if !yield(occurrence{text, count[text]}, &c.Steps[i]) {
-				return
-			}
-			count[text]++
-		}
-	}
-}
-
-// occurrences are the steps as they are, and then those that are taken only otherwise.
-func (p pair) occurrences() []occurrence {
-	var all []occurrence
-	known := map[occurrence]bool{}
-	for _, c := range []*forecast.Course{p.plain, p.other} {
-		for o := range each(c) {
-			if !known[o] {
-				known[o] = true
-				all = append(all, o)
-			}
-		}
-	}
-	return all
-}
-
-// whenOf is when each step of a rollout begins.
-func whenOf(c *forecast.Course) map[occurrence]describe.Range {
-	when := map[occurrence]describe.Range{}
-	for o, step := range each(c) {
-		when[o] = step.When
-	}
-	return when
 }
 
 func endText(c *forecast.Course, now time.Time) string {
@@ -154,15 +67,15 @@ func endText(c *forecast.Course, now time.Time) string {
 }
 
 // whenText is when a step begins, a dash if it is not taken.
-func whenText(when map[occurrence]describe.Range, o occurrence, now time.Time) string {
-	if r, taken := when[o]; taken {
-		return describe.In(now, r)
+func whenText(when *describe.Range, now time.Time) string {
+	if when == nil {
+		return "-"
 	}
-	return "-"
+	return describe.In(now, *when)
 }
 
 // writeWaits says why a rollout does not end, and which unit decides when it does.
-func (p pair) writeWaits(w io.Writer, a *forecast.Answer) {
+func writeWaits(w io.Writer, p forecast.Pair, a *forecast.Answer) {
 	say := func(c *forecast.Course, as string) {
 		switch {
 		case c == nil:
@@ -172,8 +85,8 @@ func (p pair) writeWaits(w io.Writer, a *forecast.Answer) {
 			_, _ = fmt.Fprintf(w, "%s%s decides when %s ends\n", as, c.Decides[strings.LastIndex(c.Decides, "/")+1:], c.Object)
 		}
 	}
-	say(p.plain, "")
+	say(p.Plain, "")
 	if a.If != nil {
-		say(p.other, "if "+strings.Join(a.If.Suppositions, " and ")+": ")
+		say(p.Other, "if "+strings.Join(a.If.Suppositions, " and ")+": ")
 	}
 }

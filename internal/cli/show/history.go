@@ -20,6 +20,7 @@ type History struct {
 	cluster command.Cluster
 	output  string
 	limit   int
+	compare []string
 }
 
 // NewHistory returns the command history.
@@ -41,9 +42,14 @@ func NewHistory(env command.Environment) *cobra.Command {
 			"are pinned. Of a ConfigMap or Secret, the contents are shown of which a snapshot exists,\n" +
 			"and what refers to each.\n" +
 			"\n" +
-			"The exit code is 1 if the object is not found, and 0 if nothing was rolled.",
+			"With --compare two of the rollouts stand side by side: by whom, what changed, how long\n" +
+			"they and their parts took, and how they ended. Name each as it is shown, or by its last\n" +
+			"word, its revision or its uid.\n" +
+			"\n" +
+			"The exit code is 1 if the object or a rollout is not found, and 0 if nothing was rolled.",
 		Example: "  spillway history rolloutgroup/ingester -n mimir\n" +
 			"  spillway history instance/zookeeper -n shop\n" +
+			"  spillway history rolloutgroup/ingester -n mimir --compare 3,2\n" +
 			"  spillway history module/shop -n clusters -o json\n" +
 			"  spillway history secret/db -n shop",
 		Args: command.Exactly(1, "name one as KIND/NAME, such as rolloutgroup/ingester"),
@@ -70,6 +76,7 @@ func NewHistory(env command.Environment) *cobra.Command {
 // AddFlags adds the flags of commands that show a history.
 func (p *History) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&p.limit, "limit", display.ShownEpisodes, "how many rollouts to show, 0 for all that are known")
+	cmd.Flags().StringSliceVar(&p.compare, "compare", nil, "two rollouts to show side by side, as A,B")
 	command.OutputFlag(cmd, &p.output)
 }
 
@@ -83,12 +90,22 @@ func (p *History) run(cmd *cobra.Command, ref describe.Ref) error {
 
 // Print prints the history of an object.
 func (p *History) Print(cmd *cobra.Command, reader client.Reader, ref describe.Ref) error {
-	if p.limit < 0 {
+	switch {
+	case p.limit < 0:
 		return fmt.Errorf("--limit: %d is negative; use 0 for all", p.limit)
+	case len(p.compare) != 0 && len(p.compare) != 2:
+		return fmt.Errorf("--compare: %q are %d rollouts; name two, as A,B", p.compare, len(p.compare))
 	}
 	episodes, err := history.History(cmd.Context(), reader, ref)
 	if err != nil {
 		return better(cmd.Context(), reader, ref, err)
+	}
+	if p.compare != nil {
+		compared, err := history.Compare(episodes, p.compare[0], p.compare[1])
+		if err != nil {
+			return fmt.Errorf("--compare: %w", err)
+		}
+		return command.Show(cmd.OutOrStdout(), p.output, compared, func(w io.Writer) { display.Comparison(w, &compared) })
 	}
 	if p.limit > 0 && len(episodes) > p.limit {
 		episodes = episodes[:p.limit]

@@ -1,0 +1,247 @@
+package status_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+)
+
+const (
+	// viewers follow the first page at the same time.
+	viewers = 50
+	// lookApart is how much later than one look the dashboard takes another one.
+	lookApart = time.Second
+)
+
+// TestDashboardOfMuch serves the pages of a large cluster to many viewers. What they cost the
+// API server is the same as for one: nothing, once the kinds are watched.
+func TestDashboardOfMuch(t *testing.T) {
+	w := newWorld(t)
+	w.make(seen)
+	kubeconfig, requests := w.counting()
+	d := w.dashboard(kubeconfig)
+	cold := took(func() { d.read("/") })
+	d.read("/why/module/" + w.module(seen) + "?namespace=" + w.namespace)
+	warm := median(5, func() { d.read("/") })
+	before := requests.Load()
+	updates := d.follow(w)
+	if more := requests.Load() - before; more > 0 {
+		t.Errorf("%d viewers and %d changes cost %d requests", viewers, changes, more)
+	}
+	fmt.Printf("| dashboard of %d workloads and %d clusters: the first page, all of it read; again (target: 1 s) | %.2f s; %.3f s |\n", seen.workloads, seen.clusters, cold.Seconds(), warm.Seconds())
+	fmt.Printf("| %d viewers, from a change to the page that shows it (target: 0.2 s): p50; p90; requests to the API server | %.3f s; %.3f s; %d |\n",
+		viewers, updates[len(updates)/2].Seconds(), updates[len(updates)*9/10].Seconds(), requests.Load()-before)
+	d.paint()
+}
+
+// counting is a kubeconfig by which requests are counted.
+func (w *world) counting() (kubeconfig string, requests *atomic.Int64) {
+	w.t.Helper()
+	cfg := testenv.Shared().Config()
+	cfg.QPS = -1
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	to, err := url.Parse(cfg.Host)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	requests = &atomic.Int64{}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.Transport, proxy.FlushInterval = transport, -1
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/readyz") && !strings.HasPrefix(r.URL.Path, "/version") {
+			requests.Add(1)
+		}
+		proxy.ServeHTTP(rw, r)
+	}))
+	w.t.Cleanup(server.CloseClientConnections)
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "x", Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "x"}}, Clusters: map[string]*clientcmdapi.Cluster{"x": {Server: server.URL}},
+	})
+	kubeconfig = filepath.Join(w.t.TempDir(), "kubeconfig")
+	if err == nil {
+		err = os.WriteFile(kubeconfig, raw, 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return kubeconfig, requests
+}
+
+// dashboard is one that runs.
+type dashboard struct {
+	t                    *testing.T
+	printed, base, token string
+}
+
+var address = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\?token=(\w+)`)
+
+func (w *world) dashboard(kubeconfig string) *dashboard {
+	w.t.Helper()
+	d := &dashboard{t: w.t}
+	out, ended := &testenv.Buffer{}, make(chan int, 1)
+	ctx, stop := context.WithCancel(w.t.Context())
+	go func() {
+		ended <- cli.Run(ctx, command.Environment{
+			Args: []string{"spillway", "dashboard", "-A", "--port", "0", "--kubeconfig", kubeconfig}, Out: out, Err: out, Lookup: os.LookupEnv, Now: time.Now,
+		})
+	}()
+	w.t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != 0 {
+			w.t.Errorf("exit code %d: %s", code, out)
+		}
+	})
+	testenv.Eventually(w.t, func(context.Context) error {
+		found := address.FindStringSubmatch(out.String())
+		if found == nil {
+			return fmt.Errorf("no address in %q", out)
+		}
+		d.printed, d.base, d.token = found[0], found[1], found[2]
+		return nil
+	})
+	return d
+}
+
+func (d *dashboard) get(ctx context.Context, path string) *http.Response {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base+path, http.NoBody)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		d.t.Errorf("%s: status %d", path, answer.StatusCode)
+	}
+	return answer
+}
+
+// read reads a page to its end.
+func (d *dashboard) read(path string) string {
+	answer := d.get(d.t.Context(), path)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		d.t.Error(err)
+	}
+	return string(text)
+}
+
+// follow has viewers read the page again whenever it says that something has changed, and
+// returns how long each change took to be on their pages, in order.
+func (d *dashboard) follow(w *world) []time.Duration {
+	var (
+		all     sync.WaitGroup
+		mu      sync.Mutex
+		took    []time.Duration
+		changed atomic.Pointer[time.Time]
+	)
+	ctx, leave := context.WithCancel(d.t.Context())
+	shown := make(chan struct{}, viewers)
+	for range viewers {
+		events := d.get(ctx, "/live")
+		all.Go(func() {
+			defer events.Body.Close()
+			for lines := bufio.NewScanner(events.Body); lines.Scan(); {
+				if lines.Text() != "event: changed" {
+					continue
+				}
+				d.read("/")
+				mu.Lock()
+				took = append(took, time.Since(*changed.Load()))
+				mu.Unlock()
+				shown <- struct{}{}
+			}
+		})
+	}
+	for i := range changes {
+		<-clock.RealClock{}.After(2 * lookApart) // a change of its own
+		now := time.Now()
+		changed.Store(&now)
+		w.pause(i)
+		for range viewers {
+			<-shown
+		}
+	}
+	leave()
+	all.Wait()
+	slices.Sort(took)
+	return took
+}
+
+// pause changes a workload.
+func (w *world) pause(i int) {
+	d := &appsv1.Deployment{ObjectMeta: w.named(fmt.Sprintf("of-%d-%d", seen.workloads, i))}
+	if err := w.client.Patch(w.t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"spillway.dev/pause": "true"}}}`))); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// paint says when a browser first shows something, where there is one.
+func (d *dashboard) paint() {
+	script := filepath.Join("..", "..", "site", "dashboard", "paint.mjs")
+	if _, err := os.Stat(filepath.Join("..", "..", "site", "node_modules", "puppeteer-core")); err != nil {
+		return
+	}
+	out, err := exec.CommandContext(d.t.Context(), "node", script, d.printed, "/").CombinedOutput()
+	if err != nil {
+		d.t.Errorf("%v: %s", err, out)
+		return
+	}
+	ms, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		d.t.Error(err)
+	}
+	fmt.Printf("| from the request to the first paint in Chromium, median of 5 (target: 1 s) | %.3f s |\n", (time.Duration(ms) * time.Millisecond).Seconds())
+}
+
+func (w *world) module(s size) string { return fmt.Sprintf("of-%d", s.workloads) }
+
+func took(do func()) time.Duration {
+	began := time.Now()
+	do()
+	return time.Since(began)
+}
+
+// median is how long something takes that is done several times.
+func median(times int, do func()) time.Duration {
+	var all []time.Duration
+	for range times {
+		all = append(all, took(do))
+	}
+	slices.Sort(all)
+	return all[times/2]
+}
