@@ -139,6 +139,9 @@ func TestInstallBesideApply(t *testing.T) {
 			if applies != 20*installRounds || statuses > 2*installRounds {
 				t.Errorf("%d applies and %d writes of the status", applies, statuses)
 			}
+			if most := 30 * installRounds; !kind.withPods && reads > most { // 20 objects, the content that is kept, and the OperatorVersion in each pass
+				t.Errorf("%d reads, want at most %d", reads, most)
+			}
 		})
 	}
 }

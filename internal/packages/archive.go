@@ -19,7 +19,12 @@ const mostArchive = 16 * MostBytes
 // fromArchive reads a .tgz as it comes. The package may stand in a folder of the archive.
 func fromArchive(r io.Reader) (files, error) {
 	unzipped, err := gzip.NewReader(r)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("is empty; " + fetchAgain)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errEndsEarly
+	case err != nil:
 		return nil, errors.New("is no archive of a package: it is not compressed with gzip; name a directory or a .tgz file")
 	}
 	limited := &io.LimitedReader{R: unzipped, N: mostArchive}
@@ -31,13 +36,37 @@ func fromArchive(r io.Reader) (files, error) {
 		case limited.N <= 0 || n >= mostEntries:
 			return nil, fmt.Errorf("has more than %d MiB, or more than %d entries; remove what is no template", mostArchive>>20, mostEntries)
 		case errors.Is(err, io.EOF):
-			return found.rooted()
+			return found.end(limited)
 		case err != nil:
-			return nil, fmt.Errorf("cannot be unpacked: %w", err)
+			return nil, unpacked(err)
 		}
 		if err := found.entry(entry, archive, &size); err != nil {
-			return nil, err
+			return nil, unpacked(err)
 		}
+	}
+}
+
+// end reads the rest of an archive, whose checksum comes last.
+func (f files) end(rest io.Reader) (files, error) {
+	if _, err := io.Copy(io.Discard, rest); err != nil {
+		return nil, unpacked(err)
+	}
+	return f.rooted()
+}
+
+const fetchAgain = "pack or download it again"
+
+var errEndsEarly = errors.New("ends early; " + fetchAgain)
+
+// unpacked is why an archive cannot be unpacked.
+func unpacked(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errEndsEarly
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader):
+		return fmt.Errorf("is damaged: %w; %s", err, fetchAgain)
+	default:
+		return err
 	}
 }
 
@@ -65,22 +94,43 @@ func (f files) entry(entry *tar.Header, content io.Reader, size *int64) error {
 
 // rooted are the files of the folder that has an operator.yaml, as seen from there.
 func (f files) rooted() (files, error) {
-	var roots []string
-	for name := range f {
-		if path.Base(name) == operatorFile && isOperator(f[name]) {
-			roots = append(roots, strings.TrimSuffix(name, operatorFile))
-		}
-	}
-	if len(roots) != 1 {
-		return nil, fmt.Errorf("has %d files %s that describe a package, want one; pack the folder of one package", len(roots), operatorFile)
+	root, err := f.root()
+	if err != nil {
+		return nil, err
 	}
 	found := files{}
 	for name, content := range f {
-		if below, ok := strings.CutPrefix(name, roots[0]); ok && isPart(below) {
+		if below, ok := strings.CutPrefix(name, root); ok && isPart(below) {
 			found[below] = content
 		}
 	}
 	return found, nil
+}
+
+// root is the folder of the package. A template may be named operator.yaml too, and one that
+// cannot be read may be that of a package.
+func (f files) root() (string, error) {
+	var packages, others []string
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		switch {
+		case path.Base(name) != operatorFile:
+		case isOperator(f[name]):
+			packages = append(packages, name)
+		case !strings.Contains("/"+name, "/"+templatesDir):
+			others = append(others, name)
+		}
+	}
+	if len(packages) == 0 {
+		packages = others
+	}
+	switch len(packages) {
+	case 0:
+		return "", fmt.Errorf("has no %s; pack a package with: spillway package create DIR", operatorFile)
+	case 1:
+		return strings.TrimSuffix(packages[0], operatorFile), nil
+	default:
+		return "", fmt.Errorf("has %d packages, want one: %s; pack the folder of one package", len(packages), strings.Join(packages, ", "))
+	}
 }
 
 // Archive writes the package as a .tgz. Of the same files it is the same to the byte.

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -47,5 +46,5 @@ func (p *Package) parts() []source.Part {
 }
 
 func (p *Package) part(file string, path []string, at ...string) source.Part {
-	return source.Part{Path: path, At: at, File: filepath.Join(p.From, file), Text: p.files[file]}
+	return source.Part{Path: path, At: at, File: fileIn(p.From, file), Text: p.files[file]}
 }

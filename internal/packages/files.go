@@ -46,6 +46,9 @@ func Load(from string) (*Package, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", from, err)
 		}
+		if below := folderIn(root.FS()); f[operatorFile] == nil && below != "" {
+			return nil, fmt.Errorf("%s: has no %s; the package is in %s", from, operatorFile, filepath.Join(from, below))
+		}
 		return newPackage(from, f)
 	}
 	archive, err := os.Open(from) //nolint:gosec // the user names what is read
@@ -99,6 +102,15 @@ func fromFolder(folder fs.FS) (files, error) {
 	return found, err //nolint:wrapcheck // of the function above
 }
 
+// folderIn is the first folder below that has an operator.yaml, "" if none has.
+func folderIn(folder fs.FS) string {
+	found, _ := fs.Glob(folder, "*/"+operatorFile) // the pattern is right
+	if len(found) == 0 {
+		return ""
+	}
+	return path.Dir(found[0])
+}
+
 // read takes a file of a folder, and refuses what is none: a pipe or a device would never end.
 func (f files) read(folder fs.FS, name string, size *int64) error {
 	info, err := fs.Stat(folder, name)
@@ -136,6 +148,14 @@ func (f files) add(name string, content io.Reader, size *int64) error {
 	}
 	f[name] = raw
 	return nil
+}
+
+// fileIn names a file of a package, which may be at an address.
+func fileIn(from, name string) string {
+	if strings.Contains(from, "://") {
+		return from + "/" + name
+	}
+	return filepath.Join(from, name)
 }
 
 // IsPackage is true of a folder or an archive that has a package: of any archive, and of a

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +48,7 @@ func (p *Package) VersionObject() (*v1beta1.OperatorVersion, error) {
 	for i := range p.Parameters {
 		parameter, err := p.Parameters[i].Object()
 		if err != nil {
-			return nil, fmt.Errorf("%s: parameter %s: %w", filepath.Join(p.From, paramsFile), p.Parameters[i].Name, err)
+			return nil, fmt.Errorf("%s: parameter %s: %w", fileIn(p.From, paramsFile), p.Parameters[i].Name, err)
 		}
 		v.Spec.Parameters = append(v.Spec.Parameters, parameter)
 	}
@@ -57,7 +56,17 @@ func (p *Package) VersionObject() (*v1beta1.OperatorVersion, error) {
 }
 
 // MustBeSet is true of a parameter that each Instance has to set.
-func (p *Parameter) MustBeSet() bool { return (p.Required == nil || *p.Required) && !p.hasDefault() }
+func (p *Parameter) MustBeSet() bool {
+	return (p.Required == nil || *p.Required) && !p.hasDefault() && !p.isStructured()
+}
+
+// isStructured is true of a list or a map: without a default it is empty, as in KUDO.
+func (p *Parameter) isStructured() bool {
+	return p.Type == v1beta1.ArrayType || p.Type == v1beta1.MapType
+}
+
+// noItems is the default with which KUDO writes a list or a map that has none.
+const noItems = "null\n"
 
 func (p *Parameter) hasDefault() bool {
 	return len(p.Default) > 0 && !bytes.Equal(p.Default, []byte("null"))
@@ -71,12 +80,15 @@ func (p *Parameter) Object() (v1beta1.Parameter, error) {
 		Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Required: &required,
 		Trigger: p.Trigger, Type: p.Type, Immutable: p.Immutable,
 	}
-	if p.hasDefault() {
+	switch {
+	case p.hasDefault():
 		text, err := textOf(p.Default)
 		if err != nil {
 			return o, fmt.Errorf("default: %w", err)
 		}
 		o.Default = &text
+	case p.isStructured():
+		o.Default = new(noItems)
 	}
 	if p.Enum == nil {
 		return o, nil

@@ -3,7 +3,6 @@ package packages
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -96,15 +95,15 @@ func newPackage(from string, f files) (*Package, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: has no %s; give the folder that has it", from, operatorFile)
 	}
-	switch err := yaml.Unmarshal(raw, &p.Operator); {
-	case isFormer(raw):
-		return nil, fmt.Errorf("%s: has the format of KUDO before 0.9; rename version to operatorVersion; tasks must be a list, each with name, kind and spec", filepath.Join(from, operatorFile))
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", filepath.Join(from, operatorFile), err)
+	if isFormer(raw) {
+		return nil, fmt.Errorf("%s: has the format of KUDO before 0.9; rename version to operatorVersion; tasks must be a list, each with name, kind and spec", fileIn(from, operatorFile))
+	}
+	if err := decode(fileIn(from, operatorFile), raw, &p.Operator); err != nil {
+		return nil, err
 	}
 	var params parameters
-	if err := yaml.Unmarshal(f[paramsFile], &params); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(from, paramsFile), err)
+	if err := decode(fileIn(from, paramsFile), f[paramsFile], &params); err != nil {
+		return nil, err
 	}
 	p.Groups, p.Parameters = params.Groups, params.Parameters
 	for name, content := range f {
@@ -126,7 +125,7 @@ func (p *Package) check() error {
 	default:
 		return p.checkNames()
 	}
-	return fmt.Errorf("%s: has no %s; set it", filepath.Join(p.From, operatorFile), missing)
+	return fmt.Errorf("%s: has no %s; set it", fileIn(p.From, operatorFile), missing)
 }
 
 // isOperator is true of an operator.yaml: a manifest of that name has a kind.

@@ -80,8 +80,8 @@ func TestHostileArchives(t *testing.T) {
 		"too large files":                {[]entry{{name: "templates/a", text: strings.Repeat("x", packages.MostBytes/2)}, {name: "templates/b", text: strings.Repeat("x", packages.MostBytes/2+1)}}, "has more than 4 MiB of files"},
 		"a bomb of what does not belong": {[]entry{{name: "dir", kind: tar.TypeDir}, {name: ".hidden", text: strings.Repeat("\x00", 16*packages.MostBytes)}, {name: "operator.yaml", text: operator}}, "has more than 64 MiB"},
 		"a file twice":                   {[]entry{{name: "operator.yaml", text: operator}, {name: "./operator.yaml", text: operator}}, `has the file "operator.yaml" twice`},
-		"no package":                     {[]entry{{name: "README.md", text: "x"}}, "has 0 files operator.yaml that describe a package, want one"},
-		"two packages":                   {[]entry{{name: "a/operator.yaml", text: operator}, {name: "b/operator.yaml", text: operator}}, "has 2 files operator.yaml"},
+		"no package":                     {[]entry{{name: "README.md", text: "x"}}, "has no operator.yaml; pack a package with: spillway package create DIR"},
+		"two packages":                   {[]entry{{name: "a/operator.yaml", text: operator}, {name: "b/operator.yaml", text: operator}}, "has 2 packages, want one: a/operator.yaml, b/operator.yaml; pack the folder of one package"},
 		"an alias bomb": {[]entry{{name: "operator.yaml", text: operator}, {name: "params.yaml", text: "a: &a [x,x,x,x,x,x,x,x,x]\n" + aliases()}},
 			"params.yaml: "},
 	} {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 )
@@ -40,7 +39,7 @@ func (p *Package) SchemaOf(parameters []Parameter) (*Schema, error) {
 		parameter := &parameters[i]
 		schema, err := parameter.schema()
 		if err != nil {
-			return nil, fmt.Errorf("%s: parameter %s: %w", filepath.Join(p.From, paramsFile), parameter.Name, err)
+			return nil, fmt.Errorf("%s: parameter %s: %w", fileIn(p.From, paramsFile), parameter.Name, err)
 		}
 		parent := root
 		if name := parameter.Group; name != "" {
@@ -56,7 +55,7 @@ func (p *Package) SchemaOf(parameters []Parameter) (*Schema, error) {
 	}
 	for name, group := range groups {
 		if root.Properties[name] != nil {
-			return nil, fmt.Errorf("%s: a parameter and a group are named %s; rename one of them", filepath.Join(p.From, paramsFile), name)
+			return nil, fmt.Errorf("%s: a parameter and a group are named %s; rename one of them", fileIn(p.From, paramsFile), name)
 		}
 		root.Properties[name] = group
 	}
@@ -84,7 +83,7 @@ func (p *Parameter) schema() (*Schema, error) {
 		Title: p.DisplayName, Description: p.Description, Type: p.schemaType(), ListName: p.Name,
 		Immutable: o.IsImmutable(), Trigger: p.Trigger, Advanced: p.Advanced, Hint: p.Hint,
 	}
-	if o.Default != nil {
+	if p.hasDefault() {
 		s.Default = native(*o.Default, s.Type)
 	}
 	if o.Enum != nil {

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -37,7 +36,7 @@ func (p *Package) checkName(name, file string, path ...string) error {
 	}
 	line, err := unquoted(nodeAt(p.files[file], path...))
 	if err != nil {
-		return fmt.Errorf("%s:%d: parameter %w", filepath.Join(p.From, file), line, err)
+		return fmt.Errorf("%s:%d: parameter %w", fileIn(p.From, file), line, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -72,9 +73,14 @@ func endedBy(r *results) error {
 // act pins content, writes the status, and then makes the writes that the status
 // permits, if the Instance is still as it was observed.
 func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r results) {
+	var pins sync.WaitGroup
+	defer pins.Wait()
 	switch {
 	case d.Changes:
-		r.Object, r.Err = a.permit(ctx, s.Instance, d)
+		var pin *appsv1.ControllerRevision
+		if r.Object, pin, r.Err = a.permit(ctx, s, d); pin != nil {
+			pins.Go(func() { a.unpin(ctx, pin) })
+		}
 	case len(d.Writes) > 0:
 		r.Err = ring.Confirm(ctx, a.live, v1beta1.GroupVersion.WithKind("Instance"), s.Instance)
 	}
@@ -133,39 +139,37 @@ func (a actor) writeAll(ctx context.Context, s *snapshot, batch []write.Write) [
 	return done
 }
 
-// permit writes the status, once, with the resourceVersion that was observed. Reads of
-// Instances wait until the cache shows it, because which contents are kept depends on
-// what all of them run.
-func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision.Decision) (*v1beta1.Instance, error) {
-	instance := observed.DeepCopy()
+// permit writes the status, once, with the resourceVersion that was observed, after it has
+// kept the content that an execution begins with; it returns what keeps it, if that is new.
+// Reads of Instances wait until the cache shows the status, because which contents are kept
+// depends on what all of them run.
+func (a actor) permit(ctx context.Context, s *snapshot, d *decision.Decision) (instance *v1beta1.Instance, pin *appsv1.ControllerRevision, err error) {
+	instance = s.Instance.DeepCopy()
 	instance.Status = d.Status
-	err := a.do(ctx, func(ctx context.Context) error {
-		if d.Pin != nil {
-			if err := a.pin(ctx, observed, d.Pin); err != nil {
+	err = a.do(ctx, func(ctx context.Context) error {
+		if d.Pin != nil && !s.hasPin {
+			var err error
+			if pin, err = a.pin(ctx, s.Instance, d.Pin); err != nil {
 				return err
 			}
 		}
 		return wrapped(a.client.Status().Update(ctx, instance, client.FieldOwner(kube.FieldOwner)), "write the status")
 	})
 	if err != nil {
-		return nil, err
+		return nil, pin, err
 	}
-	return instance, nil
+	return instance, pin, nil
 }
 
-// pin keeps the content of an OperatorVersion in a ControllerRevision beside the Instance.
-func (a actor) pin(ctx context.Context, i *v1beta1.Instance, v *choice.Version) error {
-	key := choice.PinKey(i, &i.Spec, v.Hash)
-	revision := &appsv1.ControllerRevision{}
-	err := a.live.Get(ctx, key, revision)
-	if !apierrors.IsNotFound(err) {
-		return wrapped(err, "get ControllerRevision "+key.Name)
-	}
+// pin keeps the content of an OperatorVersion in a ControllerRevision beside the Instance. It
+// returns none if that exists.
+func (a actor) pin(ctx context.Context, i *v1beta1.Instance, v *choice.Version) (*appsv1.ControllerRevision, error) {
 	raw, err := json.Marshal(v.Spec)
 	if err != nil {
-		return fmt.Errorf("encode OperatorVersion %s: %w", v.Name, err)
+		return nil, fmt.Errorf("encode OperatorVersion %s: %w", v.Name, err)
 	}
-	revision = &appsv1.ControllerRevision{
+	key := choice.PinKey(i, &i.Spec, v.Hash)
+	revision := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: key.Namespace, Name: key.Name, OwnerReferences: []metav1.OwnerReference{choice.PinOwner(i, v)},
 		},
@@ -175,18 +179,19 @@ func (a actor) pin(ctx context.Context, i *v1beta1.Instance, v *choice.Version) 
 		revision.Annotations = map[string]string{vocabulary.Prune.Native: "false"}
 	}
 	err = a.client.Create(ctx, revision, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, nil //nolint:nilnil // it is as good as a new one
+	case err != nil:
+		return nil, wrapped(err, "pin the content of OperatorVersion "+v.Name)
+	default:
+		return revision, nil
 	}
-	if err == nil {
-		a.unpin(ctx, revision)
-	}
-	return wrapped(err, "pin the content of OperatorVersion "+v.Name)
 }
 
 // unpin deletes pinned contents of the owner of a new one, except for the newest ones and
 // those that running plans use. What it misses it deletes the next time, so no plan
-// waits for it.
+// waits for it: it runs beside the writes.
 func (a actor) unpin(ctx context.Context, pin *appsv1.ControllerRevision) {
 	kept := &metav1.PartialObjectMetadataList{}
 	kept.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))

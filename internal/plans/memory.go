@@ -11,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -28,6 +29,7 @@ type memory struct {
 	// state is the one that the Instance has in the metrics, empty if it has none.
 	state   string
 	answers answers
+	kept    kept
 	// rendered is kept from pass to pass of one reconcile.
 	rendered *render.Memo
 }
@@ -66,6 +68,46 @@ func (a *answers) to(i *v1beta1.Instance) answers {
 		return answers{}
 	}
 	return last
+}
+
+// kept are objects without a state of their own that a plan has applied, for the passes in
+// which it waits for others. Each is good while its watch shows the version that was read,
+// and all of them while the Instance is the one that they were read for.
+type kept struct {
+	instance string
+	objects  map[object.Ref]*unstructured.Unstructured
+}
+
+// keptOf are those of a pass, if its plan is running.
+func keptOf(s *snapshot, done *results) kept {
+	i := s.Instance
+	if done.Written() {
+		i = done.Object
+	}
+	if i.Status.Running() == nil {
+		return kept{}
+	}
+	all := kept{i.ResourceVersion, map[object.Ref]*unstructured.Unstructured{}}
+	keep := func(ref object.Ref, u *unstructured.Unstructured) {
+		if u != nil && ref.GroupKind() != object.SecretKind && isMarked(ref, u) && task.IsStateless(u) {
+			all.objects[ref] = u
+		}
+	}
+	for ref, u := range s.Objects {
+		keep(ref, u)
+	}
+	for w := range slices.Values(done.Writes) {
+		keep(w.Write.Ref, w.Write.answer)
+	}
+	return all
+}
+
+// of are those that are good for an Instance.
+func (k *kept) of(i *v1beta1.Instance) map[object.Ref]*unstructured.Unstructured {
+	if k.instance != i.ResourceVersion {
+		return nil
+	}
+	return k.objects
 }
 
 // learn remembers what became of a pass, and returns when to observe again; zero if time

@@ -37,10 +37,14 @@ type snapshot struct {
 	decision.Snapshot
 
 	decision decision.Decision
-	// answers are what needs no read.
+	// answers are what needs no read; kept are objects that need none while their watches
+	// show the same version.
 	answers answers
+	kept    map[object.Ref]*unstructured.Unstructured
 	// read are the OperatorVersions that were read.
 	read map[types.NamespacedName]*choice.Version
+	// hasPin is true if the content that the execution begins with is kept already.
+	hasPin bool
 }
 
 // follower starts to watch each object before it is read, so that the Instance is
@@ -48,6 +52,8 @@ type snapshot struct {
 type follower interface {
 	// Follow watches an object: marked ones carry the label of what plans apply.
 	Follow(ctx context.Context, instance types.NamespacedName, o watch.Object, marked bool) error
+	// Shows is true if the watch of a followed object shows this version of it.
+	Shows(ctx context.Context, o watch.Object, marked bool, uid types.UID, resourceVersion string) bool
 	// Begin and End enclose the reads of a pass; what was not read in it is no longer
 	// watched.
 	Begin(instance types.NamespacedName)
@@ -101,7 +107,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
 	m.rendered = m.rendered.Next()
-	s := snapshot{answers: m.answers.to(instance), read: map[types.NamespacedName]*choice.Version{}, Snapshot: decision.Snapshot{
+	s := snapshot{answers: m.answers.to(instance), kept: m.kept.of(instance), read: map[types.NamespacedName]*choice.Version{}, Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
@@ -179,21 +185,18 @@ func (b *observer) version(ctx context.Context, s *snapshot, spec *v1beta1.Insta
 	return v, err
 }
 
-// readVersion reads an OperatorVersion that a namespace may use; its content only if it has
-// changed.
+// readVersion reads an OperatorVersion that a namespace may use; of one that was read before
+// the content only if it has changed.
 func (b *observer) readVersion(ctx context.Context, namespace string, ref object.Ref) (*choice.Version, error) {
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(ref.GroupVersionKind)
-	if err := b.live.Get(ctx, key, head); err != nil {
-		return nil, ignoreNotFound(err, "get the metadata of "+ref.String())
-	}
-	if !choice.MayUse(namespace, head) {
-		return nil, nil //nolint:nilnil // it says no more than if there were none
-	}
 	if cached, ok := b.versions.Get(key); ok {
+		head := &metav1.PartialObjectMetadata{}
+		head.SetGroupVersionKind(ref.GroupVersionKind)
+		if err := b.live.Get(ctx, key, head); err != nil {
+			return nil, ignoreNotFound(err, "get the metadata of "+ref.String())
+		}
 		if c, ok := cached.(cachedVersion); ok && c.resourceVersion == head.ResourceVersion && c.version.UID == head.UID {
-			return c.version, nil
+			return usable(namespace, head, c.version), nil
 		}
 	}
 	ov := &v1beta1.OperatorVersion{}
@@ -202,7 +205,24 @@ func (b *observer) readVersion(ctx context.Context, namespace string, ref object
 	}
 	v := choice.NewVersion(ov)
 	b.versions.Add(key, cachedVersion{ov.ResourceVersion, v})
-	return v, nil
+	return usable(namespace, ov, v), nil
+}
+
+// usable is a version if a namespace may use it: if not, that says no more than if there were
+// none.
+func usable(namespace string, of metav1.Object, v *choice.Version) *choice.Version {
+	if !choice.MayUse(namespace, of) {
+		return nil
+	}
+	return v
+}
+
+// isPinned is true if the content that an execution begins with is kept. If that cannot be
+// read, keeping it says why.
+func (b *observer) isPinned(ctx context.Context, i *v1beta1.Instance, v *choice.Version) bool {
+	revision := &metav1.PartialObjectMetadata{}
+	revision.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	return b.live.Get(ctx, choice.PinKey(i, &i.Spec, v.Hash), revision) == nil
 }
 
 // pinned reads the content that a plan began with. It never changes.
@@ -249,9 +269,12 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 	objects, errs := make([]*unstructured.Unstructured, len(needs.Objects)), make([]error, len(needs.Objects))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
+	if pin := s.decision.MayPin; pin != nil && len(needs.Objects) > 0 && !s.hasPin {
+		group.Go(func() error { s.hasPin = b.isPinned(ctx, s.Instance, pin); return nil })
+	}
 	for i, ref := range needs.Objects {
 		group.Go(func() error {
-			objects[i], errs[i] = b.object(ctx, key, ref, s.answers.objects[ref])
+			objects[i], errs[i] = b.object(ctx, key, ref, s)
 			return nil
 		})
 	}
@@ -299,11 +322,14 @@ func (b *observer) served(kind schema.GroupKind) []string {
 }
 
 // object reads an object after it has started to watch it, unless the API server has just
-// answered with it. An object without the label of what plans apply needs another watch, and
-// is then read again.
-func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref, answer *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if answer != nil && isMarked(ref, answer) {
+// answered with it, or it is kept. An object without the label of what plans apply needs
+// another watch, and is then read again.
+func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref, s *snapshot) (*unstructured.Unstructured, error) {
+	if answer := s.answers.objects[ref]; answer != nil && isMarked(ref, answer) {
 		return answer, b.follow(ctx, key, ref, true)
+	}
+	if kept := s.kept[ref]; kept != nil && b.follower.Shows(ctx, watched(ref), true, kept.GetUID(), kept.GetResourceVersion()) {
+		return kept, b.follow(ctx, key, ref, true)
 	}
 	u, err := b.followed(ctx, key, ref, isMarkedKind(ref))
 	if err != nil || u == nil || !isMarkedKind(ref) || isMarked(ref, u) {
@@ -338,12 +364,16 @@ func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref o
 // follow has the Instance reconciled when an object changes. A kind that is not installed
 // cannot be watched, and has no objects.
 func (b *observer) follow(ctx context.Context, instance types.NamespacedName, ref object.Ref, marked bool) error {
-	o := watch.Object{GroupVersionKind: ref.GroupVersionKind, NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
-	err := b.follower.Follow(ctx, instance, o, marked)
+	err := b.follower.Follow(ctx, instance, watched(ref), marked)
 	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 		return nil
 	}
 	return err
+}
+
+// watched is an object as watches name it.
+func watched(ref object.Ref) watch.Object {
+	return watch.Object{GroupVersionKind: ref.GroupVersionKind, NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
 // ignoreNotFound is nil for an error that says that an object or its kind does not

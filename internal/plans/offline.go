@@ -55,6 +55,11 @@ type watchless struct{}
 // Follow implements follower.
 func (watchless) Follow(context.Context, types.NamespacedName, watch.Object, bool) error { return nil }
 
+// Shows implements follower.
+func (watchless) Shows(context.Context, watch.Object, bool, types.UID, string) bool {
+	return false
+}
+
 // Begin implements follower.
 func (watchless) Begin(types.NamespacedName) {}
 

@@ -48,16 +48,26 @@ const fromZero = "did not find expected"
 
 // located takes apart what the YAML library says about a chunk.
 func (c chunk) located(err error) (line int, problem string) {
+	inChunk, problem := Locate(err)
+	if inChunk == 0 {
+		return c.first, problem
+	}
+	return c.line(min(inChunk, c.lines())), problem
+}
+
+// Locate takes apart what the YAML library says: the line, 0 if it names none, and what is
+// wrong there.
+func Locate(err error) (line int, problem string) {
 	message := strings.Join(strings.Fields(err.Error()), " ")
 	found := lineInMessage.FindStringSubmatch(message)
 	if found == nil {
-		return c.first, strings.TrimPrefix(message, "yaml: ")
+		return 0, strings.TrimPrefix(strings.TrimPrefix(message, "error converting YAML to JSON: "), "yaml: ")
 	}
-	inChunk, _ := strconv.Atoi(found[1])
+	line, _ = strconv.Atoi(found[1])
 	if strings.HasPrefix(found[2], fromZero) {
-		inChunk++
+		line++
 	}
-	return c.line(min(inChunk, c.lines())), found[2]
+	return line, found[2]
 }
 
 // Error is the mistake in one line.

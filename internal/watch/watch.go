@@ -157,6 +157,18 @@ func (w *Watches) Follow(ctx context.Context, reader types.NamespacedName, o Obj
 	return w.watch(ctx, watchedKind{o.GroupVersionKind, marked})
 }
 
+// Shows is true if the last that the watch of a followed object has said of it is this
+// version.
+func (w *Watches) Shows(ctx context.Context, o Object, marked bool, uid types.UID, resourceVersion string) bool {
+	metadata := w.all
+	if marked {
+		metadata = w.marked
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(o.GroupVersionKind)
+	return metadata.Get(ctx, o.NamespacedName, m) == nil && m.UID == uid && m.ResourceVersion == resourceVersion
+}
+
 func (w *Watches) note(reader types.NamespacedName, o key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -184,6 +185,16 @@ func (c *Cluster) ResolveNamespace() (string, error) {
 		return "", c.unusable(err)
 	}
 	return namespace, nil
+}
+
+// NamespaceOffline is the namespace that was meant, the default one where there is no
+// kubeconfig and none was named.
+func (c *Cluster) NamespaceOffline() (string, error) {
+	namespace, err := c.ResolveNamespace()
+	if err != nil && c.Namespace == "" && c.Kubeconfig == "" && c.Context == "" {
+		return metav1.NamespaceDefault, nil
+	}
+	return namespace, err
 }
 
 // RESTMapper knows all kinds of the cluster, by their short names too.

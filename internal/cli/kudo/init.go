@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
@@ -62,8 +63,8 @@ func (g *grammar) init() *cobra.Command {
 	flags.BoolVarP(&i.wait, "wait", "w", false, "wait until the manager is available")
 	flags.IntVar(&i.waitTimeout, "wait-timeout", waitSeconds, "how long to wait, in seconds")
 	flags.StringVarP(&i.image, "kudo-image", "i", "", "image of Spillway's manager (default: that of this release)")
-	flags.StringVar(&i.pullPolicy, "kudo-image-pull-policy", "", "not supported")
-	flags.StringVar(&i.version, "version", "", "not supported")
+	flags.StringVar(&i.pullPolicy, "kudo-image-pull-policy", "", "when to pull the image: Always, IfNotPresent or Never (default: as Kubernetes decides)")
+	flags.StringVar(&i.version, "version", "", "version of the manager: that of this program, and no other")
 	flags.StringVar(&i.account, "service-account", "", "not supported")
 	flags.BoolVar(&i.selfSigned, "unsafe-self-signed-webhook-ca", false, "accepted, and without effect: the manager has a CA of its own")
 	return cmd
@@ -77,9 +78,8 @@ func (i *initialization) check() error {
 	}{
 		{i.crdOnly && i.clientOnly, "crd-only", "--client-only asks no cluster; leave out one of them"},
 		{i.crdOnly && i.wait, "wait", "there is no manager to wait for with --crd-only; leave out one of them"},
-		{i.version != "", "version", "use the program of that version"},
-		{i.pullPolicy != "", "kudo-image-pull-policy", "set it in the file of spillway install --values"},
-		{i.account != "", "service-account", "the manager has one of its own, with the permissions that it needs"},
+		{!isOwnVersion(i.version), "version", "this program installs version " + command.CurrentVersion() + "; use the program of that version, or leave it out"},
+		{i.account != "", "service-account", "the manager has one of its own, with the permissions that it needs; leave it out"},
 		{strings.Contains(i.image, "kudobuilder/"), "kudo-image", i.image + " is KUDO's manager; name an image of Spillway, or leave it out"},
 		{i.output != "" && i.output != "yaml", "output", "only yaml is known"},
 		{i.output != "" && !i.dryRun, "output", "is for --dry-run"},
@@ -89,6 +89,11 @@ func (i *initialization) check() error {
 		}
 	}
 	return nil
+}
+
+// isOwnVersion is true of the version of this program, and of none.
+func isOwnVersion(version string) bool {
+	return version == "" || strings.TrimPrefix(version, "v") == strings.TrimPrefix(command.CurrentVersion(), "v")
 }
 
 // writeHome writes the list of repositories, if there is none.
@@ -118,6 +123,9 @@ func (i *initialization) install(cmd *cobra.Command, out io.Writer, more ...stri
 	}
 	if i.image != "" {
 		args = append(args, "--image", i.image)
+	}
+	if i.pullPolicy != "" {
+		args = append(args, "--image-pull-policy", i.pullPolicy)
 	}
 	return i.run(cmd.Context(), out, args...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -148,12 +149,21 @@ func (g *grammar) version() *cobra.Command {
 	return cmd
 }
 
-// test is a command that KUDO took from kuttl.
+// test is a command that KUDO took from kuttl, which runs it.
 func (g *grammar) test() *cobra.Command {
 	return &cobra.Command{
-		Use: "test PATH", Short: "Not supported: run kuttl, which does the same", DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("tests are run by kuttl, which KUDO has in it: kubectl kuttl test PATH")
+		Use: "test PATH", Short: "Run tests with kuttl, which must be installed", DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := exec.LookPath("kubectl-kuttl")
+			if err != nil {
+				return errors.New("kubectl-kuttl not found in $PATH: KUDO has kuttl in it, and Spillway runs the one that is installed; install it from https://kuttl.dev")
+			}
+			kuttl := exec.CommandContext(cmd.Context(), path, append([]string{"test"}, args...)...) //nolint:gosec // the user asks for it
+			kuttl.Stdin, kuttl.Stdout, kuttl.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), g.env.Err
+			if err := kuttl.Run(); err != nil {
+				return fmt.Errorf("kubectl-kuttl: %w", err)
+			}
+			return nil
 		},
 	}
 }

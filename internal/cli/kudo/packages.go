@@ -78,10 +78,10 @@ func (g *grammar) newPackage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "new NAME", Short: "Write a new package to begin with, to the directory operator",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if overwrite {
-				return errors.New("--overwrite: a package that exists is not overwritten; remove its directory first, or add to it with: kubectl kudo package add")
-			}
 			all := append([]string{packageWord, "new", "--dir", "operator"}, args...)
+			if overwrite {
+				all = append(all, "--overwrite")
+			}
 			if interactive {
 				all = append(all, "--interactive")
 			}
@@ -89,7 +89,7 @@ func (g *grammar) newPackage() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "ask what the package says of itself")
-	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "not supported")
+	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "replace the files of a package that exists")
 	return cmd
 }
 

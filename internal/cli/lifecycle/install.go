@@ -37,7 +37,7 @@ func newInstall(env command.Environment) *cobra.Command {
 			"exists with other content is never overwritten.",
 		Example: "  spillway package install ./zookeeper zk -n shop --wait\n" +
 			"  spillway package install zookeeper-0.3.0.tgz zk -n shop -p NODES=5 -P zk.yaml\n" +
-			"  spillway package install ./zookeeper zk -n shop --dry-run=server -o yaml\n" +
+			"  spillway package install ./zookeeper zk -n shop --dry-run=client -o yaml\n" +
 			"  spillway package install oci://registry.example.com/zookeeper:0.3.0 zk -n shop\n" +
 			"  spillway package install zookeeper zk2 -n shop --in-cluster",
 		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
@@ -45,7 +45,7 @@ func newInstall(env command.Environment) *cobra.Command {
 			if err := i.checkInCluster(); err != nil {
 				return err
 			}
-			if err := i.connect(cmd); err != nil {
+			if err := i.begin(cmd); err != nil {
 				return err
 			}
 			if i.inCluster {
@@ -63,6 +63,22 @@ func newInstall(env command.Environment) *cobra.Command {
 	cmd.Flags().BoolVar(&i.inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace, and read no other package: the latest version, or that of --operator-version and --app-version")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
 	return cmd
+}
+
+// begin connects to the cluster, unless a dry run asks none.
+func (i *install) begin(cmd *cobra.Command) (err error) {
+	if !i.dryRun.IsClient() || i.inCluster {
+		return i.connect(cmd)
+	}
+	i.out = cmd.OutOrStdout()
+	if err := i.check(); err != nil {
+		return err
+	}
+	if i.namespace, err = i.cluster.NamespaceOffline(); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(i.env.Err, "note: the cluster is not asked: the namespace is assumed to be %s, nothing to exist, and kinds that are not Kubernetes' own to be namespaced; --dry-run=server asks\n", i.namespace)
+	return nil
 }
 
 func (i *install) run(ctx context.Context, from, name string) error {

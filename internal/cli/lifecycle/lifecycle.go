@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/cli/plan"
@@ -68,8 +69,16 @@ func (o *operation) connect(cmd *cobra.Command) (err error) {
 	if o.namespace, err = o.cluster.ResolveNamespace(); err != nil {
 		return err
 	}
-	o.client, err = o.cluster.Client()
+	if o.client, err = o.cluster.Client(); err == nil {
+		go o.learnKinds()
+	}
 	return err
+}
+
+// learnKinds has the client ask which kinds the API server has, while packages are read. If
+// that fails, the first request says why.
+func (o *operation) learnKinds() {
+	_, _ = o.client.RESTMapper().RESTMapping(v1beta1.GroupVersion.WithKind("Instance").GroupKind(), v1beta1.GroupVersion.Version)
 }
 
 func (o *operation) check() error {

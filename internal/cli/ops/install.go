@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,6 +63,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.BoolVar(&i.export, "export", false, "print the manifests and change nothing")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
 	flags.StringVar(&o.Image, "image", command.CurrentImage(), "image of the manager; a release installs its own, by its digest")
+	flags.StringVar((*string)(&o.Pods.ImagePullPolicy), "image-pull-policy", "", "when to pull the image: Always, IfNotPresent or Never (default: as Kubernetes decides)")
 	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
 	command.RingsFlag(flags, &o.Rings)
 	flags.StringSliceVar(&o.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there")
@@ -193,6 +195,8 @@ func (i *installing) check(cmd *cobra.Command, args []string) error {
 		return errors.New("--watch-namespaces: name at least one namespace, or leave it out to watch all")
 	case i.options.Image == "" || strings.ContainsAny(i.options.Image, " \t\n"):
 		return fmt.Errorf("--image: %q is not the name of an image; write it as registry.example.com/spillway:v0.1.0", i.options.Image)
+	case !slices.Contains([]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}, i.options.Pods.ImagePullPolicy):
+		return fmt.Errorf("--image-pull-policy: %q is not known; use Always, IfNotPresent or Never", i.options.Pods.ImagePullPolicy)
 	default:
 		return nil
 	}
@@ -290,7 +294,7 @@ func plainYAML(err error) string {
 
 // inValues are the flags for which the values have fields.
 var inValues = []string{
-	"watch-namespaces", "pin-namespaces", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
+	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
 	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
 }
 

@@ -16,8 +16,8 @@ import (
 
 func newNew() *cobra.Command {
 	var (
-		dir         string
-		interactive bool
+		dir                    string
+		interactive, overwrite bool
 	)
 	cmd := &cobra.Command{
 		Use: "new NAME", Short: "Write a new package to begin with",
@@ -38,7 +38,7 @@ func newNew() *cobra.Command {
 					return err
 				}
 			}
-			written, err := authoring.New(cmp.Or(dir, d.Name), &d)
+			written, err := authoring.New(cmp.Or(dir, d.Name), &d, overwrite)
 			for _, file := range written {
 				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s written\n", file)
 			}
@@ -46,6 +46,7 @@ func newNew() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "the directory to create (default: the name)")
+	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "replace the files of a package that exists; other files of it stay")
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "ask for the directory, the versions, the address and the maintainer")
 	return cmd
 }

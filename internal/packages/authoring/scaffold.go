@@ -67,9 +67,9 @@ func quoted(text string) string {
 	return string(raw)
 }
 
-// New writes a package that can be installed as it is, to a directory that does not exist
-// yet, and returns the files.
-func New(dir string, d *Description) ([]string, error) {
+// New writes a package that can be installed as it is, and returns the files. The directory
+// must not exist yet, unless its files may be overwritten.
+func New(dir string, d *Description, overwrite bool) ([]string, error) {
 	if err := CheckName(d.Name); err != nil {
 		return nil, err
 	}
@@ -77,10 +77,10 @@ func New(dir string, d *Description) ([]string, error) {
 		return nil, err
 	}
 	words := d.words()
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // others may read a package
-		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("%s exists; choose another directory with --dir", dir)
-		}
+	if _, err := os.Lstat(dir); err == nil && !overwrite {
+		return nil, fmt.Errorf("%s exists; choose another directory with --dir, or replace its files with --overwrite", dir)
+	}
+	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("create the directory: %w", err)
 	}
 	var written []string
@@ -92,7 +92,7 @@ func New(dir string, d *Description) ([]string, error) {
 		case at == "scaffold":
 			return nil
 		case entry.IsDir():
-			return os.Mkdir(to, 0o755) //nolint:gosec // others may read a package
+			return makeDir(to)
 		}
 		raw, err := scaffold.ReadFile(at)
 		if err != nil {
@@ -105,4 +105,13 @@ func New(dir string, d *Description) ([]string, error) {
 		return nil, fmt.Errorf("write the package: %w", err)
 	}
 	return written, nil
+}
+
+// makeDir makes a directory, if there is none.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o755) //nolint:gosec // others may read a package
+	if errors.Is(err, fs.ErrExist) {
+		return nil // writing into it fails if it is none
+	}
+	return err //nolint:wrapcheck // the caller says what it is for
 }

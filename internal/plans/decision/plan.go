@@ -18,11 +18,14 @@ type Decision struct {
 	rollout.Plan
 
 	// Needs must be read, and the decision made again; if it is not empty, there is
-	// nothing else in the decision.
+	// nothing else in the decision but MayPin.
 	Needs task.Needs
 	// Pin is content to keep before the status is written, nil if there is none. It is that
 	// of an execution that begins, so the status changes.
 	Pin *choice.Version
+	// MayPin is what Pin will be if what must be read does not change that, so that it can be
+	// found out meanwhile whether that content is kept.
+	MayPin *choice.Version
 	// Status is the new status. If it changes, it is written first, with the
 	// resourceVersion that was observed, and nothing is done if that fails.
 	Status  v1beta1.InstanceStatus
@@ -43,7 +46,7 @@ func Decide(s *Snapshot) Decision {
 	d := &decider{Snapshot: s, before: &s.Instance.Status, Decision: Decision{Status: *s.Instance.Status.DeepCopy()}}
 	d.decide()
 	if !d.Needs.IsEmpty() {
-		return Decision{Needs: d.Needs, Status: s.Instance.Status}
+		return Decision{Needs: d.Needs, MayPin: d.Pin, Status: s.Instance.Status}
 	}
 	if len(s.Forbidden) > 0 {
 		d.wakeBy(s.Now.Add(execution.Retries().Most)) // no watch says that a permission was granted

@@ -18,7 +18,7 @@ func TestNothingIsDecidedBeforeEverythingIsRead(t *testing.T) {
 				break
 			}
 			reads++
-			if want := (Decision{Needs: d.Needs, Status: o.Instance.Status}); !reflect.DeepEqual(d, want) {
+			if want := (Decision{Needs: d.Needs, MayPin: d.MayPin, Status: o.Instance.Status}); !reflect.DeepEqual(d, want) {
 				t.Fatalf("before it has read %v it decides %+v", d.Needs, d)
 			}
 			w.look(&o, d.Needs)

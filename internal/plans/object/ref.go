@@ -63,6 +63,8 @@ var (
 	JobKind         = schema.GroupKind{Group: "batch", Kind: "Job"}
 	ServiceKind     = schema.GroupKind{Kind: "Service"}
 	SecretKind      = schema.GroupKind{Kind: "Secret"}
+	ConfigMapKind   = schema.GroupKind{Kind: "ConfigMap"}
+	AccountKind     = schema.GroupKind{Kind: "ServiceAccount"}
 	ClaimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	DeploymentKind  = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	StatefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}

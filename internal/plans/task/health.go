@@ -2,7 +2,9 @@ package task
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +35,16 @@ func Judge(live *unstructured.Unstructured) (lacks string, fatal bool) {
 		return v.fatal, true
 	}
 	return v.lacks, false
+}
+
+// IsStateless is true of an object that is healthy if it exists, because nothing works on it.
+func IsStateless(u *unstructured.Unstructured) bool {
+	gk := u.GroupVersionKind().GroupKind()
+	if gk == object.ServiceKind {
+		kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
+		return kind != string(corev1.ServiceTypeLoadBalancer)
+	}
+	return gk.Group == "rbac.authorization.k8s.io" || slices.Contains([]schema.GroupKind{object.AccountKind, object.SecretKind, object.ConfigMapKind}, gk)
 }
 
 // Unready is the first workload of the inventory that is not ready although no plan is
