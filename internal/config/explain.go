@@ -231,7 +231,7 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
 	case StateNext, StateWaiting:
 		e.Changed = w.Change.Keys
-	case StateUpToDate, StateNotTracked:
+	case StateUpToDate, StateNotTracked, StateNotWatched:
 	}
 	e.Hash, e.Uses, e.Lacking = w.Template.Hash, useFacts(w), w.Missing
 	for _, m := range w.Missing {

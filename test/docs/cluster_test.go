@@ -215,7 +215,7 @@ func fixturesOf(t *testing.T, name string) []fixture {
 		t.Fatal(err)
 	}
 	var found []fixture
-	text, at := string(raw), section.FindAllStringSubmatchIndex(string(raw), -1)
+	text, at := string(raw), section.FindAllSubmatchIndex(raw, -1)
 	for i, m := range at {
 		end := len(text)
 		if i+1 < len(at) {

@@ -172,10 +172,10 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 // the installation gives it: permissions, kinds and webhooks follow from these.
 func checkContradiction(env command.Environment, own, args []string) error {
 	mine, given := NewManager(env).Flags(), NewManager(env).Flags()
-	if mine.Parse(own) != nil || given.Parse(args) != nil {
-		return nil // another image may have other flags
+	err := errors.Join(mine.Parse(own), given.Parse(args))
+	if err != nil {
+		return nil //nolint:nilerr // another image may have other flags
 	}
-	var err error
 	given.Visit(func(f *pflag.Flag) {
 		set := mine.Lookup(f.Name)
 		if err == nil && set.Changed && set.Value.String() != f.Value.String() {
