@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, statSync } from 'node
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import puppeteer from 'puppeteer-core'
+import { chromium } from './chromium.mjs'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const site = resolve(here, process.env.SITE_OUT || '../dist/site')
@@ -125,11 +126,4 @@ function serve() {
     response.end(file ? readFileSync(file) : '')
   })
   return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)))
-}
-
-function chromium() {
-  const paths = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].filter(Boolean)
-  const found = paths.find((path) => existsSync(path))
-  if (!found) throw new Error('no Chromium found: install it (Debian: apt-get install chromium), or name it in CHROMIUM')
-  return found
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -16,6 +17,9 @@ type generator struct {
 	definitions map[string]any
 }
 
+// kind is the word for a type.
+const kind = "type"
+
 var (
 	moment    = reflect.TypeFor[time.Time]()
 	duration  = reflect.TypeFor[time.Duration]()
@@ -29,24 +33,24 @@ func (g *generator) of(t reflect.Type) (map[string]any, error) {
 	}
 	switch {
 	case t == moment:
-		return map[string]any{"type": "string", "format": "date-time"}, nil
+		return map[string]any{kind: "string", "format": "date-time"}, nil
 	case t == duration:
-		return map[string]any{"type": "integer", "description": "nanoseconds"}, nil
+		return map[string]any{kind: "integer", "description": "nanoseconds"}, nil
 	case t.Implements(marshaler):
 		return nil, fmt.Errorf("%s writes itself", t)
 	}
 	switch t.Kind() { //nolint:exhaustive // the default says it of the rest
 	case reflect.String:
-		return map[string]any{"type": "string"}, nil
+		return map[string]any{kind: "string"}, nil
 	case reflect.Bool:
-		return map[string]any{"type": "boolean"}, nil
+		return map[string]any{kind: "boolean"}, nil
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return map[string]any{"type": "integer"}, nil
+		return map[string]any{kind: "integer"}, nil
 	case reflect.Interface:
 		return map[string]any{}, nil
 	case reflect.Slice:
 		items, err := g.of(t.Elem())
-		return map[string]any{"type": "array", "items": items}, err
+		return map[string]any{kind: "array", "items": items}, err
 	case reflect.Struct:
 		return map[string]any{"$ref": "#/$defs/" + t.Name()}, g.define(t)
 	default:
@@ -67,7 +71,7 @@ func (g *generator) define(t reflect.Type) error {
 	if err := g.fields(t, &o); err != nil {
 		return err
 	}
-	definition := map[string]any{"type": "object", "properties": o.properties}
+	definition := map[string]any{kind: "object", "properties": o.properties}
 	if len(o.required) > 0 {
 		definition["required"] = o.required
 	}
@@ -87,38 +91,41 @@ type object struct {
 
 // fields adds the fields of a struct, and those of what is embedded.
 func (g *generator) fields(t reflect.Type, o *object) error {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		var err error
 		switch {
 		case f.Anonymous && name == "":
-			if err := g.fields(f.Type, o); err != nil {
-				return err
-			}
-			continue
+			err = g.fields(f.Type, o)
 		case !f.IsExported() || name == "-":
-			continue
 		case name == "":
-			return fmt.Errorf("%s.%s has no name", t, f.Name)
+			err = errors.New("it has no name")
+		default:
+			err = g.field(t, &f, o, name, strings.Contains(options, "omit"))
 		}
-		schema, err := g.of(f.Type)
 		if err != nil {
 			return fmt.Errorf("%s.%s: %w", t, f.Name, err)
 		}
-		about, err := g.comments.of(t, f.Name)
-		if err != nil {
-			return err
-		}
-		if about != "" {
-			schema["description"] = about
-		}
-		if !strings.Contains(options, "omit") {
-			o.required = append(o.required, name)
-			if schema["type"] == "array" {
-				schema["type"] = []string{"array", "null"} // an empty one may be either
-			}
-		}
-		o.properties[name] = schema
 	}
 	return nil
+}
+
+// field adds a field, under its name in JSON.
+func (g *generator) field(of reflect.Type, f *reflect.StructField, o *object, name string, isOptional bool) error {
+	schema, err := g.of(f.Type)
+	if err != nil {
+		return err
+	}
+	about, err := g.comments.of(of, f.Name)
+	if about != "" {
+		schema["description"] = about
+	}
+	if !isOptional {
+		o.required = append(o.required, name)
+		if schema[kind] == "array" {
+			schema[kind] = []string{"array", "null"} // an empty one may be either
+		}
+	}
+	o.properties[name] = schema
+	return err
 }

@@ -29,7 +29,7 @@ func (v *pastView) show(now time.Time) []*html.Node {
 	}
 	nodes = append(nodes, v.form())
 	if c := v.Comparison; c != nil {
-		return append(nodes, table("Two rollouts of "+v.Ref.String(), []string{"", c.A.What, c.B.What}, each(c.Rows, showRow)))
+		return append(nodes, table("Two rollouts of "+v.Ref.String(), []string{"Of", c.A.What, c.B.What}, each(c.Rows, showRow)))
 	}
 	return append(nodes, el("ol", at("class", "chain"), each(v.Entries, func(e *history.Entry) *html.Node { return showEntry(now, e) })))
 }

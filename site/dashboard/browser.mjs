@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import puppeteer from 'puppeteer-core'
+import { chromium } from '../chromium.mjs'
 
 const axe = readFileSync(join(dirname(fileURLToPath(import.meta.url)), '../node_modules/axe-core/axe.min.js'), 'utf8')
 export const desk = { width: 1280, height: 900 }
@@ -13,8 +14,15 @@ export const phone = { width: 390, height: 844, isMobile: true, hasTouch: true }
 // found is what has gone wrong, by its kind.
 export const found = { axe: [], 'reports of the policy': [], 'errors of the console': [], other: [] }
 
-export const launch = () =>
-  puppeteer.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] })
+// launch starts Chromium, which now and then crashes before it has started.
+export async function launch(tries = 3) {
+  try {
+    return await puppeteer.launch({ executablePath: chromium(), args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] })
+  } catch (error) {
+    if (tries <= 1) throw error
+    return launch(tries - 1)
+  }
+}
 
 // open opens a tab of a reader of her own, who is let in by the address.
 export async function open(browser, address, { viewport = desk, theme = 'light', scripts = true } = {}, where = () => '') {

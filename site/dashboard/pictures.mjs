@@ -6,7 +6,7 @@ import { end, launch, open } from './browser.mjs'
 const [address, folder] = process.argv.slice(2)
 const pages = {
   now: '/', next: '/next?object=rolloutgroup%2Fingester&namespace=mimir&if=approve%3Derrors',
-  why: '/why/rolloutgroup/ingester?namespace=mimir', past: '/past/rolloutgroup/ingester?namespace=mimir',
+  why: '/why/rolloutgroup/ingester?namespace=mimir', past: '/past/rolloutgroup/store?namespace=mimir&compare=1&compare=2',
 }
 const browser = await launch()
 const tab = await open(browser, address, { viewport: { width: 1000, height: 640 } })

@@ -49,7 +49,8 @@ var paths = []string{
 	"/why/deployment.apps/checkout?namespace=shop", "/why/deployment/web?namespace=shop", "/why/deployment/mailer?namespace=shop", "/why/configmap/prices?namespace=shop",
 	"/why/rolloutgroup/ingester?namespace=mimir", "/why/instance/zookeeper?namespace=data", "/why/module/shop?namespace=clusters",
 	"/past/rolloutgroup/ingester?namespace=mimir", "/past/instance/zookeeper?namespace=data", "/past/module/shop?namespace=clusters",
-	"/past/deployment/web?namespace=shop", "/act/pause/rolloutgroup/ingester?namespace=mimir", "/act/rollback/module/shop?namespace=clusters",
+	"/past/deployment/web?namespace=shop", "/past/rolloutgroup/store?namespace=mimir", "/past/rolloutgroup/store?namespace=mimir&compare=1&compare=2",
+	"/act/pause/rolloutgroup/ingester?namespace=mimir", "/act/rollback/module/shop?namespace=clusters",
 }
 
 // All of it is one test: the pages share one story, and a browser at a time is enough for
@@ -92,6 +93,8 @@ func reads(t *testing.T, address string) {
 			name = "error"
 		case path == "/past":
 			name = "rollouts"
+		case strings.Contains(path, "&compare="):
+			name = "comparison"
 		case !known:
 			continue // the page of an act has no schema: programs use the commands
 		}

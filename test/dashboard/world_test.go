@@ -60,17 +60,19 @@ func tell(t *testing.T) *story {
 	for _, name := range []string{"basket", "catalog", "orders", "reports", "search", "web"} {
 		s.apply(fmt.Sprintf(usesPrices, name))
 	}
-	for _, zone := range []string{"ingester-zone-a", "ingester-zone-b", "ingester-zone-c"} {
-		s.apply(fmt.Sprintf(zoneManifest, zone, "r1"))
-	}
+	s.group("ingester", "r1")
+	s.group("store", "r1")
 	for _, cluster := range []string{"canary", "eu-1", "eu-2", "us-1"} {
 		s.join(cluster)
 	}
 	s.manage()
 	s.says("6 Complete", "status", "-n", "shop", "--ring", "config")
 	s.says("Complete", "explain", "rolloutgroup/ingester", "-n", "mimir")
-	for _, zone := range []string{"ingester-zone-a", "ingester-zone-b", "ingester-zone-c"} {
-		s.apply(fmt.Sprintf(zoneManifest, zone, "r2"))
+	s.group("ingester", "r2")
+	s.says("Complete", "explain", "rolloutgroup/store", "-n", "mimir")
+	for i, image := range []string{"r2", "r3"} { // its history has two rollouts
+		s.group("store", image)
+		s.says(fmt.Sprintf("rollout %d  Complete", i+1), "history", "rolloutgroup/store", "-n", "mimir")
 	}
 	s.says("gate errors is pending", "explain", "rolloutgroup/ingester", "-n", "mimir")
 	s.until(func(ctx context.Context) error {
@@ -98,16 +100,24 @@ spec:
 const zoneManifest = `
 apiVersion: apps/v1
 kind: StatefulSet
-metadata: {name: %s, namespace: mimir, labels: {rollout-group: ingester}}
+metadata: {name: %s, namespace: mimir, labels: {rollout-group: %s}}
 spec:
   replicas: 3
-  serviceName: ingester
+  serviceName: %[2]s
   updateStrategy: {type: OnDelete}
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}}
-    spec: {containers: [{name: c, image: %[2]q}]}
+    spec: {containers: [{name: c, image: %[3]q}]}
 `
+
+// group applies the zones of a group.
+func (s *story) group(name, image string) {
+	s.t.Helper()
+	for _, zone := range []string{"a", "b", "c"} {
+		s.apply(fmt.Sprintf(zoneManifest, name+"-zone-"+zone, name, image))
+	}
+}
 
 func (s *story) until(check func(context.Context) error) {
 	s.t.Helper()
