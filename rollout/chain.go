@@ -182,7 +182,7 @@ func (n *node) gate(when When) *Gate {
 		g := &n.unit.Gates[i]
 
 		switch {
-		case g.When != when || g.lets():
+		case !g.stands(when) || g.lets():
 		case g.Verdict == Refused:
 			return g
 		case pending == nil:

@@ -232,20 +232,22 @@ type ConfigStage struct {
 type StageGate struct {
 	GateReference `json:",inline"`
 
-	// When is Before the stage begins, or After its workloads are ready and have soaked.
-	// Default After.
+	// When is Before the stage begins, After its workloads are ready and have soaked, or
+	// During its rollout: then a refusal stops what has not been updated yet, and the stage
+	// is complete once the gate has passed. Default After.
 	// +optional
 	When GateTime `json:"when,omitempty"`
 }
 
 // GateTime is when a gate must pass.
-// +kubebuilder:validation:Enum=Before;After
+// +kubebuilder:validation:Enum=Before;After;During
 type GateTime string
 
 // The times of a gate.
 const (
 	GateBefore GateTime = "Before"
 	GateAfter  GateTime = "After"
+	GateDuring GateTime = "During"
 )
 
 // ConfigOnFailure is what happens once more workloads have failed than are tolerated.
