@@ -124,12 +124,15 @@ func (d *decision) group(n *node, holds []Hold) Group {
 // isAtGateBefore tells whether a gate before the unit is what keeps some leaf beneath. That
 // is read from the holds, so that it changes only when these do.
 func (d *decision) isAtGateBefore(n *node) bool {
-	if n.gate(Before) == nil || n.halt == nil || n.halt.rank != rankGate || n.parent != nil && n.parent.halt == n.halt {
+	if n.gate(Before) == nil || n.halt == nil || !n.halt.isGate() || n.parent != nil && n.parent.halt == n.halt {
 		return false
 	}
 
 	return slices.ContainsFunc(d.beneath(n), func(below *node) bool { return below.hold == n.halt })
 }
+
+// isGate tells whether a gate before a unit, or one during it, is the cause.
+func (c *cause) isGate() bool { return c.rank == rankGate || c.rank == rankRefused }
 
 // isAtGateAfter tells whether a gate after the unit is what keeps it.
 func (n *node) isAtGateAfter() bool {

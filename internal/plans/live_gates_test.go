@@ -84,8 +84,14 @@ func verdictOf(g *v1alpha1.RolloutGate) metav1.ConditionStatus {
 // approves approves each gate that is not decided.
 func (c *cluster) approves() {
 	c.t.Helper()
+	c.approveEach(func(string) bool { return true })
+}
+
+// approveEach approves each gate that is not decided, if its name is one to approve.
+func (c *cluster) approveEach(is func(name string) bool) {
+	c.t.Helper()
 	for _, g := range c.gates() {
-		if verdictOf(&g) != metav1.ConditionUnknown {
+		if verdictOf(&g) != metav1.ConditionUnknown || !is(g.Spec.Gate) {
 			continue
 		}
 		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.GatePassed, Status: metav1.ConditionTrue, Reason: "Approved", LastTransitionTime: metav1.Now()}}

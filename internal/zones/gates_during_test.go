@@ -71,7 +71,7 @@ func (w *world) approves(zone string) {
 // TestFaultTheManagerStopsDuringAZone stops the manager before and after each write of a gate that
 // is measured while a zone rolls, and starts another one.
 func TestFaultTheManagerStopsDuringAZone(t *testing.T) {
-	measured.EachStopDuring(t, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).measuredThroughout(inj, rate) })
+	measured.EachStopDuring(t, 2, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).measuredThroughout(inj, rate) })
 }
 
 // measuredThroughout rolls a zone with a gate during it, by a manager and its successor.

@@ -291,6 +291,39 @@ type ConfigPolicyStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Releases []ConfigRelease `json:"releases,omitempty"`
+	// History are the last releases of those above that ended, the newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	History []PastConfigRelease `json:"history,omitempty"`
+}
+
+// PastConfigRelease is a release that is over.
+type PastConfigRelease struct {
+	// Object and Namespace are as in the release.
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
+	// Outcome is Complete, Superseded by another content, or RolledBack.
+	Outcome string `json:"outcome"`
+	// StartedAt is when it was first under way, FinishedAt when it was not any more.
+	StartedAt  metav1.MicroTime `json:"startedAt"`
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
+	// Stages has a row for each stage that began.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Stages []PastConfigStage `json:"stages,omitempty"`
+}
+
+// PastConfigStage is a stage of a release that is over.
+type PastConfigStage struct {
+	// Name is that of the stage.
+	Name string `json:"name"`
+	// StartedAt and FinishedAt are as in the release; FinishedAt is absent of a stage that was
+	// not complete.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 }
 
 // ConfigRelease is an object with one content, and how far it has come among the workloads of a namespace.

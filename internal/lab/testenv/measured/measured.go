@@ -197,12 +197,12 @@ func (s *Service) Throughout(namespace, name string) *v1alpha1.GateTemplate {
 }
 
 // EachStopDuring tells a story of [Service.Throughout] once for each write of its gate, by a
-// manager that stops there: one that passes is created, measured, told of the end of its stage,
-// and measured again, and one that is refused is created and measured. Where tests run at their
-// whole size, each stop is before and after the write.
-func EachStopDuring(t *testing.T, story func(t *testing.T, inj *fault.Injector, rate string)) {
+// manager that stops there. As many writes as given are made until it was measured once, by which
+// it may be refused; one that passes is then told of the end of its stage, and measured again.
+// Where tests run at their whole size, each stop is before and after the write.
+func EachStopDuring(t *testing.T, until int, story func(t *testing.T, inj *fault.Injector, rate string)) {
 	t.Helper()
-	for rate, writes := range map[string]int{Fine: 4, Bad: 2} {
+	for rate, writes := range map[string]int{Fine: until + 2, Bad: until} {
 		for n := 1; n <= writes; n++ {
 			for _, when := range []fault.When{fault.When(n % 2), fault.When((n + 1) % 2)}[:testenv.Size(1, 2)] {
 				t.Run(fmt.Sprintf("%s write %d of a gate, error rate %s", when, n, rate), func(t *testing.T) {
