@@ -10,13 +10,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
-	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Releases are the releases of a policy in a namespace that are under way, and the last ones: a
 // ConfigMap or Secret with one content, which may come again.
-func Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, namespace string) []decision.Subject {
+func (read Reader) Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, namespace string) []decision.Subject {
 	var subjects []decision.Subject
 	add := func(release string, is decision.Rollout) {
 		key := KeyOf(kind, p) + "/" + release
@@ -31,12 +30,16 @@ func Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, name
 	}
 	for i := range slices.Backward(s.History) { // the newest is the first
 		if r := &s.History[i]; r.Namespace == namespace {
-			add(r.Object, past(r, identity.PastRelease(p.GetUID(), r)))
+			add(r.Object, past(r, read.trace(p, r.Namespace+"/"+r.Object, r.StartedAt)))
 		}
 	}
 	for i := range s.Releases {
 		if r := &s.Releases[i]; r.Namespace == namespace {
-			add(r.Object, release(r, identity.Release(p.GetUID(), r)))
+			is := release(r)
+			if r.StartedAt != nil { // an earlier version has not recorded it
+				is.StartedAt, is.Trace = r.StartedAt.Time, read.trace(p, r.Namespace+"/"+r.Object, *r.StartedAt)
+			}
+			add(r.Object, is)
 		}
 	}
 	return subjects
@@ -50,11 +53,8 @@ func past(r *v1alpha1.PastConfigRelease, trace string) decision.Rollout {
 	return is
 }
 
-func release(r *v1alpha1.ConfigRelease, trace string) decision.Rollout {
-	is := decision.Rollout{Sentence: r.WaitingFor, Trace: trace}
-	if r.StartedAt != nil { // an earlier version has not recorded it
-		is.StartedAt = r.StartedAt.Time
-	}
+func release(r *v1alpha1.ConfigRelease) decision.Rollout {
+	is := decision.Rollout{Sentence: r.WaitingFor}
 	switch {
 	case r.RolledBack > 0:
 		is.State, is.Reason = decision.Returned, string(rollout.OutcomeRolledBack)

@@ -238,7 +238,7 @@ func (s *Service) CheckThroughout(g *v1alpha1.RolloutGate, rate string) error {
 		}
 	}
 	counted := int(m.Succeeded + m.Failed)
-	if asked := len(s.Asked(`stage="` + g.Spec.Stage + `"`)); asked < counted || asked > counted+1 {
+	if asked := len(s.Asked(`stage="` + g.Spec.Stage + `", revision="` + g.Spec.Revision + `"`)); asked < counted || asked > counted+1 {
 		return fmt.Errorf("it was asked %d times, and %d counted", asked, counted)
 	}
 	return nil
