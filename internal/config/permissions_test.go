@@ -77,6 +77,11 @@ func (w *world) tellGated() {
 	if err := want(hashes["gated2"], w.hash("gated2")); err != nil {
 		w.t.Error(err)
 	}
+	w.policy("gated", "objects: [{name: gated}]\n  stages: [{name: all, gates: [{name: later, when: During}]}]")
+	w.eventually(func() error {
+		gates := w.gates()
+		return want(true, slices.ContainsFunc(gates, func(g v1alpha1.RolloutGate) bool { return g.Spec.EndedAt != nil }))
+	})
 }
 
 // grantedToRing are the permissions without those of the controllers of gates and Notifiers.

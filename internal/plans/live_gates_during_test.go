@@ -63,10 +63,9 @@ func TestGateDuringAPlan(t *testing.T) {
 	c := newCluster(t)
 	c.tellThroughout(fault.New(), measured.Bad)
 	c.warns("GateRefused", "plan deploy is stopped: gate errors was refused")
-	g := c.gates()
-	for i := range g {
-		if g[i].Spec.Gate == "errors" {
-			c.remove(&g[i], g[i].Name)
+	for _, g := range c.gates() {
+		if g.Spec.Gate == "errors" {
+			c.approve(&g)
 		}
 	}
 	c.eventually(func() error {
@@ -86,7 +85,7 @@ func TestGateDuringAPlanThatFails(t *testing.T) {
 	c.instanceWith("web", "app-1", "[{plan: deploy, name: errors, when: During}, {plan: deploy, phase: one, name: ok}]")
 	c.eventually(func() error {
 		c.approvesOf("ok")
-		return c.ran("deploy FatalError")
+		return c.ran("deploy Failed")
 	})
 	c.eventually(func() error {
 		for _, g := range c.gates() {

@@ -37,8 +37,8 @@ func (w *world) tellThroughout(inj *fault.Injector, rate string) *measured.Servi
 		}
 		return errors.New(w.says())
 	})
-	if told := w.player.told("v1"); rate == measured.Bad && told != "a" {
-		w.t.Errorf("%s got it", told)
+	if told := w.player.told("v1"); rate == measured.Bad && len(told) != 1 {
+		w.t.Errorf("%q got it", told)
 	}
 	if n := len(w.gates()); n != 1 {
 		w.t.Fatalf("there are %d gates", n)
@@ -78,11 +78,10 @@ func TestARefusalOnTheWayRollsBack(t *testing.T) {
 	service.Says("all", measured.Bad)
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.happens("a:v2")
-	w.comes("a:v1 b:v1")
 	w.waits("RolledBack", "failed and was rolled back: all clusters are at")
-	if told := w.player.told("v2"); told != "a" {
-		t.Errorf("v2 got to %s", told)
+	w.comes("a:v1 b:v1")
+	if told := w.player.told("v2"); len(told) != 1 {
+		t.Errorf("v2 got to %q", told)
 	}
 }
 
