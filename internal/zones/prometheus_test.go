@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
@@ -69,6 +71,7 @@ func TestPrometheus(t *testing.T) {
 	w.complete("v3")
 	hooks.WaitServed(t)
 	w.scaleStory(hooks)
+	w.scalesOneOfTwo()
 	for _, name := range []string{"zones", "overview", "manager"} {
 		p.Shows("../../monitoring/dashboards/" + name + ".json")
 	}
@@ -83,4 +86,20 @@ func (w *world) hasPod(prefix, image string) bool {
 	return slices.ContainsFunc(list.Items, func(p corev1.Pod) bool {
 		return strings.HasPrefix(p.Name, prefix) && p.Spec.Containers[0].Image == image
 	})
+}
+
+// scalesOneOfTwo scales two zones down, of which the second has to wait for an hour.
+func (w *world) scalesOneOfTwo() {
+	w.t.Helper()
+	waits := annotated("grafana.com/min-time-between-zones-downscale", "1h")
+	w.create(
+		&zonesv1.ReplicaTemplate{ObjectMeta: metav1.ObjectMeta{Name: "less"}, Spec: zonesv1.ReplicaTemplateSpec{Replicas: new(int32(2))}},
+		zone("first", onDelete, inGroup("less"), replicas(2), mirrors("less"), waits),
+		zone("second", onDelete, inGroup("less"), replicas(2), mirrors("less"), waits),
+	)
+	for _, name := range []string{"first", "second"} {
+		w.eventually(func() error { return w.hasReady(name, 2) })
+	}
+	w.eventually(func() error { return w.scale(&zonesv1.ReplicaTemplate{}, "less", 1) })
+	w.eventually(func() error { return w.hasReady("first", 1) })
 }
