@@ -11,7 +11,7 @@ import (
 
 // TestAGateDuringIsTwo is that a gate during a unit is one after it, and once it is refused one
 // before it as well: the same moves, and the same waits. Its own are the turn of a unit that it
-// stops on its way, and that a refusal is the first thing to say.
+// stops while it rolls, and that a refusal is the first thing to say.
 func TestAGateDuringIsTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawWorld(t, anything)
@@ -65,9 +65,9 @@ func split(gates []rollout.Gate) []rollout.Gate {
 	return two
 }
 
-// TestARefusalOnTheWayKeepsTheTurn is that no second unit begins to be disrupted where one at a
-// time may be, while a gate stops the first on its way.
-func TestARefusalOnTheWayKeepsTheTurn(t *testing.T) {
+// TestARefusalHalfwayKeepsTheTurn is that no second unit begins to be disrupted where one at a
+// time may be, while a gate stops the first, of which a part was moved.
+func TestARefusalHalfwayKeepsTheTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawWorld(t, anything)
 		p := decide(t, o)
@@ -80,13 +80,13 @@ func TestARefusalOnTheWayKeepsTheTurn(t *testing.T) {
 
 			children := childrenOf(units, s)
 			for _, c := range children {
-				if !isStoppedOnItsWay(c) {
+				if !isStoppedHalfway(c) {
 					continue
 				}
 
 				for _, l := range s.leaves {
 					if step, ok := p.steps[l.path]; ok && !step.Repair {
-						t.Fatalf("%s moves though a gate stops %s on its way", l.path, c.path)
+						t.Fatalf("%s moves though a gate stops %s, of which a part was moved", l.path, c.path)
 					}
 				}
 			}
@@ -94,7 +94,7 @@ func TestARefusalOnTheWayKeepsTheTurn(t *testing.T) {
 	})
 }
 
-func isStoppedOnItsWay(s *seen) bool {
+func isStoppedHalfway(s *seen) bool {
 	moved := 0
 	for _, l := range s.leaves {
 		if !l.outdated() {

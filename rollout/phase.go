@@ -117,7 +117,7 @@ func (d *decision) group(n *node, holds []Hold) Group {
 		Complete: n.complete, Failing: n.tooMany(), Free: !s.waits,
 		AtGateBefore: d.isAtGateBefore(n), AtGateAfter: n.isAtGateAfter(),
 		AtGateDuring: d.isAtGateDuring(n, s.steps),
-		Holds: holds[n.held : n.held+s.holds : n.held+s.holds],
+		Holds:        holds[n.held : n.held+s.holds : n.held+s.holds],
 	}
 }
 

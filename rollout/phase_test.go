@@ -117,7 +117,7 @@ func TestAtGate(t *testing.T) {
 		"after, and it is outdated":         {gated(rollout.After, old), false, true, false},
 		"during, and the first step":        {gated(rollout.During, old), false, true, false},
 		"during, and nothing has moved":     {gated(rollout.During, old, paused), false, false, false},
-		"during, and it is on its way":      {gated(rollout.During, done, paused, with(old)), false, true, false},
+		"during, and a part has moved":      {gated(rollout.During, done, paused, with(old)), false, true, false},
 		"during, and it soaks":              {gated(rollout.During, done, soaks), false, true, false},
 		"during, and it is up to date":      {gated(rollout.During, done), false, true, true},
 		"during, and it has passed":         {gated(rollout.During, done, passed), false, false, false},

@@ -12,13 +12,13 @@ func (d *decision) chooseTurn(n *node) {
 	}
 }
 
-// claimants are the children that are disrupted, up to date but not settled, or stopped on
-// their way by a gate: each of them claims the turn.
+// claimants are the children that are disrupted, up to date but not settled, or stopped by a
+// gate after a part was moved: each of them claims the turn.
 func (n *node) claimants() []*node {
 	var claims []*node
 
 	for _, c := range n.children {
-		if c.disrupts() || c.settles() || c.isRefusedOnItsWay() {
+		if c.disrupts() || c.settles() || c.isRefusedHalfway() {
 			claims = append(claims, c)
 		}
 	}
@@ -142,8 +142,8 @@ func (n *node) settles() bool {
 	return n.over && !n.complete
 }
 
-// isRefusedOnItsWay tells whether a gate has stopped the unit after some of it was moved.
-func (n *node) isRefusedOnItsWay() bool {
+// isRefusedHalfway tells whether a gate has stopped the unit after some of it was moved.
+func (n *node) isRefusedHalfway() bool {
 	gate := n.gate(Before)
 
 	return gate != nil && gate.When == During && n.updated > 0 && n.updated < n.leaves

@@ -47,8 +47,8 @@ func tellThroughout(w *world, inj *fault.Injector, rate string) *kubelets {
 	return k
 }
 
-// A gate stops a stage on its way, until a user approves it after all. The release that follows
-// has a gate of its own, and one that no stage waits for any more comes to an end.
+// A gate stops a stage while it rolls, until a user approves it after all. The release that
+// follows has a gate of its own.
 func TestAGateStopsAStageOnItsWay(t *testing.T) {
 	w := newWorld(t)
 	k := tellThroughout(w, fault.New(), measured.Bad)

@@ -74,7 +74,7 @@ func TestGateDuringAPlan(t *testing.T) {
 	})
 }
 
-// TestGateDuringAPlanThatFails: nothing rolls any more, so the gate comes to an end, too.
+// TestGateDuringAPlanThatFails: nothing rolls any more, so the gate is decided, too.
 func TestGateDuringAPlanThatFails(t *testing.T) {
 	c, service := newCluster(t), measured.New(t)
 	c.operator("app-1", strings.Replace(twoPhases, "metadata: {name: b}}", "metadata: {name: b}, data: 5}", 1))
