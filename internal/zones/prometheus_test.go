@@ -72,6 +72,8 @@ func TestPrometheus(t *testing.T) {
 	hooks.WaitServed(t)
 	w.scaleStory(hooks)
 	w.scalesOneOfTwo()
+	p.Has(`spillway_zones_eviction_requests_total > 0`) // the next one is an increase
+	w.eventually(func() error { return w.evict("told-1") })
 	for _, name := range []string{"zones", "overview", "manager"} {
 		p.Shows("../../monitoring/dashboards/" + name + ".json")
 	}
