@@ -135,7 +135,7 @@ func past(history []v1alpha1.PastConfigRelease, known []v1alpha1.ConfigRelease, 
 		}
 		over = append(over, pastRow(k, outcome, now))
 	}
-	all := append(over, history...)
+	all := slices.Concat(over, history)
 	return all[:min(len(all), mostPast):min(len(all), mostPast)]
 }
 

@@ -16,7 +16,7 @@ import (
 func (g *Gate) WriteEnd(ctx context.Context, w client.Writer, namespace string, at time.Time, options ...client.PatchOption) error {
 	patch, err := ring.MergePatch(g.UID, g.ResourceVersion, map[string]any{"spec": map[string]any{"endedAt": metav1.NewMicroTime(at)}})
 	if err != nil {
-		return err //nolint:wrapcheck // the caller does
+		return err
 	}
 	object := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: g.Name}}
 	return w.Patch(ctx, object, patch, append(options, client.FieldOwner(kube.FieldOwner))...) //nolint:wrapcheck // the caller does
