@@ -19,23 +19,25 @@ type cause struct {
 // failures the inner one, as that is nearer to what failed.
 //
 //  1. stopped: it, or too much beneath a unit above it, has failed or run out of time
-//  2. paused: a user wants it to wait
-//  3. blocked: a fact of the ring's own
-//  4. locked: another client holds the lock
-//  5. unapproved: more is to be removed than may be without approval
-//  6. out of order: an earlier unit is not complete, so its gates are not read yet
-//  7. gated: a gate before it has not passed
-//  8. out of turn: another unit is disrupted; this alone spares what is down already
-//  9. retry: its step failed a moment ago
-//  10. kept whole: its unit starts as a whole, and may not now
-//  11. budget: as many are down as may be
-//  12. rate: steps are taken as often as they may be
+//  2. refused: a gate during it was, and it has its turn in a series
+//  3. paused: a user wants it to wait
+//  4. blocked: a fact of the ring's own
+//  5. locked: another client holds the lock
+//  6. unapproved: more is to be removed than may be without approval
+//  7. out of order: an earlier unit is not complete, so its gates are not read yet
+//  8. gated: a gate before it has not passed
+//  9. out of turn: another unit is disrupted; this alone spares what is down already
+//  10. retry: its step failed a moment ago
+//  11. kept whole: its unit starts as a whole, and may not now
+//  12. budget: as many are down as may be
+//  13. rate: steps are taken as often as they may be
 //
-// The first seven hold for a unit as a whole and are found here, as is the
-// eighth; the last four depend on the leaf and are found while admitting it.
+// The first eight hold for a unit as a whole and are found here, as is the
+// ninth; the last four depend on the leaf and are found while admitting it.
 func chain() [rankTurn]func(*decision, *node) *cause {
 	return [rankTurn]func(*decision, *node) *cause{
 		(*decision).stopped,
+		(*decision).refused,
 		(*decision).paused,
 		(*decision).blocked,
 		(*decision).locked,
@@ -48,9 +50,10 @@ func chain() [rankTurn]func(*decision, *node) *cause {
 // The ranks that matter: failures come first, then gates, the turn last.
 const (
 	rankFailure = 0
-	rankBlocked = 2
-	rankGate    = 6
-	rankTurn    = 7
+	rankRefused = 1
+	rankBlocked = 3
+	rankGate    = 7
+	rankTurn    = 8
 )
 
 // inheritRestraint finds the strongest cause for a unit, its own or from above.
@@ -119,6 +122,15 @@ func (d *decision) stopped(n *node) *cause {
 	}
 }
 
+// refused: a gate during it was refused. One that is not begun yet is not read before its turn.
+func (d *decision) refused(n *node) *cause {
+	if g := n.gate(Before); g != nil && g.When == During && d.outOfOrder(n) == nil {
+		return n.gateCause(g)
+	}
+
+	return nil
+}
+
 // paused: a user wants it to wait.
 func (d *decision) paused(n *node) *cause {
 	p := n.unit.Pause
@@ -182,7 +194,7 @@ func (n *node) gate(when When) *Gate {
 		g := &n.unit.Gates[i]
 
 		switch {
-		case g.When != when || g.lets():
+		case !g.stands(when) || g.lets():
 		case g.Verdict == Refused:
 			return g
 		case pending == nil:

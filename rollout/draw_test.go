@@ -220,7 +220,7 @@ func drawHolds(t *rapid.T, w wilderness, u *rollout.Unit) {
 func drawGate(t *rapid.T) rollout.Gate {
 	return rollout.Gate{
 		Name:      "approve",
-		When:      rapid.SampledFrom([]rollout.When{rollout.Before, rollout.After}).Draw(t, "when"),
+		When:      rapid.SampledFrom([]rollout.When{rollout.Before, rollout.After, rollout.During}).Draw(t, "when"),
 		Verdict:   rapid.SampledFrom([]rollout.Verdict{rollout.Pending, rollout.Passed, rollout.Refused}).Draw(t, "verdict"),
 		OnRefusal: rapid.SampledFrom([]rollout.OnFailure{rollout.Stop, rollout.Stop, rollout.Continue, rollout.Rollback}).Draw(t, "on refusal"),
 	}

@@ -128,6 +128,7 @@ var notation = map[string]attribute{
 	"blocked":         blocked,
 	"before":          gate(rollout.Before),
 	"after":           gate(rollout.After),
+	"during":          gate(rollout.During),
 	"lock":            lock,
 	"gone": func(u *rollout.Unit, _ time.Time, _ string) error {
 		u.Leaf.Current, u.Leaf.Target = rollout.Removed, rollout.Removed

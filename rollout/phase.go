@@ -26,6 +26,8 @@ type Group struct {
 	// AtGateAfter if nothing but gates keeps it from being complete. From then on there
 	// is something for them to measure.
 	AtGateBefore, AtGateAfter bool
+	// AtGateDuring is true from the first step beneath the unit until it is complete.
+	AtGateDuring bool
 }
 
 // PhaseOf is the phase of the unit at a path. Of a leaf it follows from its step or
@@ -114,23 +116,43 @@ func (d *decision) group(n *node, holds []Hold) Group {
 		Path: d.path(n), Phase: s.phase(), Counts: n.counts(), Steps: s.steps,
 		Complete: n.complete, Failing: n.tooMany(), Free: !s.waits,
 		AtGateBefore: d.isAtGateBefore(n), AtGateAfter: n.isAtGateAfter(),
-		Holds: holds[n.held : n.held+s.holds : n.held+s.holds],
+		AtGateDuring: d.isAtGateDuring(n, s.steps),
+		Holds:        holds[n.held : n.held+s.holds : n.held+s.holds],
 	}
 }
 
 // isAtGateBefore tells whether a gate before the unit is what keeps some leaf beneath. That
 // is read from the holds, so that it changes only when these do.
 func (d *decision) isAtGateBefore(n *node) bool {
-	if n.gate(Before) == nil || n.halt == nil || n.halt.rank != rankGate || n.parent != nil && n.parent.halt == n.halt {
+	if n.gate(Before) == nil || n.halt == nil || !n.halt.isGate() || n.parent != nil && n.parent.halt == n.halt {
 		return false
 	}
 
 	return slices.ContainsFunc(d.beneath(n), func(below *node) bool { return below.hold == n.halt })
 }
 
+// isGate tells whether a gate before a unit, or one during it, is the cause.
+func (c *cause) isGate() bool { return c.rank == rankGate || c.rank == rankRefused }
+
 // isAtGateAfter tells whether a gate after the unit is what keeps it.
 func (n *node) isAtGateAfter() bool {
 	return n.settles() && n.hold != nil && n.hold.reason.IsGate()
+}
+
+// isAtGateDuring tells whether the unit rolls: something beneath is moved now or has been, it is
+// not complete, and no earlier one of a series is to be complete first.
+func (d *decision) isAtGateDuring(n *node, steps int) bool {
+	if n.complete || n.isEmpty() || steps == 0 && n.updated == 0 {
+		return false
+	}
+
+	for a := n; a != nil; a = a.parent {
+		if d.outOfOrder(a) != nil {
+			return false
+		}
+	}
+
+	return true
 }
 
 // isRefusedForGood tells whether a gate keeps the unit whose refusal wants the former revision

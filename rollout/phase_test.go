@@ -100,20 +100,30 @@ func TestAtGate(t *testing.T) {
 	old := rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}
 	paused := func(u *rollout.Unit) { u.Pause = &rollout.Pause{} }
 	soaks := func(u *rollout.Unit) { u.Policy.Soak = time.Hour }
+	passed := func(u *rollout.Unit) { u.Gates[0].Verdict = rollout.Passed }
+	with := func(other rollout.Leaf) func(*rollout.Unit) {
+		return func(u *rollout.Unit) { u.Children = append(u.Children, rollout.Unit{Name: "b", Leaf: other}) }
+	}
 
 	for name, test := range map[string]struct {
-		got           rollout.Group
-		before, after bool
+		got                   rollout.Group
+		before, during, after bool
 	}{
-		"before, and nothing else keeps it": {gated(rollout.Before, old), true, false},
-		"before, and it is paused":          {gated(rollout.Before, old, paused), false, false},
-		"before, and it is up to date":      {gated(rollout.Before, done), false, false},
-		"after, and it is up to date":       {gated(rollout.After, done), false, true},
-		"after, and it soaks":               {gated(rollout.After, done, soaks), false, false},
-		"after, and it is outdated":         {gated(rollout.After, old), false, false},
+		"before, and nothing else keeps it": {gated(rollout.Before, old), true, false, false},
+		"before, and it is paused":          {gated(rollout.Before, old, paused), false, false, false},
+		"before, and it is up to date":      {gated(rollout.Before, done), false, false, false},
+		"after, and it is up to date":       {gated(rollout.After, done), false, true, true},
+		"after, and it soaks":               {gated(rollout.After, done, soaks), false, true, false},
+		"after, and it is outdated":         {gated(rollout.After, old), false, true, false},
+		"during, and the first step":        {gated(rollout.During, old), false, true, false},
+		"during, and nothing has moved":     {gated(rollout.During, old, paused), false, false, false},
+		"during, and a part has moved":      {gated(rollout.During, done, paused, with(old)), false, true, false},
+		"during, and it soaks":              {gated(rollout.During, done, soaks), false, true, false},
+		"during, and it is up to date":      {gated(rollout.During, done), false, true, true},
+		"during, and it has passed":         {gated(rollout.During, done, passed), false, false, false},
 	} {
-		if test.got.AtGateBefore != test.before || test.got.AtGateAfter != test.after {
-			t.Errorf("%s: %t %t", name, test.got.AtGateBefore, test.got.AtGateAfter)
+		if g := test.got; g.AtGateBefore != test.before || g.AtGateDuring != test.during || g.AtGateAfter != test.after {
+			t.Errorf("%s: %t %t %t", name, g.AtGateBefore, g.AtGateDuring, g.AtGateAfter)
 		}
 	}
 }

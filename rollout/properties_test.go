@@ -404,7 +404,7 @@ func forbids(u rollout.Unit) string {
 
 	for _, g := range u.Gates {
 		letThrough := g.Verdict == rollout.Passed || g.Verdict == rollout.Refused && g.OnRefusal == rollout.Continue
-		if g.When == rollout.Before && !letThrough {
+		if (g.When == rollout.Before || g.When == rollout.During && g.Verdict == rollout.Refused) && !letThrough {
 			return "gated"
 		}
 	}

@@ -12,13 +12,13 @@ func (d *decision) chooseTurn(n *node) {
 	}
 }
 
-// claimants are the children that are disrupted, or up to date but not settled:
-// each of them claims the turn.
+// claimants are the children that are disrupted, up to date but not settled, or stopped by a
+// gate after a part was moved: each of them claims the turn.
 func (n *node) claimants() []*node {
 	var claims []*node
 
 	for _, c := range n.children {
-		if c.disrupts() || c.settles() {
+		if c.disrupts() || c.settles() || c.isRefusedHalfway() {
 			claims = append(claims, c)
 		}
 	}
@@ -140,6 +140,13 @@ func (d *decision) keeps(n *node) *cause {
 // settles tells whether a unit is up to date but soaks or waits for a gate.
 func (n *node) settles() bool {
 	return n.over && !n.complete
+}
+
+// isRefusedHalfway tells whether a gate has stopped the unit after some of it was moved.
+func (n *node) isRefusedHalfway() bool {
+	gate := n.gate(Before)
+
+	return gate != nil && gate.When == During && n.updated > 0 && n.updated < n.leaves
 }
 
 // isDown tells whether a leaf is to be moved that is down already.

@@ -289,13 +289,17 @@ type Block struct {
 	Until time.Time
 }
 
-// When says whether a gate stands before or after its unit.
+// When says whether a gate stands before or after its unit, or lasts while that rolls.
 type When int
 
 // The places of a gate.
 const (
 	Before When = iota
 	After
+	// During is decided while the unit rolls. A refusal holds what has not moved yet as
+	// one Before does; the rest of the time it is a gate After, so the unit is complete once it
+	// has passed. A unit of which a part was moved keeps its turn.
+	During
 )
 
 // Verdict is the state of a gate.
@@ -323,6 +327,11 @@ type Gate struct {
 
 // returns tells whether a gate was refused, and that wants the former revision back.
 func (g *Gate) returns() bool { return g.Verdict == Refused && g.OnRefusal == Rollback }
+
+// stands tells whether a gate can keep its unit from starting, or from being complete.
+func (g *Gate) stands(when When) bool {
+	return g.When == when || g.When == During && (when == After || g.Verdict == Refused)
+}
 
 // lets tells whether a gate lets through.
 func (g *Gate) lets() bool {

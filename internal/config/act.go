@@ -125,12 +125,15 @@ func createPolicy(ctx context.Context, w client.Writer, p *v1alpha1.ClusterConfi
 	}
 }
 
-// applyGate creates a RolloutGate, of which the name follows from what it asks, or deletes one as
-// it was observed.
+// applyGate creates a RolloutGate, of which the name follows from what it asks, or changes or
+// deletes one as it was observed.
 func applyGate(ctx context.Context, w client.Writer, write *decision.GateWrite, now time.Time) error {
 	return ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
-		if write.Create != nil {
+		switch {
+		case write.Create != nil:
 			return w.Create(ctx, write.Create.Object(write.Namespace, now), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+		case write.End != nil:
+			return write.End.WriteEnd(ctx, w, write.Namespace, now, client.DisableReadYourWritesConsistency)
 		}
 		gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: write.Namespace, Name: write.Delete.Name}}
 		return w.Delete(ctx, gate, ring.Preconditions(write.Delete.UID, write.Delete.ResourceVersion), client.DisableReadYourWritesConsistency)

@@ -31,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
 
 // batch is about how many objects a pass reads before it writes, so that the first
 // workloads roll while the config of others is not read yet.

@@ -3,6 +3,7 @@ package config_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -77,6 +79,11 @@ func (w *world) tellGated() {
 	if err := want(hashes["gated2"], w.hash("gated2")); err != nil {
 		w.t.Error(err)
 	}
+	w.policy("gated", "objects: [{name: gated}]\n  stages: [{name: all, gates: [{name: later, when: During}]}]")
+	w.eventually(func() error {
+		gates := w.gates()
+		return want(true, slices.ContainsFunc(gates, func(g v1alpha1.RolloutGate) bool { return g.Spec.EndedAt != nil }))
+	})
 }
 
 // grantedToRing are the permissions without those of the controllers of gates and Notifiers.

@@ -80,7 +80,7 @@ func (p *policyKinds) watchGates(ctx context.Context) error {
 	for _, namespace := range orAll(p.namespaces) {
 		err := p.mgr.GetAPIReader().List(ctx, &v1alpha1.RolloutGateList{}, client.InNamespace(namespace), client.Limit(1))
 		if apierrors.IsForbidden(err) {
-			p.log().Error(nil, "gates of policies do not pass: no permission to list RolloutGates; grant list, watch, create and delete, and restart the manager")
+			p.log().Error(nil, "gates of policies do not pass: no permission to list RolloutGates; grant list, watch, create, patch and delete, and restart the manager")
 			return nil
 		}
 		if err != nil {

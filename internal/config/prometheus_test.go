@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
+	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // TestPrometheus: a real Prometheus sees the errors of a service rise as soon as the first stage
-// runs a value that makes it slow. The release stops there and says so in the status, an Event, a message and a
-// metric; a fixed value is released.
+// runs a value that makes it slow. The release stops there and says so in the status, an Event, a message, a
+// metric and a trace; a fixed value is released.
 func TestPrometheus(t *testing.T) {
 	w := newWorld(t)
 	w.options.CoalesceWindow = 0
@@ -24,11 +26,11 @@ func TestPrometheus(t *testing.T) {
 		"first": func() bool { return len(k.ranWith("slow")) > 0 && len(k.ranWith("fixed")) == 0 },
 	})
 	w.halt()
-	told := w.notified()
+	told, spans := w.notified(), traced.New(t)
 	if err := w.client.Create(t.Context(), p.Template(w.namespace, "approve")); err != nil {
 		t.Fatal(err)
 	}
-	w.manage(measured.Reached(t))
+	w.manage(measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.Settings() })
 	w.secret("db", "p", "slow")
 	const why = "gate approve was refused: failed measurements: 1 (failureLimit 0); last: value "
 	w.saysWhy("app2", "WaitingForPrevious", why)
@@ -44,6 +46,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		return nil
 	})
+	spans.Trace(" > Failed: Failed " + release.WaitingFor + " (error)")
 	p.Has(`spillway_config_waiting_workloads > 0`)
 	p.Has(`spillway_gates_verdicts_total{verdict="Refused"} > 0`)
 

@@ -46,7 +46,7 @@ func decide(s *snapshot) plan {
 	if !s.isMeasured() {
 		return plan{}
 	}
-	p := plan{rules: measure.RulesOf(&s.template.Spec)}
+	p := plan{rules: s.rules()}
 	state, begun := s.state(p.rules)
 	p.state = state
 	next := measure.Look(&p.state, p.rules, s.now)
@@ -72,12 +72,16 @@ func (s *snapshot) state(r measure.Rules) (state measure.State, begun bool) {
 	return s.begin(r), false
 }
 
+func (s *snapshot) rules() measure.Rules {
+	return measure.RulesOf(&s.template.Spec).Of(&s.gate.Spec)
+}
+
 // needsJob is true if what is to be done follows from a Job.
 func (s *snapshot) needsJob() bool {
 	if !s.isMeasured() || s.template.Spec.Job == nil {
 		return false
 	}
-	rules := measure.RulesOf(&s.template.Spec)
+	rules := s.rules()
 	state, _ := s.state(rules)
 	return measure.Look(&state, rules, s.now).Measure
 }

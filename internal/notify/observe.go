@@ -35,6 +35,7 @@ type snapshot struct {
 	// alerts were silenced last, and silencedAt when.
 	renewed, silencedAt time.Time
 	silenced            []string
+	reader              subject.Reader
 }
 
 // observe makes all the reads.
@@ -42,7 +43,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, m *m
 	s := snapshot{
 		now: r.options.Now().Truncate(time.Microsecond), notifier: &v1alpha1.Notifier{}, renewed: m.renewed,
 		silenced: m.silenced, silencedAt: m.silencedAt,
-		policies: map[string]*v1alpha1.ConfigPolicyStatus{},
+		policies: map[string]*v1alpha1.ConfigPolicyStatus{}, reader: subject.Reader{Traced: r.options.Traced},
 	}
 	err := r.cached.Get(ctx, key, s.notifier)
 	if apierrors.IsNotFound(err) || err == nil && s.notifier.DeletionTimestamp != nil {
@@ -60,21 +61,9 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, m *m
 		}
 		s.kinds = append(s.kinds, k.Name)
 	}
-	if !r.options.Traced {
-		s.removeTraces()
-	}
 	slices.Sort(s.down)
 	slices.SortFunc(s.subjects, func(a, b decision.Subject) int { return strings.Compare(a.Key, b.Key) })
 	return s, nil
-}
-
-// removeTraces leaves out the ids of traces that no manager writes.
-func (s *snapshot) removeTraces() {
-	for i := range s.subjects {
-		for k := range s.subjects[i].Rollouts {
-			s.subjects[i].Rollouts[k].Trace = ""
-		}
-	}
 }
 
 // read adds the rollouts of a kind.
@@ -110,28 +99,28 @@ func (s *snapshot) add(list client.ObjectList) {
 		}
 	case *v1beta1.InstanceList:
 		for i := range l.Items {
-			s.subjects = append(s.subjects, subject.Instance(&l.Items[i]))
+			s.subjects = append(s.subjects, s.reader.Instance(&l.Items[i]))
 		}
 	case *fleetv1.ModuleList:
 		for i := range l.Items {
-			s.subjects = append(s.subjects, subject.Module(subject.KindModule, &l.Items[i], &l.Items[i].Status))
+			s.subjects = append(s.subjects, s.reader.Module(subject.KindModule, &l.Items[i], &l.Items[i].Status))
 		}
 	case *fleetv1.BootstrapModuleList:
 		for i := range l.Items {
-			s.subjects = append(s.subjects, subject.Module(subject.KindBootstrapModule, &l.Items[i], &l.Items[i].Status))
+			s.subjects = append(s.subjects, s.reader.Module(subject.KindBootstrapModule, &l.Items[i], &l.Items[i].Status))
 		}
 	}
 }
 
 func (s *snapshot) addGroup(g *v1alpha1.RolloutGroup) {
-	s.subjects = append(s.subjects, subject.Group(g))
+	s.subjects = append(s.subjects, s.reader.Group(g))
 	down, until := subject.Down(g, s.now)
 	s.down, s.downUntil = append(s.down, down...), ring.Earlier(s.downUntil, until)
 }
 
 // addPolicy adds the releases of a policy in the namespace of the Notifier, and no others.
 func (s *snapshot) addPolicy(kind string, p client.Object, status *v1alpha1.ConfigPolicyStatus) {
-	s.subjects = append(s.subjects, subject.Releases(kind, p, status, s.notifier.Namespace)...)
+	s.subjects = append(s.subjects, s.reader.Releases(kind, p, status, s.notifier.Namespace)...)
 	s.policies[subject.KeyOf(kind, p)] = status
 }
 

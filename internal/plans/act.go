@@ -233,7 +233,7 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w write.Write) (m
 			return err
 		case write.Delete:
 			return a.remove(ctx, w)
-		case write.CreateGate, write.DeleteGate:
+		case write.CreateGate, write.EndGate, write.DeleteGate:
 			return a.gate(ctx, i.Namespace, w)
 		default:
 			return a.change(ctx, i, w)
@@ -269,13 +269,16 @@ func (a actor) remove(ctx context.Context, w write.Write) error {
 	return wrapped(err, "delete "+w.Ref.String())
 }
 
-// gate creates a RolloutGate, or deletes the one that was read. Reads of RolloutGates wait
-// until the cache shows it.
+// gate creates a RolloutGate, or changes or deletes the one that was read. Reads of
+// RolloutGates wait until the cache shows it.
 func (a actor) gate(ctx context.Context, namespace string, w write.Write) error {
 	var err error
-	if w.Act == write.CreateGate {
-		err = a.client.Create(ctx, w.Question.Object(namespace, w.Reached), client.FieldOwner(kube.FieldOwner))
-	} else {
+	switch w.Act {
+	case write.CreateGate:
+		err = a.client.Create(ctx, w.Question.Object(namespace, w.At), client.FieldOwner(kube.FieldOwner))
+	case write.EndGate:
+		err = w.Gate.WriteEnd(ctx, a.client, namespace, w.At)
+	default:
 		gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Ref.Name}}
 		err = a.client.Delete(ctx, gate, ring.Preconditions(w.UID, w.ResourceVersion))
 	}

@@ -39,7 +39,7 @@ import (
 // +kubebuilder:rbac:groups=kudo.dev,resources=operatorversions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=instances.kudo.dev;operatorversions.kudo.dev,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;create;delete
-// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch

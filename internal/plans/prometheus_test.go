@@ -12,14 +12,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // TestPrometheus: a real Prometheus sees the errors of a service rise after a step. The plan
-// stops there and says so in the status, an Event, a message and a metric; once the service is
+// stops there and says so in the status, an Event, a message, a metric and a trace; once the service is
 // healthy, and the gate is asked anew, the plan continues.
 func TestPrometheus(t *testing.T) {
-	c, r, ill := newCluster(t), receiver.New(t), atomic.Bool{}
+	c, r, spans, ill := newCluster(t), receiver.New(t), traced.New(t), atomic.Bool{}
 	ill.Store(true)
 	p := measured.NewPrometheus(t, map[string]func() bool{"deploy/one/a": ill.Load})
 	c.operator("app-1", twoPhases)
@@ -28,7 +29,9 @@ func TestPrometheus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.manageWith(fault.New(), measured.Reached(t), func(o *manager.Options) { o.Notify.Off = false })
+	c.manageWith(fault.New(), measured.Reached(t), func(o *manager.Options) {
+		o.Notify.Off, o.Traces.Receiver = false, spans.Settings()
+	})
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, step: a, name: smoke}]")
 	const refused = "step a is stopped: gate smoke was refused: failed measurements: 1 (failureLimit 0); last: value "
 	c.eventually(func() error {
@@ -40,6 +43,7 @@ func TestPrometheus(t *testing.T) {
 	why := c.now("web").Status.WaitingFor
 	c.warns("GateRefused", why)
 	c.eventually(func() error { return r.Heard("Stopped Instance/web: " + why) })
+	spans.Trace(" > GateRefused: GateRefused " + why + " (error)")
 	p.Has(`spillway_waiting_units{ring="plans",reason="GateRefused"} > 0`)
 	if c.data("b") != nil {
 		t.Error("the second phase has begun")

@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -24,11 +25,11 @@ spec: {prometheus: {address: "http://prometheus", query: x, condition: value < 1
 
 // gated are the manifests of three zones in a group with a gate, and its template if that is
 // not empty; and the change.
-func gated(t *testing.T, template string) (base, change []*unstructured.Unstructured) {
+func gated(t *testing.T, template, when string) (base, change []*unstructured.Unstructured) {
 	t.Helper()
 	base = objects(read(t, "zones-order", "base.yaml"))
 	i := slices.IndexFunc(base, func(u *unstructured.Unstructured) bool { return u.GetKind() == "RolloutGroup" })
-	err := unstructured.SetNestedSlice(base[i].Object, []any{map[string]any{"name": "errors"}}, "spec", "gates")
+	err := unstructured.SetNestedSlice(base[i].Object, []any{map[string]any{"name": "errors", "when": cmp.Or(when, "After")}}, "spec", "gates")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,21 +49,24 @@ func TestGatesOfARollout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		template string
+		when     string
 		gates    map[string]v1alpha1.GateResult
 		steps    int
 		took     time.Duration
 		says     string
 	}{
-		"undecided":        {says: "GatePending", steps: 2},
-		"approved":         {gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateSuccess}, steps: 6},
-		"refused":          {gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateFailure}, says: "GateRefused", steps: 2},
-		"measured":         {template: measured, gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateSuccess}, steps: 6, took: 3 * 2 * time.Minute},
-		"measured, fails":  {template: measured, gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateFailure}, says: "GateRefused", steps: 2},
-		"measured, silent": {template: measured, gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateNoData}, says: "GateRefused", steps: 2, took: time.Hour},
+		"undecided":              {says: "GatePending", steps: 2},
+		"approved":               {gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateSuccess}, steps: 6},
+		"refused":                {gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateFailure}, says: "GateRefused", steps: 2},
+		"measured":               {template: measured, gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateSuccess}, steps: 6, took: 3 * 2 * time.Minute},
+		"measured, fails":        {template: measured, gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateFailure}, says: "GateRefused", steps: 2},
+		"measured, silent":       {template: measured, gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateNoData}, says: "GateRefused", steps: 2, took: time.Hour},
+		"measured during, fails": {template: measured, when: "During", gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateFailure}, says: "GateRefused", steps: 1},
+		"measured during":        {template: measured, when: "During", gates: map[string]v1alpha1.GateResult{"errors": v1alpha1.GateSuccess}, steps: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, change := gated(t, c.template)
+			base, change := gated(t, c.template, c.when)
 			result, err := simulate.Run(t.Context(), base, change, simulate.Options{
 				Now: time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC), Namespace: "default", Gates: c.gates, Readiness: world.Readiness{Default: world.DefaultReady},
 			})
@@ -85,7 +89,7 @@ func TestGatesOfARollout(t *testing.T) {
 // TestAGateThatNothingReaches checks that a misspelled name is found.
 func TestAGateThatNothingReaches(t *testing.T) {
 	t.Parallel()
-	base, change := gated(t, "")
+	base, change := gated(t, "", "")
 	result, err := simulate.Run(t.Context(), base, change, simulate.Options{
 		Now: time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC), Namespace: "default", Gates: map[string]v1alpha1.GateResult{"error": v1alpha1.GateSuccess},
 	})

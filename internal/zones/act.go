@@ -90,7 +90,9 @@ func (a *actor) apply(ctx context.Context, namespace string, w *decision.Write) 
 		case decision.Advance:
 			return a.patchStatus(ctx, namespace, w)
 		case decision.CreateGate:
-			return a.client.Create(ctx, w.Question.Object(namespace, w.Reached), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+			return a.client.Create(ctx, w.Question.Object(namespace, w.At), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+		case decision.EndGate:
+			return w.Gate.WriteEnd(ctx, a.client, namespace, w.At, client.DisableReadYourWritesConsistency)
 		case decision.DeleteGate:
 			return a.deleteGate(ctx, namespace, w)
 		default:
@@ -109,7 +111,7 @@ func verb(a decision.Act) string {
 	return map[decision.Act]string{
 		decision.Hold: "hold", decision.Open: "open", decision.Lend: "open",
 		decision.Delete: "delete", decision.Advance: "advance the revision of",
-		decision.CreateGate: "create RolloutGate", decision.DeleteGate: "delete RolloutGate",
+		decision.CreateGate: "create RolloutGate", decision.EndGate: "end RolloutGate", decision.DeleteGate: "delete RolloutGate",
 	}[a]
 }
 
@@ -119,7 +121,7 @@ func (a *actor) deletePod(ctx context.Context, namespace string, w *decision.Wri
 }
 
 func (a *actor) deleteGate(ctx context.Context, namespace string, w *decision.Write) error {
-	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Gate}}
+	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Gate.Name}}
 	return a.client.Delete(ctx, gate, ring.Preconditions(w.UID, w.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 

@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups/status,verbs=update
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=rolloutgroups.spillway.dev,verbs=list;watch
-// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete

@@ -89,7 +89,7 @@ func TestGateDecidedByHand(t *testing.T) {
 func TestAGroupDoesNotRollBack(t *testing.T) {
 	w := newWorld(t)
 	g := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "returns"}}
-	g.Spec.Gates = []v1alpha1.GateReference{{Name: "approve", OnRefusal: "Rollback"}}
+	g.Spec.Gates = []v1alpha1.ZoneGate{{GateReference: v1alpha1.GateReference{Name: "approve", OnRefusal: "Rollback"}}}
 	err := w.client.Create(t.Context(), g, client.DryRunAll)
 	if err == nil || !strings.Contains(err.Error(), "must be Stop or Continue: only a Module returns to the previous revision when a gate is refused") {
 		t.Errorf("the API server says %v", err)
@@ -204,18 +204,18 @@ func (w *world) measuredStory(inj *fault.Injector) {
 	}
 }
 
-// gateOfTwoRevisions rolls a group to a revision that waits for a gate, and then to another
-// one, whose gate takes its place.
+// gateOfTwoRevisions rolls a group to a revision that waits for a gate during its zone, and then
+// to another one, whose gate takes its place.
 func (w *world) gateOfTwoRevisions(group string) {
 	w.t.Helper()
-	w.patch(&v1alpha1.RolloutGroup{}, group, `{"spec":{"gates":[{"name":"approve"}]}}`)
+	w.patch(&v1alpha1.RolloutGroup{}, group, `{"spec":{"gates":[{"name":"approve","when":"During"}]}}`)
 	first := ""
 	for _, image := range []string{"v3", "v4"} {
 		w.roll(image, group)
 		w.eventually(func() error {
 			gates := w.gates()
-			if len(gates) != 1 || gates[0].Spec.Revision == first {
-				return fmt.Errorf("%d gates, the first is about %s", len(gates), first)
+			if len(gates) != 1 || gates[0].Spec.Revision == first || gates[0].Spec.EndedAt == nil {
+				return fmt.Errorf("%d gates, the first is about %s, and the zone rolls", len(gates), first)
 			}
 			return nil
 		})

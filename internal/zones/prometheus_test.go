@@ -10,18 +10,24 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
+	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // TestPrometheus: a real Prometheus sees the errors of a service rise as soon as the second zone
-// runs the new revision. The rollout stops there and says so in the status, an Event, a message
-// and a metric, until the group lets it continue.
+// runs the new revision. The rollout stops there and says so in the status, an Event, a message,
+// a metric and a trace, until the group lets it continue. Replicas change, and a Pod is evicted, so
+// that all panels show something.
 func TestPrometheus(t *testing.T) {
-	w, r := newWorld(t), receiver.New(t)
+	w, r, spans := newWorld(t), receiver.New(t), traced.New(t)
 	p := measured.NewPrometheus(t, map[string]func() bool{
 		"zone-a": func() bool { return false },
 		"zone-b": func() bool { return w.hasPod("zone-b-", "v2") },
@@ -29,7 +35,11 @@ func TestPrometheus(t *testing.T) {
 	})
 	w.create(p.Template(w.namespace, "error-rate"))
 	w.create(r.Notifier(w.namespace)...)
-	w.gated(onDelete, `[{"name":"error-rate"}]`, measured.Reached(t))
+	options := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options}
+	hooks := testenv.RegisterWebhooks(t, w.namespace, options.Declarations(manager.RingZones).Webhooks)
+	w.gated(onDelete, `[{"name":"error-rate"}]`, measured.Reached(t), func(o *manager.Options) {
+		o.Admission, o.Traces.Receiver = hooks.Options, spans.Settings()
+	})
 	w.roll("v2")
 	w.saysEventually("Failed", "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value ")
 	w.runs("zone-a: v2 v2 v2", "zone-b: v2 v2 v2", "zone-c: v1 v1 v1")
@@ -45,6 +55,7 @@ func TestPrometheus(t *testing.T) {
 		return nil
 	})
 	w.eventually(func() error { return r.Heard("Stopped RolloutGroup/ingester: " + why) })
+	spans.Trace(" > GateRefused: GateRefused " + why + " (error)")
 	p.Has(`spillway_zones_group_phase{namespace="` + w.namespace + `",rollout_group="ingester",phase="Failed"} == 1`)
 	p.Has(`spillway_gates_verdicts_total{verdict="Refused"} > 0`)
 
@@ -52,7 +63,18 @@ func TestPrometheus(t *testing.T) {
 	w.complete("v2")
 	w.eventually(func() error { return r.Heard("Ended RolloutGroup/ingester: ") })
 	p.Has(`spillway_rollouts_total{ring="zones",outcome="Complete"} > 0`)
-	p.Shows("../../monitoring/dashboards/zones.json", "Replicas", "Replicas that wait", "Evictions", "Age of the locks")
+	spans.Trace("Rollout RolloutGroup ingester: Complete", "Zone zone-b > GateRefused: GateRefused "+why+" (error)")
+
+	// The first rollout is not an increase of what was not counted before.
+	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[]}}`)
+	w.roll("v3")
+	w.complete("v3")
+	hooks.WaitServed(t)
+	w.scaleStory(hooks)
+	w.scalesOneOfTwo()
+	p.Shows("../../monitoring/dashboards/zones.json")
+	p.Shows("../../monitoring/dashboards/overview.json")
+	p.Shows("../../monitoring/dashboards/manager.json", "Requests to webhooks")
 }
 
 // hasPod tells whether there is a Pod with this prefix and image. It may be asked after the test.
@@ -64,4 +86,20 @@ func (w *world) hasPod(prefix, image string) bool {
 	return slices.ContainsFunc(list.Items, func(p corev1.Pod) bool {
 		return strings.HasPrefix(p.Name, prefix) && p.Spec.Containers[0].Image == image
 	})
+}
+
+// scalesOneOfTwo scales two zones down, of which the second has to wait for an hour.
+func (w *world) scalesOneOfTwo() {
+	w.t.Helper()
+	waits := annotated("grafana.com/min-time-between-zones-downscale", "1h")
+	w.create(
+		&zonesv1.ReplicaTemplate{ObjectMeta: metav1.ObjectMeta{Name: "less"}, Spec: zonesv1.ReplicaTemplateSpec{Replicas: new(int32(2))}},
+		zone("first", onDelete, inGroup("less"), replicas(2), mirrors("less"), waits),
+		zone("second", onDelete, inGroup("less"), replicas(2), mirrors("less"), waits),
+	)
+	for _, name := range []string{"first", "second"} {
+		w.eventually(func() error { return w.hasReady(name, 2) })
+	}
+	w.eventually(func() error { return w.scale(&zonesv1.ReplicaTemplate{}, "less", 1) })
+	w.eventually(func() error { return w.hasReady("first", 1) })
 }

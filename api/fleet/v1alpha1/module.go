@@ -364,8 +364,9 @@ type Gate struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// When is Before the stage begins, or After its clusters are ready and have
-	// soaked. Default After.
+	// When is Before the stage begins, After its clusters are ready and have soaked, or
+	// During its rollout: then a refusal stops what has not been updated yet, and the stage
+	// is complete once the gate has passed. Default After.
 	// +optional
 	When GateTime `json:"when,omitempty"`
 	// OnRefusal is what happens if the gate is refused: Stop (default) stops the rollout,
@@ -386,11 +387,12 @@ const (
 )
 
 // GateTime is when a gate must pass.
-// +kubebuilder:validation:Enum=Before;After
+// +kubebuilder:validation:Enum=Before;After;During
 type GateTime string
 
 // The times of a gate.
 const (
 	Before GateTime = "Before"
 	After  GateTime = "After"
+	During GateTime = "During"
 )

@@ -232,20 +232,22 @@ type ConfigStage struct {
 type StageGate struct {
 	GateReference `json:",inline"`
 
-	// When is Before the stage begins, or After its workloads are ready and have soaked.
-	// Default After.
+	// When is Before the stage begins, After its workloads are ready and have soaked, or
+	// During its rollout: then a refusal stops what has not been updated yet, and the stage
+	// is complete once the gate has passed. Default After.
 	// +optional
 	When GateTime `json:"when,omitempty"`
 }
 
 // GateTime is when a gate must pass.
-// +kubebuilder:validation:Enum=Before;After
+// +kubebuilder:validation:Enum=Before;After;During
 type GateTime string
 
 // The times of a gate.
 const (
 	GateBefore GateTime = "Before"
 	GateAfter  GateTime = "After"
+	GateDuring GateTime = "During"
 )
 
 // ConfigOnFailure is what happens once more workloads have failed than are tolerated.
@@ -289,6 +291,39 @@ type ConfigPolicyStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Releases []ConfigRelease `json:"releases,omitempty"`
+	// History are the last releases of those above that ended, the newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	History []PastConfigRelease `json:"history,omitempty"`
+}
+
+// PastConfigRelease is a release that is over.
+type PastConfigRelease struct {
+	// Object and Namespace are as in the release.
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
+	// Outcome is Complete, Superseded by another content, or RolledBack.
+	Outcome string `json:"outcome"`
+	// StartedAt is when it was first under way, FinishedAt when it was not any more.
+	StartedAt  metav1.MicroTime `json:"startedAt"`
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
+	// Stages has a row for each stage that began.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Stages []PastConfigStage `json:"stages,omitempty"`
+}
+
+// PastConfigStage is a stage of a release that is over.
+type PastConfigStage struct {
+	// Name is that of the stage.
+	Name string `json:"name"`
+	// StartedAt and FinishedAt are as in the release; FinishedAt is absent of a stage that was
+	// not complete.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 }
 
 // ConfigRelease is an object with one content, and how far it has come among the workloads of a namespace.

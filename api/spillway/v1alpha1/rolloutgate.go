@@ -33,6 +33,7 @@ type RolloutGate struct {
 	// Spec is what is to be decided.
 	// +kubebuilder:validation:XValidation:rule="self.targetRef == oldSelf.targetRef && self.revision == oldSelf.revision && self.stage == oldSelf.stage && self.gate == oldSelf.gate && self.when == oldSelf.when",message="the spec of a RolloutGate is immutable"
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.reachedAt) || has(self.reachedAt) && self.reachedAt == oldSelf.reachedAt",message="reachedAt is immutable once it is set"
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.endedAt) || has(self.endedAt) && self.endedAt == oldSelf.endedAt",message="endedAt is immutable once it is set"
 	Spec RolloutGateSpec `json:"spec"`
 	// Status is what was decided.
 	// +optional
@@ -91,13 +92,18 @@ type RolloutGateSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Gate string `json:"gate"`
-	// When is Before the stage begins, or After it is healthy and has soaked.
-	// +kubebuilder:validation:Enum=Before;After
+	// When is Before the stage begins, After it is healthy and has soaked, or During its
+	// rollout.
+	// +kubebuilder:validation:Enum=Before;After;During
 	When string `json:"when"`
 	// ReachedAt is when the rollout reached the gate. Measuring begins then. Absent until
 	// then.
 	// +optional
 	ReachedAt *metav1.MicroTime `json:"reachedAt,omitempty"`
+	// EndedAt is when nothing but gates kept the stage from being complete. A gate During it
+	// passes with a measurement from then on. Absent until then, and of other gates.
+	// +optional
+	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
 }
 
 // TargetReference is an object that rolls out, in the same namespace.

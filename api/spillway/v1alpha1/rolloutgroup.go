@@ -75,12 +75,12 @@ type RolloutGroupSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 	Soak *metav1.Duration `json:"soak,omitempty"`
-	// Gates must pass after each zone, before the next one starts.
+	// Gates must pass for each zone, before the next one starts.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
-	Gates []GateReference `json:"gates,omitempty"`
+	Gates []ZoneGate `json:"gates,omitempty"`
 	// ProgressDeadlineSeconds is how long a Pod may take to become available after
 	// it was replaced, before the rollout counts as failed. It has to terminate first,
 	// and then to start. Default: the longest terminationGracePeriodSeconds of the
@@ -121,6 +121,17 @@ type RolloutGroupSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+}
+
+// ZoneGate is a gate of each zone.
+type ZoneGate struct {
+	GateReference `json:",inline"`
+
+	// When is After a zone is up to date and has soaked, or During its rollout: then a
+	// refusal stops the Pods that have not been replaced yet. Default After.
+	// +optional
+	// +kubebuilder:validation:Enum=After;During
+	When GateTime `json:"when,omitempty"`
 }
 
 // StuckPods says what happens to outdated Pods that cannot become ready.

@@ -1,26 +1,32 @@
 package decision
 
 import (
+	"slices"
+
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// GateWrite creates the RolloutGate of a question, or deletes one that is about a content that
-// an object does not have any more.
+// GateWrite creates the RolloutGate of a question, says of one during a stage that this is over,
+// or deletes one that is about a content that an object does not have any more.
 type GateWrite struct {
-	Namespace string
-	Create    *ask.Question
-	Delete    *ask.Gate
+	Namespace   string
+	Create      *ask.Question
+	End, Delete *ask.Gate
 }
 
 // Change identifies the write.
 func (w *GateWrite) Change() ring.Change {
-	if w.Create != nil {
+	switch {
+	case w.Create != nil:
 		return CreatedGate(w.Namespace, w.Create.Name())
+	case w.End != nil:
+		return ring.Change{Act: "EndGate", Object: w.Namespace + "/" + w.End.Name, Version: w.End.ResourceVersion}
+	default:
+		return ring.Change{Act: "DeleteGate", Object: w.Namespace + "/" + w.Delete.Name, Version: w.Delete.ResourceVersion}
 	}
-	return ring.Change{Act: "DeleteGate", Object: w.Namespace + "/" + w.Delete.Name, Version: w.Delete.ResourceVersion}
 }
 
 // CreatedGate is what the creation of a RolloutGate is called.
@@ -38,8 +44,8 @@ func (s *staging) gates(c *course, stage *policy.Stage) []rollout.Gate {
 	return gates
 }
 
-// gateWrites create the RolloutGates that releases have reached, and delete those that are about
-// a content that is not the present one of its object.
+// gateWrites create the RolloutGates that releases have reached, say of those during a stage that
+// it is over, and delete those that are about a content that is not the present one of its object.
 func (s *staging) gateWrites() []GateWrite {
 	if !s.o.GatesKnown {
 		return nil
@@ -50,13 +56,38 @@ func (s *staging) gateWrites() []GateWrite {
 			stage := &c.policy.Stages[i]
 			at := s.plan.Group(c.policy.String(), c.path(), stageName(stage))
 			for _, q := range s.o.Gates[c.policy.UID()].Missing(c.policy.Questions(stage, c.Release)) {
-				if q.IsReached(at) {
+				if ask.IsReached(q.When, at) {
 					writes = append(writes, GateWrite{Namespace: c.namespace, Create: &q})
 				}
 			}
 		}
 	}
-	return append(writes, s.o.outdatedGates()...)
+	return slices.Concat(writes, s.endingGates(), s.o.outdatedGates())
+}
+
+// endingGates are those during stages that are over. That of a release that is not under way any
+// more is, once it is known of all workloads what they use.
+func (s *staging) endingGates() []GateWrite {
+	var writes []GateWrite
+	for _, p := range s.o.Policies {
+		for _, g := range s.o.Gates[p.UID()] {
+			at, found := s.stageOf(p, &g)
+			if g.Rolls && (found || s.o.IsKnown()) && ask.IsOver(at) {
+				writes = append(writes, GateWrite{Namespace: p.Namespace, End: &g})
+			}
+		}
+	}
+	return writes
+}
+
+// stageOf is the stage of a gate, of a release that is under way.
+func (s *staging) stageOf(p *policy.Policy, g *ask.Gate) (at rollout.Group, found bool) {
+	for _, c := range s.ordered {
+		if c.policy == p && policy.Revision(c.Release) == g.Revision {
+			return s.plan.Group(p.String(), c.path(), stagePrefix+g.Stage), true
+		}
+	}
+	return at, false
 }
 
 // outdatedGates are deleted once it is known of all workloads which contents they use.

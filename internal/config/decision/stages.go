@@ -327,7 +327,9 @@ func (s *staging) unit(c *course) rollout.Unit {
 	return u
 }
 
-func stageName(s *policy.Stage) string { return "stage " + s.Name }
+const stagePrefix = "stage "
+
+func stageName(s *policy.Stage) string { return stagePrefix + s.Name }
 
 // conclude notes on the workloads what the engine has decided.
 func (s *staging) conclude() {

@@ -12,14 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// mostReleases bounds how many releases a status has.
-const mostReleases = 16
+// mostReleases bounds how many releases a status has, and mostPast how many that are over.
+const (
+	mostReleases = 16
+	mostPast     = 16
+)
 
 // Write is a status that is not what it should be.
 type Write struct {
@@ -88,6 +92,7 @@ func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, report *Report, now ti
 	main := MostTelling(releases)
 	s.Phase, s.WaitingFor = string(main.Phase), message.Sentence(main.Waits)
 	known := s.Releases
+	s.History = past(s.History, known, releases, now)
 	s.Underway, s.Releases = int32(min(len(releases), 1<<30)), nil
 	for i := range releases[:min(len(releases), mostReleases)] {
 		s.Releases = append(s.Releases, releases[i].row(known, now))
@@ -102,6 +107,54 @@ func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, report *Report, now ti
 		complete.Status, complete.Message = metav1.ConditionFalse, s.WaitingFor
 	}
 	apimeta.SetStatusCondition(&s.Conditions, complete)
+}
+
+// past adds to a history the releases that were under way and are not any more. They are recorded
+// by the write that removes them, so that no end is lost.
+func past(history []v1alpha1.PastConfigRelease, known []v1alpha1.ConfigRelease, releases []Release, now time.Time) []v1alpha1.PastConfigRelease {
+	var over []v1alpha1.PastConfigRelease
+	for i := range known {
+		k := &known[i]
+		object, _ := content.CutRelease(k.Object)
+		outcome := rollout.OutcomeComplete
+		isLeft := false
+		for j := range releases {
+			r := &releases[j]
+			name := r.From(r.Namespace)
+			other, _ := content.CutRelease(name)
+			isLeft = isLeft || r.Namespace == k.Namespace && name == k.Object
+			if r.Namespace == k.Namespace && other == object {
+				outcome = rollout.OutcomeSuperseded
+			}
+		}
+		if isLeft || k.StartedAt == nil { // an earlier version has not recorded its beginning
+			continue
+		}
+		if k.RolledBack > 0 {
+			outcome = rollout.OutcomeRolledBack
+		}
+		over = append(over, pastRow(k, outcome, now))
+	}
+	all := slices.Concat(over, history)
+	return all[:min(len(all), mostPast):min(len(all), mostPast)]
+}
+
+// pastRow is the row of a release that is over now. If it is complete, so are its stages.
+func pastRow(k *v1alpha1.ConfigRelease, outcome rollout.Outcome, now time.Time) v1alpha1.PastConfigRelease {
+	at := metav1.NewMicroTime(now.Truncate(time.Microsecond))
+	row := v1alpha1.PastConfigRelease{Object: k.Object, Namespace: k.Namespace, Outcome: string(outcome), StartedAt: *k.StartedAt, FinishedAt: at}
+	for i := range k.Stages {
+		s := &k.Stages[i]
+		if s.StartedAt == nil {
+			continue
+		}
+		stage := v1alpha1.PastConfigStage{Name: s.Name, StartedAt: *s.StartedAt, FinishedAt: s.FinishedAt}
+		if stage.FinishedAt == nil && outcome == rollout.OutcomeComplete {
+			stage.FinishedAt = &at
+		}
+		row.Stages = append(row.Stages, stage)
+	}
+	return row
 }
 
 // validity says whether the policy itself has the effect that it is to have.

@@ -74,7 +74,22 @@ func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answe
 	facts := []describe.Fact{
 		describe.FactOf("of", strings.ToLower(g.Spec.TargetRef.Kind)+"/"+g.Spec.TargetRef.Name), describe.FactOf("unit", describe.UnitOfGate(g)), describe.FactOf("revision", g.Spec.Revision), describe.FactOf("when", g.Spec.When),
 	}
+	facts = append(facts, measuredFacts(g.Status.Measurement)...)
 	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, nil
+}
+
+// measuredFacts are what a verdict is based on: what the source was asked, and the last values, the
+// newest first.
+func measuredFacts(m *v1alpha1.GateMeasurement) []describe.Fact {
+	if m == nil {
+		return nil
+	}
+	facts := []describe.Fact{describe.FactOf("asked", m.Sent)}
+	for i := range m.Last {
+		s := &m.Last[i]
+		facts = append(facts, describe.FactOf("measured", strings.TrimSuffix(rollout.Clock(s.At.Time)+" "+string(s.Result)+": "+s.Value, ": ")))
+	}
+	return facts
 }
 
 // undecided is a gate as the root of a chain.
@@ -106,7 +121,7 @@ func (a *asker) atGate(ctx context.Context, target describe.Ref) ([]chain.Link, 
 	}
 	var links []chain.Link
 	for i := range gates {
-		if gates[i].Spec.ReachedAt == nil {
+		if gates[i].Spec.ReachedAt == nil || isOnItsWay(&gates[i]) {
 			continue
 		}
 		if link := a.undecided(&gates[i]); links == nil || link.Reason == rollout.ReasonGateRefused {
@@ -114,6 +129,11 @@ func (a *asker) atGate(ctx context.Context, target describe.Ref) ([]chain.Link, 
 		}
 	}
 	return links, nil
+}
+
+// isOnItsWay is true of a gate during a unit that rolls: until it is refused, nothing waits for it.
+func isOnItsWay(g *v1alpha1.RolloutGate) bool {
+	return g.Spec.When == string(v1alpha1.GateDuring) && g.Spec.EndedAt == nil && !apimeta.IsStatusConditionFalse(g.Status.Conditions, v1alpha1.GatePassed)
 }
 
 // revision is a ModuleRevision: where it stands is what its module says.

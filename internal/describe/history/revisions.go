@@ -77,8 +77,8 @@ func part(p pin.Pin, kept revisions.Snapshots, isKnown bool) Part {
 	return u
 }
 
-// ofObject are the releases of a ConfigMap or Secret that are under way, its contents that are
-// kept, and what refers to each.
+// ofObject are the releases of a ConfigMap or Secret, its contents that are kept, and what
+// refers to each.
 func (h *historian) ofObject(ctx context.Context) ([]Entry, error) {
 	o := content.Object{Kind: content.Kind(h.ref.Kind), Namespace: h.ref.Namespace, Name: h.ref.Name}
 	present, err := revisions.PresentOf(ctx, h.reader, o)

@@ -15,16 +15,16 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// release is a release of a policy that is under way.
+// release is a release of a policy, of which the beginning is recorded.
 type release struct {
-	v1alpha1.ConfigRelease
-
-	policy types.UID
+	object, trace, outcome, message string
+	started                         time.Time
+	ended                           *time.Time
+	stages                          []Part
 }
 
-// underway are the releases of the namespace that are under way and whose beginning is
-// recorded. Policies remember no others.
-func (h *historian) underway(ctx context.Context) ([]release, error) {
+// releases are those of the namespace that are under way, and the last ones.
+func (h *historian) releases(ctx context.Context) ([]release, error) {
 	own, all := &v1alpha1.ConfigPolicyList{}, &v1alpha1.ClusterConfigPolicyList{}
 	if err := h.inNamespace(ctx, own); err != nil {
 		return nil, err
@@ -33,69 +33,95 @@ func (h *historian) underway(ctx context.Context) ([]release, error) {
 		return nil, err
 	}
 	var found []release
-	add := func(policy types.UID, rows []v1alpha1.ConfigRelease) {
-		for i := range rows {
-			if rows[i].Namespace == h.ref.Namespace && rows[i].StartedAt != nil {
-				found = append(found, release{rows[i], policy})
+	add := func(policy types.UID, s *v1alpha1.ConfigPolicyStatus) {
+		for i := range s.Releases {
+			if r := &s.Releases[i]; r.Namespace == h.ref.Namespace && r.StartedAt != nil {
+				found = append(found, underway(policy, r))
+			}
+		}
+		for i := range s.History {
+			if r := &s.History[i]; r.Namespace == h.ref.Namespace {
+				found = append(found, past(policy, r))
 			}
 		}
 	}
 	for i := range own.Items {
-		add(own.Items[i].UID, own.Items[i].Status.Releases)
+		add(own.Items[i].UID, &own.Items[i].Status)
 	}
 	for i := range all.Items {
-		add(all.Items[i].UID, all.Items[i].Status.Releases)
+		add(all.Items[i].UID, &all.Items[i].Status)
 	}
+	slices.SortStableFunc(found, func(a, b release) int { return b.started.Compare(a.started) })
 	return found, nil
 }
 
+func underway(policy types.UID, r *v1alpha1.ConfigRelease) release {
+	found := release{object: r.Object, trace: identity.Release(policy, r), outcome: string(rollout.OutcomeRunning), message: r.WaitingFor, started: r.StartedAt.Time}
+	if r.Phase == string(rollout.PhaseFailed) {
+		found.outcome = r.Phase
+	}
+	for i := range r.Stages {
+		s := &r.Stages[i]
+		found.stages = append(found.stages, stagePart(s.Name, describe.TimeOf(s.StartedAt), describe.TimeOf(s.FinishedAt), s.Phase))
+	}
+	return found
+}
+
+func past(policy types.UID, r *v1alpha1.PastConfigRelease) release {
+	found := release{object: r.Object, trace: identity.PastRelease(policy, r), outcome: r.Outcome, started: r.StartedAt.Time, ended: &r.FinishedAt.Time}
+	for i := range r.Stages {
+		s := &r.Stages[i]
+		outcome := r.Outcome
+		if s.FinishedAt != nil {
+			outcome = string(rollout.OutcomeComplete)
+		}
+		found.stages = append(found.stages, stagePart(s.Name, &s.StartedAt.Time, describe.TimeOf(s.FinishedAt), outcome))
+	}
+	return found
+}
+
+func stagePart(name string, started, ended *time.Time, outcome string) Part {
+	return Part{Ref: describe.Ref{Kind: "Stage", Name: name}, Started: started, Ended: ended, Outcome: outcome}
+}
+
 // traceOfRoll is the trace of the release for which a workload was rolled ("Secret db: key"),
-// empty if it is not under way.
+// empty if no policy remembers it.
 func (h *historian) traceOfRoll(ctx context.Context, changed []string, at time.Time) (string, error) {
-	found, err := h.underway(ctx)
+	found, err := h.releases(ctx)
 	if err != nil {
 		return "", err
 	}
 	i := slices.IndexFunc(found, func(r release) bool {
 		isFor := func(text string) bool { return strings.HasPrefix(text, r.name()+": ") }
-		return !at.Before(r.StartedAt.Add(-sameMoment)) && slices.ContainsFunc(changed, isFor)
+		return !at.Before(r.started.Add(-sameMoment)) && (r.ended == nil || !at.After(r.ended.Add(sameMoment))) && slices.ContainsFunc(changed, isFor)
 	})
 	if i < 0 {
 		return "", nil
 	}
-	return identity.Release(found[i].policy, &found[i].ConfigRelease), nil
+	return found[i].trace, nil
 }
 
 // name is the object, without its content: "Secret db".
 func (r *release) name() string {
-	name, _ := content.CutRelease(r.Object)
+	name, _ := content.CutRelease(r.object)
 	return name
 }
 
-// ofReleases are the releases of the object that are under way.
+// ofReleases are the releases of the object.
 func (h *historian) ofReleases(ctx context.Context) ([]Entry, error) {
-	found, err := h.underway(ctx)
+	found, err := h.releases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	entries := []Entry{}
 	for i := range found {
 		r := &found[i]
-		name, digest := content.CutRelease(r.Object)
+		name, digest := content.CutRelease(r.object)
 		if name != h.ref.Kind+" "+h.ref.Name {
 			continue
 		}
 		e := h.episode(describe.Config, "release "+digest)
-		e.Started, e.Outcome, e.Message, e.Trace = &r.StartedAt.Time, string(rollout.OutcomeRunning), r.WaitingFor, identity.Release(r.policy, &r.ConfigRelease)
-		if r.Phase == string(rollout.PhaseFailed) {
-			e.Outcome = r.Phase
-		}
-		for k := range r.Stages {
-			s := &r.Stages[k]
-			e.Units = append(e.Units, Part{
-				Ref: describe.Ref{Kind: "Stage", Name: s.Name}, Started: describe.TimeOf(s.StartedAt), Ended: describe.TimeOf(s.FinishedAt), Outcome: s.Phase,
-			})
-		}
+		e.Started, e.Ended, e.Outcome, e.Message, e.Trace, e.Units = &r.started, r.ended, r.outcome, r.message, r.trace, r.stages
 		entries = append(entries, e)
 	}
 	return entries, nil

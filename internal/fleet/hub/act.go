@@ -77,7 +77,9 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 		case decision.CreateGate:
 			return a.createGate(ctx, s, w)
 		case decision.ReachGate:
-			return a.reachGate(ctx, s, w)
+			return a.noteInGate(ctx, s, w, "reachedAt")
+		case decision.EndGate:
+			return a.noteInGate(ctx, s, w, "endedAt")
 		case decision.Unassign:
 			if err := a.confirm(ctx, s, w); err != nil {
 				return err
@@ -160,10 +162,11 @@ func (a *actor) createGate(ctx context.Context, s *snapshot, w *decision.Write) 
 	return a.client.Create(ctx, g, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
-// reachGate notes that the rollout has come to a gate, if no client has decided it meanwhile.
-func (a *actor) reachGate(ctx context.Context, s *snapshot, w *decision.Write) error {
+// noteInGate notes when the rollout has come to a gate, or its stage is over, if no client has
+// decided it meanwhile.
+func (a *actor) noteInGate(ctx context.Context, s *snapshot, w *decision.Write, field string) error {
 	g := &spillway.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: w.Target()}}
-	patch, err := ring.MergePatch(w.UID, w.ResourceVersion, map[string]any{"spec": map[string]any{"reachedAt": metav1.NewMicroTime(w.ReachedAt)}})
+	patch, err := ring.MergePatch(w.UID, w.ResourceVersion, map[string]any{"spec": map[string]any{field: metav1.NewMicroTime(w.At)}})
 	if err != nil {
 		return err
 	}

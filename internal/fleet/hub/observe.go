@@ -212,7 +212,7 @@ func (o *observer) unowned(ctx context.Context, s *snapshot) error {
 func gateOf(g *spillway.RolloutGate) model.Gate {
 	gate := model.Gate{
 		Name: g.Name, Revision: g.Spec.Revision, Stage: g.Spec.Stage, Gate: g.Spec.Gate, When: v1alpha1.GateTime(g.Spec.When),
-		Reached: g.Spec.ReachedAt != nil, UID: g.UID, ResourceVersion: g.ResourceVersion,
+		Reached: g.Spec.ReachedAt != nil, Rolls: ask.Rolls(g), UID: g.UID, ResourceVersion: g.ResourceVersion,
 	}
 	gate.Verdict, gate.Message, gate.Since = ask.Verdict(g)
 	return gate

@@ -10,20 +10,22 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
+	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // TestPrometheus: a real Prometheus sees the errors of a service rise as soon as the canary runs
 // the new revision. The rollout stops there, says so in an Event, a message and a metric, and
 // returns to the former revision, as the Module asks.
 func TestPrometheus(t *testing.T) {
-	w, r, fixed := newWorld(t), receiver.New(t), atomic.Bool{}
+	w, r, spans, fixed := newWorld(t), receiver.New(t), traced.New(t), atomic.Bool{}
 	p := measured.NewPrometheus(t, map[string]func() bool{
 		"canary": func() bool { return w.player.told("v2") != "" && !fixed.Load() },
 	})
 	testenv.InstallKinds(t, w.client, "../../manifests/generated/notify/*.yaml")
 	w.create(p.Template(w.namespace, "approve"))
 	w.create(r.Notifier(w.namespace)...)
-	w.managed(w.requests, measured.Reached(t))
+	w.managed(w.requests, measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.Settings() })
 	w.clusters("a canary=true", "b")
 	spec := strings.Replace(canary, "{name: approve}", "{name: approve, onRefusal: Rollback}", 1)
 	w.module("v1", spec)
@@ -39,6 +41,7 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("the Events are %s", events)
 	}
 	w.eventually(func() error { return r.Heard("Returned Module/app: ") })
+	spans.Trace("Rollout Module app: RolledBack")
 	p.Has(`spillway_fleet_module_phase{namespace="` + w.namespace + `",module="app",phase="RolledBack"} == 1`)
 	p.Has(`spillway_gates_verdicts_total{verdict="Refused"} > 0`)
 	p.Has(`spillway_rollouts_total{ring="fleet",outcome="RolledBack"} > 0`)

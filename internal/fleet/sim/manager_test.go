@@ -411,7 +411,7 @@ func (m *manager) arrive(r *request) {
 	case r.write.Act == decision.Resolve:
 		m.resolve(&r.write)
 	case r.write.Act == decision.CreateRevision, r.write.Act == decision.DeleteRevision, r.write.Act == decision.CreateGate,
-		r.write.Act == decision.ReachGate:
+		r.write.Act == decision.ReachGate, r.write.Act == decision.EndGate:
 		m.writeOther(r)
 	default:
 		m.writeRecord(r)
@@ -515,8 +515,8 @@ func (m *manager) writeOther(r *request) {
 		if !m.deleteRevision(r) {
 			return
 		}
-	case decision.ReachGate:
-		if !m.reachGate(write) {
+	case decision.ReachGate, decision.EndGate:
+		if !m.noteInGate(write) {
 			return
 		}
 	default:
@@ -525,7 +525,8 @@ func (m *manager) writeOther(r *request) {
 			return
 		}
 		w.gates = append(slices.Clone(w.gates), model.Gate{
-			Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name, UID: types.UID(number(w.next())), ResourceVersion: number(w.next()),
+			Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name, When: write.Gate.When,
+			Rolls: write.Gate.When == v1alpha1.During, UID: types.UID(number(w.next())), ResourceVersion: number(w.next()),
 		})
 	}
 
@@ -533,8 +534,9 @@ func (m *manager) writeOther(r *request) {
 	w.othersAt = w.next()
 }
 
-// reachGate notes that the rollout has come to a gate, if that is as it was seen.
-func (m *manager) reachGate(write *decision.Write) bool {
+// noteInGate notes that the rollout has come to a gate, or that its stage is over, if the gate is
+// as it was seen.
+func (m *manager) noteInGate(write *decision.Write) bool {
 	w := m.world
 	name := model.GateName(write.Revision, write.Stage, write.Gate)
 	at := slices.IndexFunc(w.gates, func(g model.Gate) bool { return g.Name == name })
@@ -548,7 +550,8 @@ func (m *manager) reachGate(write *decision.Write) bool {
 
 	w.gates = slices.Clone(w.gates)
 	w.gates[at].Reached, w.gates[at].ResourceVersion = true, number(w.next())
-	w.count(string(decision.ReachGate))
+	w.gates[at].Rolls = w.gates[at].Rolls && write.Act == decision.ReachGate
+	w.count(string(write.Act))
 
 	return true
 }

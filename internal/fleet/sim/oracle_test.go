@@ -580,10 +580,17 @@ func (o *oracle) checkGates(v *model.Observed, s *v1alpha1.Stage, when v1alpha1.
 			at = v1alpha1.After
 		}
 		name := model.GateName(m.Revision, s.Name, g)
-		passed := slices.ContainsFunc(v.Gates, func(g model.Gate) bool { return g.Name == name && g.Verdict == rollout.Passed })
+		is := func(verdict rollout.Verdict) bool {
+			return slices.ContainsFunc(v.Gates, func(g model.Gate) bool { return g.Name == name && g.Verdict == verdict })
+		}
+		mustPass := at == when || at == v1alpha1.During && when == v1alpha1.After
 
-		if at == when && !passed && v.Module.Spec.Strategy != v1alpha1.Replace {
+		switch {
+		case v.Module.Spec.Strategy == v1alpha1.Replace:
+		case mustPass && !is(rollout.Passed):
 			o.complainf("%s moves though gate %s has not passed", m.Cluster, name)
+		case at == v1alpha1.During && is(rollout.Refused):
+			o.complainf("%s moves though gate %s was refused", m.Cluster, name)
 		}
 	}
 }

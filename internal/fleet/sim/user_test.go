@@ -89,7 +89,7 @@ func (w *world) addStages(r *v1alpha1.Rollout) {
 		}
 
 		if w.chance(0.3) {
-			s.Gates = []v1alpha1.Gate{{Name: "approve", When: []v1alpha1.GateTime{v1alpha1.Before, v1alpha1.After, ""}[w.rnd.IntN(3)]}}
+			s.Gates = []v1alpha1.Gate{{Name: "approve", When: []v1alpha1.GateTime{v1alpha1.Before, v1alpha1.After, v1alpha1.During, ""}[w.rnd.IntN(4)]}}
 		}
 		r.Stages = append(r.Stages, s)
 	}
@@ -340,7 +340,7 @@ func (w *world) decideGates(likely float64) {
 			if w.storm && w.chance(0.2) {
 				gates[i].Verdict = rollout.Refused
 			}
-			gates[i].ResourceVersion = number(w.next())
+			gates[i].Rolls, gates[i].ResourceVersion = false, number(w.next())
 			w.gates, w.othersAt = gates, w.next()
 			w.count("gates")
 		}

@@ -3,6 +3,7 @@ package ask
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,23 +57,40 @@ func valid(r rune) rune {
 }
 
 func (q *Question) when() string {
-	if q.When == rollout.Before {
-		return "Before"
-	}
-	return "After"
+	return map[rollout.When]string{rollout.Before: "Before", rollout.After: "After", rollout.During: during}[q.When]
 }
+
+const during = string(v1alpha1.GateDuring)
 
 // WhenOf is where a gate stands: after its unit if nothing is said.
 func WhenOf(t v1alpha1.GateTime) rollout.When {
-	if t == v1alpha1.GateBefore {
+	switch t {
+	case v1alpha1.GateBefore:
 		return rollout.Before
+	case v1alpha1.GateDuring:
+		return rollout.During
+	default:
+		return rollout.After
 	}
-	return rollout.After
 }
 
-// IsReached is true if nothing but gates keeps the unit, where this one stands.
-func (q *Question) IsReached(at rollout.Group) bool {
-	return q.When == rollout.Before && at.AtGateBefore || q.When == rollout.After && at.AtGateAfter
+// IsReached is true if nothing but gates keeps the unit, where this one stands; of one during
+// the unit, if that rolls.
+func IsReached(when rollout.When, at rollout.Group) bool {
+	switch when {
+	case rollout.Before:
+		return at.AtGateBefore
+	case rollout.During:
+		return at.AtGateDuring
+	default:
+		return at.AtGateAfter
+	}
+}
+
+// IsOver is true if nothing but gates keeps the unit from being complete, if anything does. One
+// that is not in the plan is over.
+func IsOver(at rollout.Group) bool {
+	return at.Phase == "" || at.Complete || at.AtGateAfter
 }
 
 // Object is the RolloutGate to create, of a rollout that reached the gate at a moment.
@@ -101,6 +119,9 @@ type Gate struct {
 	Message         string
 	Since           time.Time
 	Deleting        bool
+	// Rolls is true of a gate during its unit that is not decided, and of which it was not said
+	// that the unit is over.
+	Rolls bool
 }
 
 // Gates are the RolloutGates of an object.
@@ -123,7 +144,17 @@ func seen(g *v1alpha1.RolloutGate) Gate {
 		Deleting: g.DeletionTimestamp != nil,
 	}
 	gate.Verdict, gate.Message, gate.Since = Verdict(g)
+	gate.Rolls = Rolls(g)
 	return gate
+}
+
+// Rolls tells whether it is to be said of a gate when its unit is over. Until then a dry run
+// records, though it lets through.
+func Rolls(g *v1alpha1.RolloutGate) bool {
+	m := g.Status.Measurement
+	verdict, _, _ := Verdict(g)
+	open := verdict == rollout.Pending || m != nil && m.DryRun && m.Verdict == ""
+	return open && g.Spec.When == during && g.Spec.EndedAt == nil && g.DeletionTimestamp == nil
 }
 
 // Verdict is what a RolloutGate says, and since when.
@@ -179,6 +210,14 @@ func (g Gates) Missing(questions []Question) []Question {
 		}
 	}
 	return missing
+}
+
+// Ending are the gates of a unit and revision of which it is to be said that the unit is over.
+func (g Gates) Ending(stage, revision string, at rollout.Group) Gates {
+	if !IsOver(at) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(g), func(g Gate) bool { return !g.Rolls || g.Stage != stage || g.Revision != revision })
 }
 
 // Outdated are the gates that are not needed: keeps is true of a unit and the revision that is

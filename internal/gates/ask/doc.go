@@ -2,7 +2,7 @@
 //
 // # Invariants
 //
-//   - It is pure.
+//   - What it decides is pure.
 //   - A RolloutGate counts only if the object that rolls out controls it, so that one of a
 //     former object of the name is none.
 //   - What was not observed is pending.

@@ -9,6 +9,7 @@
 //     state measures what it lacks: a restart neither repeats nor skips a measurement.
 //   - Two measurements that count are at least an interval apart.
 //   - A verdict stays.
+//   - A gate during a stage passes with no measurement from before the end of the stage.
 //   - What is not known is no success: a gate without data waits, and a source that does
 //     not answer for too long refuses.
 package measure

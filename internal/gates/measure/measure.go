@@ -58,9 +58,8 @@ func Look(s *State, r Rules, now time.Time) Next {
 	if s.Verdict != "" || s.NextAt == nil {
 		return Next{}
 	}
-	next := Next{Wake: s.NextAt.Time}
-	if r.Timeout > 0 {
-		next.End = s.StartedAt.Add(r.Timeout)
+	next := Next{Wake: s.NextAt.Time, End: r.end(s.StartedAt.Time)}
+	if !next.End.IsZero() {
 		if !now.Before(next.End) {
 			return Next{TimedOut: true}
 		}
@@ -87,8 +86,10 @@ func Add(s State, r Rules, m Sample) State {
 	})
 	s.Last = s.Last[:min(len(s.Last), samplesKept)]
 	s.NextAt = moment(m.At.Add(r.Interval))
+	before := s.Succeeded + s.Failed
 	count(&s, r, m.Result)
-	verdict, why := conclude(&s, r)
+	counts := s.Succeeded+s.Failed > before
+	verdict, why := conclude(&s, r, counts && r.mayPass(m.At))
 	if verdict == "" {
 		return s
 	}
@@ -119,14 +120,17 @@ func count(s *State, r Rules, result v1alpha1.GateResult) {
 	}
 }
 
-// conclude is the verdict that follows from what was measured, empty if there is none yet.
-func conclude(s *State, r Rules) (verdict v1alpha1.GateVerdict, why string) {
+// conclude is the verdict that follows from what was measured, empty if there is none yet. It may
+// only refuse if the last measurement is not one to pass with.
+func conclude(s *State, r Rules, mayPass bool) (verdict v1alpha1.GateVerdict, why string) {
 	done := r.Count != Unlimited && s.Succeeded+s.Failed >= r.Count
 	switch {
 	case s.ErrorsInRow > r.Errors:
 		return v1alpha1.VerdictRefused, fmt.Sprintf("errors in a row: %d (errorLimit %d)", s.ErrorsInRow, r.Errors)
 	case r.Failures != Unlimited && s.Failed > r.Failures:
 		return v1alpha1.VerdictRefused, fmt.Sprintf("failed measurements: %d (failureLimit %d)", s.Failed, r.Failures)
+	case !mayPass:
+		return "", ""
 	case r.InRow > 0 && s.SuccessesInRow >= r.InRow:
 		return v1alpha1.VerdictPassed, fmt.Sprintf("succeeded in a row: %d", s.SuccessesInRow)
 	case r.InRow > 0 && done:

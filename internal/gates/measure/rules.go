@@ -32,6 +32,35 @@ type Rules struct {
 	Failures, Errors int32
 	// NoData says what a measurement without data is.
 	NoData v1alpha1.NoDataPolicy
+	// During is true of a gate that is measured while its stage rolls. That has ended at
+	// EndedAt, zero while it has not.
+	During  bool
+	EndedAt time.Time
+}
+
+// Of are the rules for a gate.
+func (r Rules) Of(g *v1alpha1.RolloutGateSpec) Rules {
+	r.During = g.When == string(v1alpha1.GateDuring)
+	if g.EndedAt != nil {
+		r.EndedAt = g.EndedAt.Time
+	}
+	return r
+}
+
+// mayPass is true of a measurement at a moment at which the stage does not roll any more.
+func (r Rules) mayPass(at time.Time) bool {
+	return !r.During || !r.EndedAt.IsZero() && !at.Before(r.EndedAt)
+}
+
+// end is when there is no more time for a gate that is measured since a moment, zero for never.
+func (r Rules) end(since time.Time) time.Time {
+	if r.During {
+		since = r.EndedAt
+	}
+	if r.Timeout <= 0 || since.IsZero() {
+		return time.Time{}
+	}
+	return since.Add(r.Timeout)
 }
 
 // RulesOf returns the rules of a GateTemplate.

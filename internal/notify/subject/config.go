@@ -10,35 +10,58 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
-	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Releases are the releases of a policy in a namespace that are under way: a ConfigMap or
-// Secret with one content.
-func Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, namespace string) []decision.Subject {
+// Releases are the releases of a policy in a namespace that are under way, and the last ones: a
+// ConfigMap or Secret with one content, which may come again.
+func (read Reader) Releases(kind string, p client.Object, s *v1alpha1.ConfigPolicyStatus, namespace string) []decision.Subject {
 	var subjects []decision.Subject
+	add := func(release string, is decision.Rollout) {
+		key := KeyOf(kind, p) + "/" + release
+		i := slices.IndexFunc(subjects, func(s decision.Subject) bool { return s.Key == key })
+		if i < 0 {
+			object, _ := content.CutRelease(release)
+			kind, name, _ := strings.Cut(object, " ")
+			subjects, i = append(subjects, decision.Subject{Key: key, Ring: metrics.RingConfig, Kind: kind, Name: name}), len(subjects)
+		}
+		_, is.ID = content.CutRelease(release)
+		subjects[i].Rollouts = append(subjects[i].Rollouts, is)
+	}
+	for i := range slices.Backward(s.History) { // the newest is the first
+		if r := &s.History[i]; r.Namespace == namespace {
+			add(r.Object, past(r, read.trace(p, r.Namespace+"/"+r.Object, r.StartedAt)))
+		}
+	}
 	for i := range s.Releases {
 		if r := &s.Releases[i]; r.Namespace == namespace {
-			subjects = append(subjects, release(KeyOf(kind, p), r, identity.Release(p.GetUID(), r)))
+			is := release(r)
+			if r.StartedAt != nil { // an earlier version has not recorded it
+				is.StartedAt, is.Trace = r.StartedAt.Time, read.trace(p, r.Namespace+"/"+r.Object, *r.StartedAt)
+			}
+			add(r.Object, is)
 		}
 	}
 	return subjects
 }
 
-func release(policy string, r *v1alpha1.ConfigRelease, trace string) decision.Subject {
-	object, digest := content.CutRelease(r.Object)
-	kind, name, _ := strings.Cut(object, " ")
-	is := decision.Rollout{ID: digest, Sentence: r.WaitingFor, Trace: trace}
+func past(r *v1alpha1.PastConfigRelease, trace string) decision.Rollout {
+	is := decision.Rollout{StartedAt: r.StartedAt.Time, EndedAt: r.FinishedAt.Time, State: decision.Ended, Reason: r.Outcome, Trace: trace}
+	if r.Outcome == string(rollout.OutcomeRolledBack) {
+		is.State = decision.Returned
+	}
+	return is
+}
+
+func release(r *v1alpha1.ConfigRelease) decision.Rollout {
+	is := decision.Rollout{Sentence: r.WaitingFor}
 	switch {
 	case r.RolledBack > 0:
 		is.State, is.Reason = decision.Returned, string(rollout.OutcomeRolledBack)
 	case r.Phase == string(rollout.PhaseFailed):
 		is.State, is.Reason = decision.Stopped, string(rollout.OutcomeFailed)
 	}
-	return decision.Subject{
-		Key: policy + "/" + r.Object, Ring: metrics.RingConfig, Kind: kind, Name: name, Rollouts: []decision.Rollout{is},
-	}
+	return is
 }
 
 // EndedRelease is what became of a release that a policy has no longer under way: another

@@ -8,19 +8,18 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
-	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Module is a Module or a BootstrapModule, with the rollouts of its history.
-func Module(kind string, m client.Object, s *fleetv1.ModuleStatus) decision.Subject {
+func (read Reader) Module(kind string, m client.Object, s *fleetv1.ModuleStatus) decision.Subject {
 	var history []decision.Rollout
 	for i := range s.History {
 		p := &s.History[i]
 		if isReturn(s.History, i) {
 			continue
 		}
-		r := decision.Rollout{ID: p.Revision, StartedAt: p.StartedAt.Time, Reason: p.Outcome, Trace: identity.Trace(m.GetUID(), p.Revision, p.StartedAt.Time)}
+		r := decision.Rollout{ID: p.Revision, StartedAt: p.StartedAt.Time, Reason: p.Outcome, Trace: read.trace(m, p.Revision, p.StartedAt)}
 		if p.FinishedAt != nil {
 			r.EndedAt = p.FinishedAt.Time
 		}

@@ -4,20 +4,19 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
-	"github.com/spillway-dev/spillway/internal/tracing/identity"
 )
 
 // Instance is an Instance, with the plans that run and ran.
-func Instance(i *v1beta1.Instance) decision.Subject {
+func (read Reader) Instance(i *v1beta1.Instance) decision.Subject {
 	var history []decision.Rollout
 	if e := i.Status.Running(); e != nil {
-		history = append(history, decision.Rollout{ID: e.Plan, StartedAt: e.StartedAt.Time, Trace: identity.Trace(i.UID, e.Plan, e.StartedAt.Time)})
+		history = append(history, decision.Rollout{ID: e.Plan, StartedAt: e.StartedAt.Time, Trace: read.trace(i, e.Plan, e.StartedAt)})
 	}
 	for k := range i.Status.History {
 		e := &i.Status.History[k]
 		history = append(history, decision.Rollout{
 			ID: e.Plan, StartedAt: e.StartedAt.Time, EndedAt: e.FinishedAt.Time, Reason: string(e.Result), Sentence: e.Message,
-			Trace: identity.Trace(i.UID, e.Plan, e.StartedAt.Time),
+			Trace: read.trace(i, e.Plan, e.StartedAt),
 		})
 	}
 	return decision.Subject{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/notify/decision"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -22,6 +23,20 @@ const (
 	KindModule          = "Module"
 	KindBootstrapModule = "BootstrapModule"
 )
+
+// Reader reads statuses.
+type Reader struct {
+	// Traced is true if traces are written, so that rollouts have the ids of theirs.
+	Traced bool
+}
+
+// trace is the id of the trace of a rollout, empty if there is none.
+func (r Reader) trace(o client.Object, rollout string, startedAt metav1.MicroTime) string {
+	if !r.Traced {
+		return ""
+	}
+	return identity.Trace(o.GetUID(), rollout, startedAt.Time)
+}
 
 // KeyOf identifies an object. A namesake is another one.
 func KeyOf(kind string, o client.Object) string { return kind + "/" + string(o.GetUID()) }

@@ -53,7 +53,7 @@ func TestGroup(t *testing.T) {
 		stalled + "history: [{number: 1, outcome: Complete, " + began + "}]":                                            "; 1 ended Complete",
 		"history: [{number: 1, outcome: Failed, " + began + "}]":                                                        "; 1 ended Failed",
 	} {
-		s := subject.Group(&v1alpha1.RolloutGroup{ObjectMeta: meta(), Status: read[v1alpha1.RolloutGroupStatus](t, status)})
+		s := subject.Reader{}.Group(&v1alpha1.RolloutGroup{ObjectMeta: meta(), Status: read[v1alpha1.RolloutGroupStatus](t, status)})
 		if got := says(&s); got != "RolloutGroup/u1 zones RolloutGroup/x"+want {
 			t.Errorf("%s\n%s, want %s", status, got, want)
 		}
@@ -111,7 +111,7 @@ func TestInstance(t *testing.T) {
 		stalled + strings.ReplaceAll(past, "RESULT", "Abandoned"): "; deploy ended Abandoned no room",
 		strings.ReplaceAll(past, "RESULT", "Failed") + running:    "; deploy ended Failed no room; backup running",
 	} {
-		s := subject.Instance(&v1beta1.Instance{ObjectMeta: meta(), Status: read[v1beta1.InstanceStatus](t, status)})
+		s := subject.Reader{}.Instance(&v1beta1.Instance{ObjectMeta: meta(), Status: read[v1beta1.InstanceStatus](t, status)})
 		if got := says(&s); got != "Instance/u1 plans Instance/x"+want {
 			t.Errorf("%s\n%s, want %s", status, got, want)
 		}
@@ -134,7 +134,7 @@ func TestModule(t *testing.T) {
 		"history:\n" + row("x-2", "RolledBack"): "; x-2 returned RolledBack x-2 failed and is rolled back",
 	} {
 		s := read[fleetv1.ModuleStatus](t, status)
-		got := subject.Module(subject.KindModule, &fleetv1.Module{ObjectMeta: meta()}, &s)
+		got := subject.Reader{}.Module(subject.KindModule, &fleetv1.Module{ObjectMeta: meta()}, &s)
 		if got := says(&got); got != "Module/u1 fleet Module/x"+want {
 			t.Errorf("%s\n%s, want %s", status, got, want)
 		}
@@ -152,14 +152,20 @@ releases:
 - {object: ConfigMap infra/limits@2222222, namespace: shop, phase: Failed, updated: 1/5, waitingFor: app1 failed}
 - {object: Secret api@3333333, namespace: shop, phase: Failed, updated: 0/5, waitingFor: app1 failed, rolledBack: 1}
 - {object: Secret db@4444444, namespace: other, phase: Failed, updated: 1/5, waitingFor: theirs}
+history:
+- {object: Secret db@5555555, namespace: shop, outcome: Superseded, `+began+`, finishedAt: '2026-05-04T12:05:00.000000Z'}
+- {object: Secret db@1111111, namespace: shop, outcome: RolledBack, `+began+`, finishedAt: '2026-05-04T12:04:00.000000Z'}
+- {object: Secret db@1111111, namespace: shop, outcome: Complete, `+began+`, finishedAt: '2026-05-04T12:03:00.000000Z'}
+- {object: Secret db@1111111, namespace: other, outcome: Complete, `+began+`, finishedAt: '2026-05-04T12:02:00.000000Z'}
 `)
 	p := &v1alpha1.ClusterConfigPolicy{ObjectMeta: meta()}
 	var got []string
-	for _, one := range subject.Releases(subject.KindClusterPolicy, p, &s, "shop") {
+	for _, one := range (subject.Reader{}).Releases(subject.KindClusterPolicy, p, &s, "shop") {
 		got = append(got, says(&one))
 	}
 	want := []string{
-		"ClusterConfigPolicy/u1/Secret db@1111111 config Secret/db; 1111111 running  app2 is next",
+		"ClusterConfigPolicy/u1/Secret db@1111111 config Secret/db; 1111111 ended Complete; 1111111 returned RolledBack; 1111111 running  app2 is next",
+		"ClusterConfigPolicy/u1/Secret db@5555555 config Secret/db; 5555555 ended Superseded",
 		"ClusterConfigPolicy/u1/ConfigMap infra/limits@2222222 config ConfigMap/infra/limits; 2222222 stopped Failed app1 failed",
 		"ClusterConfigPolicy/u1/Secret api@3333333 config Secret/api; 3333333 returned RolledBack app1 failed",
 	}

@@ -11,18 +11,17 @@ import (
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/notify/decision"
 	"github.com/spillway-dev/spillway/internal/ring"
-	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Group is a group of zones, with the rollouts of its history.
-func Group(g *v1alpha1.RolloutGroup) decision.Subject {
+func (read Reader) Group(g *v1alpha1.RolloutGroup) decision.Subject {
 	history := make([]decision.Rollout, len(g.Status.History))
 	for i := range g.Status.History {
 		r := &g.Status.History[i]
 		id := strconv.FormatInt(r.Number, 10)
-		history[i] = decision.Rollout{ID: id, StartedAt: r.StartedAt.Time, Reason: r.Outcome, Trace: identity.Trace(g.UID, id, r.StartedAt.Time)}
+		history[i] = decision.Rollout{ID: id, StartedAt: r.StartedAt.Time, Reason: r.Outcome, Trace: read.trace(g, id, r.StartedAt)}
 		if r.FinishedAt != nil {
 			history[i].EndedAt = r.FinishedAt.Time
 		}

@@ -77,8 +77,8 @@ func (g *Gate) wrong(versions []*Version) string {
 	switch {
 	case g.Name == "" || len(said) > 0:
 		return "name: " + message.Quote(g.Name) + " must be the name of a GateTemplate, such as approve"
-	case !slices.Contains([]v1alpha1.GateTime{"", v1alpha1.GateBefore, v1alpha1.GateAfter}, g.When):
-		return "when: " + message.Quote(string(g.When)) + " must be Before or After"
+	case !slices.Contains([]v1alpha1.GateTime{"", v1alpha1.GateBefore, v1alpha1.GateAfter, v1alpha1.GateDuring}, g.When):
+		return "when: " + message.Quote(string(g.When)) + " must be Before, After or During"
 	case g.OnRefusal == rollback:
 		return "onRefusal: must be Stop or Continue: a plan has no way back; only a Module returns to the previous revision"
 	case !slices.Contains([]v1alpha1.OnRefusal{"", v1alpha1.RefusalStop, v1alpha1.RefusalContinue}, g.OnRefusal):

@@ -71,8 +71,21 @@ func (d *decider) decide() {
 	if ends {
 		d.next = d.outstanding()
 	}
+	d.endGates()
 	if d.next == "" {
 		d.unready, d.Needs = d.Unready()
+	}
+}
+
+// endGates says of gates during a unit that this is over, once no plan runs any more.
+func (d *decider) endGates() {
+	if len(d.Writes) > 0 {
+		return // the next pass does
+	}
+	for i := range d.Gates {
+		if g := &d.Gates[i]; g.Rolls {
+			d.Writes = append(d.Writes, execution.EndGate(&d.Snapshot.Snapshot, g, d.Now))
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -40,7 +41,7 @@ func (r *run) gates(phase, step string) []rollout.Gate {
 		}
 		q := r.question(g)
 		gate := r.Snapshot.Gates.Engine(&q)
-		if refusal, ok := r.Snapshot.Refusals[r.gateRef(q.Name())]; ok && r.Snapshot.Gates.Find(&q) == nil {
+		if refusal, ok := r.Snapshot.Refusals[gateRef(r.Snapshot, q.Name())]; ok && r.Snapshot.Gates.Find(&q) == nil {
 			gate.Message = "cannot create RolloutGate " + q.Name() + ": " + refusal.Reason
 		}
 		gates = append(gates, gate)
@@ -60,8 +61,9 @@ func unitOf(g *choice.Gate) []string {
 	return path
 }
 
-// gateWrites create the RolloutGates that the plan has reached, and delete those of other
-// executions. One that the API server refused is tried again at wake.
+// gateWrites create the RolloutGates that the plan has reached, say of those during a unit that it
+// is over, and delete those of other executions. One that the API server refused is created
+// again at wake.
 func (r *run) gateWrites(plan *rollout.Plan) (writes []write.Write, wake time.Time) {
 	for i := range r.Gates {
 		g := &r.Gates[i]
@@ -69,22 +71,30 @@ func (r *run) gateWrites(plan *rollout.Plan) (writes []write.Write, wake time.Ti
 			continue
 		}
 		unit, q := plan.Group(unitOf(g)...), r.question(g)
-		if !q.IsReached(unit) || r.Snapshot.Gates.Find(&q) != nil {
+		for _, g := range r.Snapshot.Gates.Ending(q.Stage, q.Revision, unit) {
+			writes = append(writes, EndGate(r.Snapshot, &g, r.now))
+		}
+		if !ask.IsReached(q.When, unit) || r.Snapshot.Gates.Find(&q) != nil {
 			continue
 		}
-		ref := r.gateRef(q.Name())
+		ref := gateRef(r.Snapshot, q.Name())
 		if refusal, ok := r.Snapshot.Refusals[ref]; ok && r.now.Before(refusal.At.Add(gateRetry)) {
 			wake = refusal.At.Add(gateRetry)
 			continue
 		}
-		writes = append(writes, write.Write{Act: write.CreateGate, Ref: ref, Question: &q, Reached: r.now})
+		writes = append(writes, write.Write{Act: write.CreateGate, Ref: ref, Question: &q, At: r.now})
 	}
 	for _, g := range r.Snapshot.Gates.Outdated(func(_, revision string) bool { return revision == string(r.Execution.UID) }) {
-		writes = append(writes, write.Write{Act: write.DeleteGate, Ref: r.gateRef(g.Name), UID: g.UID, ResourceVersion: g.ResourceVersion})
+		writes = append(writes, write.Write{Act: write.DeleteGate, Ref: gateRef(r.Snapshot, g.Name), UID: g.UID, ResourceVersion: g.ResourceVersion})
 	}
 	return writes, wake
 }
 
-func (r *run) gateRef(name string) object.Ref {
-	return object.Ref{GroupVersionKind: v1alpha1.GroupVersion.WithKind("RolloutGate"), Namespace: r.Snapshot.Instance.Namespace, Name: name}
+// EndGate says of a gate during a unit that this is over.
+func EndGate(s *task.Snapshot, g *ask.Gate, now time.Time) write.Write {
+	return write.Write{Act: write.EndGate, Ref: gateRef(s, g.Name), Gate: g, At: now}
+}
+
+func gateRef(s *task.Snapshot, name string) object.Ref {
+	return object.Ref{GroupVersionKind: v1alpha1.GroupVersion.WithKind("RolloutGate"), Namespace: s.Instance.Namespace, Name: name}
 }

@@ -27,9 +27,10 @@ const (
 	// Extract reads files of the Pod that has UID and applies the objects that keep
 	// them; see [pipe.Extraction].
 	Extract Act = "Extract"
-	// CreateGate creates the RolloutGate that asks Question, DeleteGate deletes one of
-	// another execution.
+	// CreateGate creates the RolloutGate that asks Question, EndGate says of Gate that its
+	// unit is over, and DeleteGate deletes one of another execution.
 	CreateGate Act = "CreateGate"
+	EndGate    Act = "EndGate"
 	DeleteGate Act = "DeleteGate"
 	// AddFinalizer and RemoveFinalizer are about the Instance's cleanup finalizer.
 	AddFinalizer    Act = "AddFinalizer"
@@ -59,9 +60,10 @@ type Write struct {
 	ResourceVersion string
 	// Extraction is for Extract.
 	Extraction *pipe.Extraction
-	// Question, and when its gate was reached, are for CreateGate.
+	// Question is for CreateGate, Gate for EndGate, and At is when that is.
 	Question *ask.Question
-	Reached  time.Time
+	Gate     *ask.Gate
+	At       time.Time
 	// Path is the task: phase, step and task; nil of writes that no task makes.
 	Path rollout.Path
 }
@@ -72,7 +74,7 @@ func (w *Write) IsToInstance() bool {
 	switch w.Act {
 	case AddFinalizer, RemoveFinalizer, Identify, ClearRequest:
 		return true
-	case Apply, Delete, Extract, CreateGate, DeleteGate:
+	case Apply, Delete, Extract, CreateGate, EndGate, DeleteGate:
 		return false
 	}
 	return false

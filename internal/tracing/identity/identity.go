@@ -35,6 +35,11 @@ func Release(policy types.UID, r *v1alpha1.ConfigRelease) string {
 	return Trace(policy, r.Namespace+"/"+r.Object, r.StartedAt.Time)
 }
 
+// PastRelease is the id of the trace of a release that is over.
+func PastRelease(policy types.UID, r *v1alpha1.PastConfigRelease) string {
+	return Trace(policy, r.Namespace+"/"+r.Object, r.StartedAt.Time)
+}
+
 // Span is the id of a span, by its path in its trace.
 func Span(trace string, path ...string) string {
 	return digest(spanLength, append([]string{trace}, path...)...)

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Ended are the spans that ended between two states of an object, of which the first is nil
@@ -45,7 +44,7 @@ func gone(was, is []Span, after client.Object, now time.Time) []Span {
 		if isLeft || !s.End.IsZero() || s.Kind == KindReason {
 			continue
 		}
-		if s.Outcome = outcomeOf(&s, is, after); s.Outcome == "" {
+		if s.Outcome = outcomeOf(after); s.Outcome == "" {
 			continue
 		}
 		s.End = now
@@ -54,32 +53,16 @@ func gone(was, is []Span, after client.Object, now time.Time) []Span {
 	return ended
 }
 
-// outcomeOf is how a rollout ended that no status has any more, empty if it may go on. Those of
-// policies are in a status only while they are under way.
-func outcomeOf(s *Span, is []Span, after client.Object) string {
-	var status *v1alpha1.ConfigPolicyStatus
-	switch o := after.(type) {
+// outcomeOf is how a rollout ended that no status has any more, empty if it may go on: a policy
+// does not list all that are under way.
+func outcomeOf(after client.Object) string {
+	switch after.(type) {
 	case nil:
 		return outcomeDeleted
-	case *v1alpha1.ConfigPolicy:
-		status = &o.Status
-	case *v1alpha1.ClusterConfigPolicy:
-		status = &o.Status
+	case *v1alpha1.ConfigPolicy, *v1alpha1.ClusterConfigPolicy:
+		return ""
 	default:
 		return outcomeUnknown
-	}
-	another := func(i Span) bool {
-		return i.Object.Kind == s.Object.Kind && i.Object.Namespace == s.Object.Namespace && i.Object.Name == s.Object.Name
-	}
-	switch {
-	case s.Outcome == string(rollout.OutcomeRolledBack):
-		return s.Outcome
-	case int(status.Underway) > len(status.Releases):
-		return ""
-	case slices.ContainsFunc(is, another):
-		return string(rollout.OutcomeSuperseded)
-	default:
-		return string(rollout.OutcomeComplete)
 	}
 }
 

@@ -156,7 +156,7 @@ func module(kind string, m client.Object, s *fleetv1.ModuleStatus) []Span {
 	return t.spans
 }
 
-// releases are those of a policy that are under way. Each is a rollout of a ConfigMap or Secret.
+// releases are those of a policy that are under way, and the last ones. Each is a rollout of a ConfigMap or Secret.
 func releases(p client.Object, s *v1alpha1.ConfigPolicyStatus) []Span {
 	t := treeOf(metrics.RingConfig, "", p)
 	for i := range s.Releases {
@@ -164,9 +164,7 @@ func releases(p client.Object, s *v1alpha1.ConfigPolicyStatus) []Span {
 		if r.StartedAt == nil { // it is from an earlier version
 			continue
 		}
-		object, digest := content.CutRelease(r.Object)
-		t.object.Namespace = r.Namespace
-		t.object.Kind, t.object.Name, _ = strings.Cut(object, " ")
+		digest := t.of(r.Object, r.Namespace)
 		outcome := ""
 		if r.RolledBack > 0 {
 			outcome = string(rollout.OutcomeRolledBack)
@@ -178,5 +176,22 @@ func releases(p client.Object, s *v1alpha1.ConfigPolicyStatus) []Span {
 		}
 		root.reason(r.Phase, r.WaitingFor, time.Time{}, r.Phase == string(rollout.PhaseFailed))
 	}
+	for i := range s.History {
+		r := &s.History[i]
+		digest := t.of(r.Object, r.Namespace)
+		root := t.rollout(identity.PastRelease(p.GetUID(), r), digest, r.StartedAt, &r.FinishedAt, r.Outcome, "")
+		for k := range r.Stages {
+			stage := &r.Stages[k]
+			root.part("Stage", stage.Name, &stage.StartedAt, stage.FinishedAt, string(rollout.OutcomeComplete), "")
+		}
+	}
 	return t.spans
+}
+
+// of makes a release what the spans are about, and returns the digest of its content.
+func (t *tree) of(release, namespace string) string {
+	object, digest := content.CutRelease(release)
+	t.object.Namespace = namespace
+	t.object.Kind, t.object.Name, _ = strings.Cut(object, " ")
+	return digest
 }

@@ -148,23 +148,24 @@ func TestPolicy(t *testing.T) {
 	release := func(digest, phase, more string) string {
 		return "{object: Secret db@" + digest + ", namespace: shop, phase: " + phase + ", updated: 1/3, waitingFor: why, startedAt: T1" + more + "}"
 	}
+	past := func(outcome string) string {
+		return "{object: Secret db@1, namespace: shop, outcome: " + outcome + ", startedAt: T1, finishedAt: T4, stages: [{name: first, startedAt: T1, finishedAt: T2}, {name: rest, startedAt: T3}]}"
+	}
 	const stages = ", stages: [{name: first, phase: Complete, updated: 1/1, startedAt: T1, finishedAt: T2}, {name: rest, phase: Progressing, updated: 0/2, startedAt: T3}, {name: last, phase: Waiting, updated: 0/1}]"
 	check(t,
 		step{policy("releases: [" + release("1", "Progressing", "") + "]"), []string{"Rollout Secret db > Progressing 1 now-now  why"}},
 		step{policy("releases: [" + release("1", "Failed", stages) + "]"), []string{"Rollout Secret db > Stage first 1 1-2 Complete", "Stage rest > Failed 1 now-now Stalled why"}},
-		step{policy("releases: [" + release("2", "Progressing", "") + "]"), []string{
-			"Rollout Secret db > Progressing 2 now-now  why", "Rollout Secret db 1 1-now Superseded why", "Rollout Secret db > Stage rest 1 3-now Superseded",
+		step{policy("releases: [" + release("2", "Progressing", "") + "]\nhistory: [" + past("Superseded") + "]"), []string{
+			"Rollout Secret db > Progressing 2 now-now  why", "Rollout Secret db 1 1-4 Superseded", "Rollout Secret db > Stage rest 1 3-4 Superseded",
 		}},
 		// What a status may leave out has not ended.
 		step{policy("underway: 17"), nil},
 	)
+	// A manager that begins sees what ended meanwhile.
+	check(t, step{policy("history: [" + past("Complete") + "]"), []string{
+		"Rollout Secret db 1 1-4 Complete", "Rollout Secret db > Stage first 1 1-2 Complete", "Rollout Secret db > Stage rest 1 3-4 Complete",
+	}})
 	check(t,
-		step{policy("releases: [" + release("1", "Progressing", ", rolledBack: 1") + "]"), []string{"Rollout Secret db > Progressing 1 now-now  why"}},
-		step{policy("{}"), []string{"Rollout Secret db 1 1-now RolledBack why"}},
-	)
-	check(t,
-		step{policy("releases: [" + release("1", "Progressing", "") + "]"), []string{"Rollout Secret db > Progressing 1 now-now  why"}},
-		step{policy("{}"), []string{"Rollout Secret db 1 1-now Complete why"}},
 		// An earlier version has recorded no beginning.
 		step{policy("releases: [{object: Secret db@1, namespace: shop, phase: Failed, updated: 1/3}]"), nil},
 	)

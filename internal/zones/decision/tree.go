@@ -219,7 +219,7 @@ func (z *zone) gates() []rollout.Gate {
 	return gates
 }
 
-// questions are the gates after a zone: once it was moved to its present revision, until the
+// questions are the gates of a zone: once it was moved to its present revision, until the
 // whole of it was at it and they had passed. So a group that is adopted asks about nothing,
 // and one that goes back to the last good revision neither.
 func (z *zone) questions() []ask.Question {
@@ -229,7 +229,7 @@ func (z *zone) questions() []ask.Question {
 	}
 	questions := make([]ask.Question, len(z.o.Group.Spec.Gates))
 	for i, gate := range z.o.Group.Spec.Gates {
-		questions[i] = ask.Question{Target: z.o.target(), Stage: z.Name, Revision: z.UpdateRevision, Gate: gate, When: rollout.After}
+		questions[i] = ask.Question{Target: z.o.target(), Stage: z.Name, Revision: z.UpdateRevision, Gate: gate.GateReference, When: ask.WhenOf(gate.When)}
 	}
 	return questions
 }

@@ -28,9 +28,10 @@ const (
 	Delete Act = "Delete"
 	// Advance sets status.currentRevision to the update revision.
 	Advance Act = "Advance"
-	// CreateGate creates a RolloutGate after a zone; DeleteGate deletes one of another
-	// revision.
+	// CreateGate creates a RolloutGate of a zone, EndGate says of one during the zone that this
+	// is over; DeleteGate deletes one of another revision.
 	CreateGate Act = "CreateGate"
+	EndGate    Act = "EndGate"
 	DeleteGate Act = "DeleteGate"
 )
 
@@ -49,11 +50,11 @@ type Write struct {
 	// MaxUnavailable is for Open and for Hold with a Generation, Revision for Advance.
 	MaxUnavailable int
 	Revision       string
-	// Question, and when its gate was reached, are for CreateGate, Gate is the name for
-	// DeleteGate.
+	// Question is for CreateGate, Gate for the others; At is when it was reached, or its zone
+	// was over.
 	Question *ask.Question
-	Reached  time.Time
-	Gate     string
+	Gate     *ask.Gate
+	At       time.Time
 	// Until is when it is too late for the write; zero for never.
 	Until time.Time
 }
@@ -73,8 +74,8 @@ func (w *Write) Target() string {
 		return w.Pod
 	case w.Question != nil:
 		return w.Question.Name()
-	case w.Gate != "":
-		return w.Gate
+	case w.Gate != nil:
+		return w.Gate.Name
 	default:
 		return w.Zone
 	}
@@ -171,22 +172,32 @@ func (d *decision) advances() []Write {
 	return writes
 }
 
-// gateWrites create the RolloutGates of the zones that wait for them, and delete those that
-// are about another revision than the present one of their zone.
+// gateWrites create the RolloutGates that zones have reached, say of those during a zone that it
+// is over, and delete those that are about another revision than the present one of their zone.
 func (d *decision) gateWrites() []Write {
 	var writes []Write
 	for _, z := range d.zones {
-		if !d.plan.Group(z.Name).AtGateAfter {
+		at := d.plan.Group(z.Name)
+		for _, q := range d.o.Gates.Missing(z.questions()) {
+			if ask.IsReached(q.When, at) {
+				writes = append(writes, Write{Act: CreateGate, Zone: z.Name, Question: &q, At: d.o.Now})
+			}
+		}
+		if z.stale() {
 			continue
 		}
-		for _, q := range d.o.Gates.Missing(z.questions()) {
-			writes = append(writes, Write{Act: CreateGate, Zone: z.Name, Question: &q, Reached: d.o.Now})
+		for _, g := range d.o.Gates.Ending(z.Name, z.UpdateRevision, at) {
+			writes = append(writes, d.gateWrite(EndGate, g))
 		}
 	}
 	for _, g := range d.o.Gates.Outdated(d.keepsGate) {
-		writes = append(writes, Write{Act: DeleteGate, Gate: g.Name, UID: g.UID, ResourceVersion: g.ResourceVersion})
+		writes = append(writes, d.gateWrite(DeleteGate, g))
 	}
 	return writes
+}
+
+func (d *decision) gateWrite(act Act, g ask.Gate) Write {
+	return Write{Act: act, Gate: &g, UID: g.UID, ResourceVersion: g.ResourceVersion, At: d.o.Now}
 }
 
 // keepsGate is true of the gate of a zone that is at the revision, or of which that is not

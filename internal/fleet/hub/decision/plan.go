@@ -79,8 +79,10 @@ const (
 	Resolve Act = "Resolve"
 	// CreateGate creates a RolloutGate for a user or another client to decide.
 	CreateGate Act = "CreateGate"
-	// ReachGate notes in a RolloutGate that the rollout has come to it.
+	// ReachGate notes in a RolloutGate that the rollout has come to it, EndGate in one during
+	// a stage that this is over.
 	ReachGate Act = "ReachGate"
+	EndGate   Act = "EndGate"
 	// Assign writes the sync of the module into the assemblage of a cluster, as a
 	// move permits.
 	Assign Act = "Assign"
@@ -109,9 +111,9 @@ type Write struct {
 	UID      types.UID
 	Stage    string
 	Gate     v1alpha1.Gate
-	// ResourceVersion and ReachedAt are for ReachGate, with UID, Stage and Gate.
+	// ResourceVersion and At are for ReachGate and EndGate, with UID, Stage and Gate.
 	ResourceVersion string
-	ReachedAt       time.Time
+	At              time.Time
 	// Until is when it is too late for the write; zero for never.
 	Until time.Time
 }
@@ -122,7 +124,7 @@ func (w *Write) Change() ring.Change {
 	switch {
 	case w.Record != nil:
 		c.Version = w.Record.ResourceVersion
-	case w.Act == ReachGate:
+	case w.Act == ReachGate, w.Act == EndGate:
 		c.Version = string(w.UID) + "/" + w.ResourceVersion
 	case w.Act == Resolve:
 		c.Version = string(w.UID) // there may be another revision of the name
@@ -139,7 +141,7 @@ func (w *Write) Target() string {
 		return w.Record.Cluster
 	case w.Cluster != nil:
 		return w.Cluster.Name
-	case w.Act == CreateGate, w.Act == ReachGate:
+	case w.Act == CreateGate, w.Act == ReachGate, w.Act == EndGate:
 		return model.GateName(w.Revision, w.Stage, w.Gate)
 	default:
 		return w.Revision

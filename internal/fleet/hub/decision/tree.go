@@ -8,6 +8,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -150,10 +151,7 @@ func (d *decision) gates(s *stage) []rollout.Gate {
 	}
 	var gates []rollout.Gate
 	for _, g := range s.spec.Gates {
-		gate := rollout.Gate{Name: g.Name, When: rollout.After, OnRefusal: d.onRefusal(g)}
-		if model.GateTime(g) == v1alpha1.Before {
-			gate.When = rollout.Before
-		}
+		gate := rollout.Gate{Name: g.Name, When: whenOf(g), OnRefusal: d.onRefusal(g)}
 		if found := d.o.Gate(model.GateName(d.target, s.name, g)); found != nil {
 			gate.Verdict, gate.Message, gate.Since = found.Verdict, model.Short(found.Message, model.SaidLength), found.Since
 		}
@@ -161,6 +159,9 @@ func (d *decision) gates(s *stage) []rollout.Gate {
 	}
 	return gates
 }
+
+// whenOf is where a gate stands.
+func whenOf(g v1alpha1.Gate) rollout.When { return ask.WhenOf(spillway.GateTime(g.When)) }
 
 // onRefusal returns what the refusal of a gate does.
 func (d *decision) onRefusal(g v1alpha1.Gate) rollout.OnFailure {

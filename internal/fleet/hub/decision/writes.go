@@ -5,13 +5,14 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // writes are the moves to carry out, and what else is due.
 func (d *decision) writes() []Write {
-	writes := d.prepare()
+	writes := append(d.prepare(), d.endGates()...)
 	for _, m := range d.intents.Due() {
 		c, act := d.known[m.Cluster], Assign
 		if m.Remove {
@@ -63,13 +64,27 @@ func (d *decision) reached() []Write {
 		s := &d.stages[i]
 		at := d.plan.Group(unitStages, s.name)
 		for _, g := range s.spec.Gates {
-			found, reached := d.o.Gate(model.GateName(d.target, s.name, g)), at.AtGateAfter
-			if model.GateTime(g) == v1alpha1.Before {
-				reached = at.AtGateBefore
+			found := d.o.Gate(model.GateName(d.target, s.name, g))
+			if found != nil && ask.IsReached(whenOf(g), at) && !found.Reached && found.Verdict == rollout.Pending {
+				writes = append(writes, Write{Act: ReachGate, Revision: d.target, Stage: s.name, Gate: g, UID: found.UID, ResourceVersion: found.ResourceVersion, At: d.o.Now})
 			}
-			if found != nil && reached && !found.Reached && found.Verdict == rollout.Pending {
-				writes = append(writes, Write{Act: ReachGate, Revision: d.target, Stage: s.name, Gate: g, UID: found.UID, ResourceVersion: found.ResourceVersion, ReachedAt: d.o.Now})
-			}
+		}
+	}
+	return writes
+}
+
+// endGates says of gates during a stage that this is over: of the revision that is rolled out
+// once it is, of others now.
+func (d *decision) endGates() []Write {
+	var writes []Write
+	for i := range d.o.Gates {
+		g := &d.o.Gates[i]
+		ends := g.Revision != d.target || ask.IsOver(d.plan.Group(unitStages, g.Stage))
+		if g.Rolls && g.Reached && ends {
+			writes = append(writes, Write{
+				Act: EndGate, Revision: g.Revision, Stage: g.Stage, Gate: v1alpha1.Gate{Name: g.Gate, When: g.When},
+				UID: g.UID, ResourceVersion: g.ResourceVersion, At: d.o.Now,
+			})
 		}
 	}
 	return writes

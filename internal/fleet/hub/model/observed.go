@@ -182,7 +182,9 @@ type Gate struct {
 	Since                       time.Time
 	// Reached is true once the rollout has come to it; UID and ResourceVersion are the
 	// preconditions of saying so.
-	Reached         bool
+	Reached bool
+	// Rolls is true if it is to be said of the gate when its stage is over.
+	Rolls           bool
 	UID             types.UID
 	ResourceVersion string
 }

@@ -188,3 +188,58 @@ func (s *Service) CheckTwoWindows(g *v1alpha1.RolloutGate, rate, ran string) err
 	}
 	return nil
 }
+
+// Throughout is a [Service.Template] that asks again and again while a stage rolls.
+func (s *Service) Throughout(namespace, name string) *v1alpha1.GateTemplate {
+	t := s.Template(namespace, name)
+	t.Spec.Interval = &metav1.Duration{Duration: window}
+	return t
+}
+
+// EachStopDuring tells a story of [Service.Throughout] once for each write of its gate, by a
+// manager that stops there. As many writes as given are made until it was measured once, by which
+// it may be refused; one that passes is then told of the end of its stage, and measured again.
+// Where tests run at their whole size, each stop is before and after the write.
+func EachStopDuring(t *testing.T, until int, story func(t *testing.T, inj *fault.Injector, rate string)) {
+	t.Helper()
+	for rate, writes := range map[string]int{Fine: until + 2, Bad: until} {
+		for n := 1; n <= writes; n++ {
+			for _, when := range []fault.When{fault.When(n % 2), fault.When((n + 1) % 2)}[:testenv.Size(1, 2)] {
+				t.Run(fmt.Sprintf("%s write %d of a gate, error rate %s", when, n, rate), func(t *testing.T) {
+					inj := fault.New()
+					inj.StopAtMatching(n, when, func(r fault.Request) bool { return r.Resource == "rolloutgates" })
+					story(t, inj, rate)
+					if !inj.HasStopped() {
+						t.Errorf("there is no write %d", n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// CheckThroughout is nil if a gate of [Service.Throughout] was refused by the first measurement,
+// or has passed by one after the end of its stage; if measurements are an interval apart, and if
+// each was asked for once, or again by the successor of a manager that did not live to write it.
+func (s *Service) CheckThroughout(g *v1alpha1.RolloutGate, rate string) error {
+	m := g.Status.Measurement
+	if m == nil || m.Errors+m.NoData != 0 || len(m.Last) == 0 {
+		return fmt.Errorf("%s was measured: %+v", g.Name, m)
+	}
+	switch {
+	case rate == Bad && (m.Verdict != v1alpha1.VerdictRefused || len(m.Last) != 1):
+		return fmt.Errorf("%s is %q after %+v", g.Name, m.Verdict, m.Last)
+	case rate == Fine && (m.Verdict != v1alpha1.VerdictPassed || g.Spec.EndedAt == nil || m.Last[0].At.Before(g.Spec.EndedAt)):
+		return fmt.Errorf("%s is %q after %+v, its stage has ended at %s", g.Name, m.Verdict, m.Last, g.Spec.EndedAt)
+	}
+	for i := 1; i < len(m.Last); i++ {
+		if between := m.Last[i-1].At.Sub(m.Last[i].At.Time); between < window {
+			return fmt.Errorf("%s was measured again after %s", g.Name, between)
+		}
+	}
+	counted := int(m.Succeeded + m.Failed)
+	if asked := len(s.Asked(`stage="` + g.Spec.Stage + `", revision="` + g.Spec.Revision + `"`)); asked < counted || asked > counted+1 {
+		return fmt.Errorf("it was asked %d times, and %d counted", asked, counted)
+	}
+	return nil
+}

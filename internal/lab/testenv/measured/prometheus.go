@@ -179,6 +179,9 @@ type panel struct {
 func (p *Prometheus) gave(ctx context.Context, query string) bool {
 	p.t.Helper()
 	found, _, _, err := p.api.QueryRange(ctx, query, promv1.Range{Start: p.began, End: time.Now(), Step: time.Second})
+	if ctx.Err() != nil {
+		return false // it is said which panel is empty
+	}
 	if err != nil {
 		p.t.Fatalf("%s: %v", query, err)
 	}

@@ -20,9 +20,11 @@ import (
 
 // Message is what is in the event of a webhook.
 type Message struct {
+	ID      string `json:"id"`
 	Subject string `json:"subject"`
 	Data    struct {
 		Phase    string `json:"phase"`
+		Reason   string `json:"reason"`
 		Sentence string `json:"sentence"`
 		Next     string `json:"next"`
 		TraceID  string `json:"traceID"`

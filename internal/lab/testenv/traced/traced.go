@@ -3,6 +3,7 @@
 package traced
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	trace "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/tracing/otlp"
 )
 
@@ -169,6 +171,23 @@ func (r *Receiver) Has(id string, want ...string) error {
 		}
 	}
 	return nil
+}
+
+// Trace waits for a trace that has these lines, each by its beginning, and returns its id.
+func (r *Receiver) Trace(want ...string) (id string) {
+	r.t.Helper()
+	testenv.Eventually(r.t, func(context.Context) error {
+		var said []string
+		for _, id = range r.Traces() {
+			err := r.Has(id, want...)
+			if err == nil {
+				return nil
+			}
+			said = append(said, err.Error())
+		}
+		return fmt.Errorf("no trace has %q: %s", want, strings.Join(said, "\n"))
+	})
+	return id
 }
 
 func (r *Receiver) all() []*trace.Span {

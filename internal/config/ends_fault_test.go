@@ -1,0 +1,82 @@
+package config_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/traced"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// tellEnds tells the story of a release that another one follows, by a manager and its successor:
+// a Notifier tells each beginning and each end, and both are traces that have ended.
+func tellEnds(w *world, inj *fault.Injector) {
+	w.t.Helper()
+	w.options.CoalesceWindow = 0
+	underGates(w, "stages: [{name: first, workloads: 1}, {name: rest}]")
+	w.halt()
+	told, spans := w.notified(), traced.New(w.t)
+	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() {
+		return w.managedWith(i, measured.Reached(w.t), func(m *manager.Options) { m.Traces.Receiver = spans.Settings() })
+	})
+	for _, value := range []string{"fine", "next"} {
+		w.secret("db", "p", value)
+		w.ready("app1", "app2", "app3")
+		w.phase("staged", "Complete")
+	}
+	w.eventually(func() error {
+		var ids, said []string
+		for _, m := range told.Told() {
+			if !slices.Contains(ids, m.ID) { // at least once
+				ids, said = append(ids, m.ID), append(said, m.Data.Phase+" "+m.Data.Reason)
+			}
+		}
+		slices.Sort(said)
+		if want := []string{"Ended Complete", "Ended Complete", "Started Running", "Started Running"}; !slices.Equal(said, want) {
+			return fmt.Errorf("told %q", said)
+		}
+		return nil
+	})
+	w.eventually(func() error {
+		ended := 0
+		for _, id := range spans.Traces() {
+			if spans.Has(id, "Rollout Secret db: Complete", "Rollout Secret db > Stage first: Complete", "Rollout Secret db > Stage rest: Complete") == nil {
+				ended++
+			}
+		}
+		if ended != 2 {
+			return fmt.Errorf("%d traces have ended, of %s", ended, strings.Join(spans.Traces(), ", "))
+		}
+		return nil
+	})
+}
+
+// TestFaultTheEndOfARelease stops the manager before and after each write of the status of the
+// policy, and starts another one: no beginning and no end is lost.
+func TestFaultTheEndOfARelease(t *testing.T) {
+	isStatus := func(r fault.Request) bool { return r.Resource == "configpolicies" }
+	writes := 0
+	t.Run("without a fault", func(t *testing.T) {
+		w, inj := newWorldNow(t), fault.New()
+		tellEnds(w, inj)
+		for _, r := range inj.Writes() {
+			if isStatus(r) {
+				writes++
+			}
+		}
+	})
+	t.Logf("the story has %d writes of the status", writes)
+	for n := 1; n <= writes; n++ {
+		for _, when := range []fault.When{fault.Before, fault.After} {
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				w, inj := newWorld(t), fault.New()
+				inj.StopAtMatching(n, when, isStatus)
+				tellEnds(w, inj)
+			})
+		}
+	}
+}

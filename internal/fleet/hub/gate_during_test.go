@@ -1,0 +1,92 @@
+package hub_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
+)
+
+const (
+	gatedOnTheWay   = `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600, maxUnreadyClusters: 1, stages: [{name: all, gates: [{name: approve, when: During}]}]}`
+	refusedOnTheWay = "all is stopped: gate approve was refused: failed measurements: 1 (failureLimit 0)"
+)
+
+// tellThroughout tells the story of a module whose gate is measured while its only stage rolls, by
+// a hub and its successor. Where it is refused, the first cluster is not ready before, so that the
+// second one still waits for its turn.
+func (w *world) tellThroughout(inj *fault.Injector, rate string) *measured.Service {
+	w.t.Helper()
+	service := measured.New(w.t)
+	service.Says("all", rate)
+	if rate == measured.Bad {
+		w.player.decree(v1alpha1.StateUpdating, "v1")
+	}
+	w.create(service.Throughout(w.namespace, "approve"))
+	w.clusters("a", "b")
+	w.module("v1", gatedOnTheWay)
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
+	w.eventually(func() error {
+		meanwhile()
+		s := w.status()
+		if rate == measured.Bad && strings.HasPrefix(s.WaitingFor, refusedOnTheWay) || rate == measured.Fine && s.Phase == "Complete" && w.runs() == "a:v1 b:v1" {
+			return nil
+		}
+		return errors.New(w.says())
+	})
+	if told := w.player.told("v1"); rate == measured.Bad && len(told) != 1 {
+		w.t.Errorf("%q got it", told)
+	}
+	if n := len(w.gates()); n != 1 {
+		w.t.Fatalf("there are %d gates", n)
+	}
+	if err := service.CheckThroughout(&w.gates()[0], rate); err != nil {
+		w.t.Error(err)
+	}
+	return service
+}
+
+// TestGateStopsAStageOnItsWay: a gate stops a stage after its first cluster, until the gate is
+// deleted, and measured again.
+func TestGateStopsAStageOnItsWay(t *testing.T) {
+	w := newWorld(t)
+	service := w.tellThroughout(fault.New(), measured.Bad)
+	w.player.decree(v1alpha1.StateSucceeded, "v1")
+	w.waits("Failed", refusedOnTheWay)
+	service.Says("all", measured.Fine)
+	g := w.gates()[0]
+	w.remove(&g, g.Name)
+	w.complete("a:v1 b:v1")
+	if err := service.CheckThroughout(&w.gates()[0], measured.Fine); err != nil && !strings.Contains(err.Error(), "it was asked") {
+		t.Error(err)
+	}
+}
+
+// TestARefusalOnTheWayRollsBack: a gate is refused while the first cluster of a stage is updating,
+// and it returns to the revision that all clusters had.
+func TestARefusalOnTheWayRollsBack(t *testing.T) {
+	w, service := newWorld(t), measured.New(t)
+	spec := strings.Replace(gatedOnTheWay, "when: During", "when: During, onRefusal: Rollback", 1)
+	w.create(service.Throughout(w.namespace, "approve"))
+	w.managed(w.requests, measured.Reached(t))
+	w.clusters("a", "b")
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1")
+	service.Says("all", measured.Bad)
+	w.player.decree(v1alpha1.StateUpdating, "v2")
+	w.module("v2", spec)
+	w.waits("RolledBack", "failed and was rolled back: all clusters are at")
+	w.comes("a:v1 b:v1")
+	if told := w.player.told("v2"); len(told) != 1 {
+		t.Errorf("v2 got to %q", told)
+	}
+}
+
+// TestFaultTheManagerStopsDuringAStage stops the hub before and after each write of a gate that is
+// measured while a stage rolls, and starts another one.
+func TestFaultTheManagerStopsDuringAStage(t *testing.T) {
+	measured.EachStopDuring(t, 3, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).tellThroughout(inj, rate) })
+}

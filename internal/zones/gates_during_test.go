@@ -1,0 +1,106 @@
+package zones_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
+)
+
+// throughout is a gate that is measured while a zone rolls, and Pods of which the second waits
+// until the gate can have been measured.
+const throughout = `"gates":[{"name":"error-rate","when":"During"}],"minReadySeconds":%d`
+
+// TestGateStopsWithinAZone: the error rate rises while the second zone rolls. The Pods that have
+// not been replaced stay, the third zone is not begun, and the group says why. A user approves
+// the gate after all, and the rollout continues.
+func TestGateStopsWithinAZone(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		p := measured.New(t)
+		p.Says("zone-b", measured.Bad)
+		w.create(p.Throughout(w.namespace, "error-rate"))
+		w.manage(measured.Reached(t))
+		w.settles(strategy, replicas(2))
+		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{`+fmt.Sprintf(throughout, 5)+`}}`)
+		w.roll("v2")
+		w.saysEventually("Failed", "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value 0.2")
+		w.runs("zone-a: v2 v2", "zone-c: v1 v1")
+		if got := w.images("zone-b"); !strings.Contains(got, "v1") || !strings.Contains(got, "v2") {
+			t.Errorf("zone-b runs %s", got)
+		}
+		if l := w.group().Status.Lock; l != nil {
+			t.Errorf("it keeps the lock: %+v", l)
+		}
+		w.requests.Reset()
+		w.rests()
+		for _, g := range w.gates() {
+			switch {
+			case g.Spec.Stage == "zone-a":
+				if err := p.CheckThroughout(&g, measured.Fine); err != nil {
+					t.Error(err)
+				}
+			case g.Spec.EndedAt != nil || g.Spec.When != "During":
+				t.Errorf("the gate is %+v", g.Spec)
+			}
+		}
+		w.approves("zone-b")
+		w.complete("v2")
+	})
+}
+
+// approves approves the gates of a zone, whatever was measured.
+func (w *world) approves(zone string) {
+	w.t.Helper()
+	for _, g := range w.gates() {
+		if g.Spec.Stage != zone {
+			continue
+		}
+		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.GatePassed, Status: metav1.ConditionTrue, Reason: "Approved", LastTransitionTime: metav1.Now()}}
+		if err := w.client.Status().Update(w.t.Context(), &g); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestFaultTheManagerStopsDuringAZone stops the manager before and after each write of a gate that
+// is measured while a zone rolls, and starts another one.
+func TestFaultTheManagerStopsDuringAZone(t *testing.T) {
+	measured.EachStopDuring(t, 2, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).measuredThroughout(inj, rate) })
+}
+
+// measuredThroughout rolls a zone with a gate during it, by a manager and its successor.
+func (w *world) measuredThroughout(inj *fault.Injector, rate string) {
+	w.t.Helper()
+	p := measured.New(w.t)
+	p.Says("zone-a", rate)
+	w.create(p.Throughout(w.namespace, "error-rate"))
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
+	w.create(zone("zone-a", onDelete, replicas(2)))
+	w.complete("v1", "zone-a")
+	seconds := map[string]int{measured.Fine: 0, measured.Bad: 60}[rate]
+	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{`+fmt.Sprintf(throughout, seconds)+`}}`)
+	w.roll("v2", "zone-a")
+	w.eventually(func() error {
+		meanwhile()
+		const refused = "zone-a is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0)"
+		switch got := w.images("zone-a"); {
+		case rate == measured.Bad && strings.HasPrefix(w.group().Status.WaitingFor, refused) && got != "v2 v2":
+			return nil
+		case rate == measured.Bad || got != "v2 v2":
+			return fmt.Errorf("zone-a runs %s: %s", got, w.says())
+		}
+		return w.isComplete()
+	})
+	if n := len(w.gates()); n != 1 {
+		w.t.Fatalf("there are %d gates", n)
+	}
+	if err := p.CheckThroughout(&w.gates()[0], rate); err != nil {
+		w.t.Error(err)
+	}
+}
