@@ -103,6 +103,7 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	done
 	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet/hub output:rbac:dir=internal/manifests/generated/fleet
 	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/agent output:rbac:dir=internal/manifests/generated/assemblage
+	$(TOOL) controller-gen rbac:roleName=spillway-dashboard paths=./internal/dashboard/hosted output:rbac:dir=internal/manifests/generated/dashboard
 	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
 	$(GO) run ./hack/reasons
 	$(GO) run ./internal/lint/guide docs/lint.md

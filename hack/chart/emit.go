@@ -22,6 +22,8 @@ type emitter struct {
 	all  []option
 	out  *bytes.Buffer
 	used map[string]bool
+	// of is the name of the object.
+	of string
 }
 
 func (e *emitter) linef(indent int, format string, args ...any) {
@@ -218,7 +220,7 @@ func (e *emitter) fields(variants []variant, keys []string, indent int) error {
 		with := field(variants, key)
 		var err error
 		e.when(variants, with, func() {
-			if path := whole[key]; path != "" && regexp.MustCompile(`"[sS]ample"`).MatchString(text(with[0].value)) || key == "resources" && path != "" && !strings.HasPrefix(text(with[0].value), "[") {
+			if path := e.path(key); path != "" && regexp.MustCompile(`"[sS]ample"`).MatchString(text(with[0].value)) || key == "resources" && path != "" && !strings.HasPrefix(text(with[0].value), "[") {
 				e.whole(key, path, with[0].value, indent)
 				return
 			}
@@ -229,6 +231,14 @@ func (e *emitter) fields(variants []variant, keys []string, indent int) error {
 		}
 	}
 	return nil
+}
+
+// path is the value that stands as it is under a key.
+func (e *emitter) path(key string) string {
+	if own, ok := wholeOf[e.of][key]; ok {
+		return own
+	}
+	return whole[key]
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)

@@ -52,7 +52,7 @@ func options() []option {
 			}
 		}))
 	}
-	return append(all,
+	all = append(all,
 		boolean("watch", "not (empty $.Values.watchNamespaces)", func(v *manifests.Values, on bool) {
 			if on {
 				v.WatchNamespaces = []string{sampleWatched}
@@ -100,6 +100,32 @@ func options() []option {
 		boolean("defaultPolicy", "$.Values.defaultConfigPolicy", func(v *manifests.Values, on bool) { v.DefaultPolicy = on }),
 		boolean("waveCleanup", "$.Values.waveCleanup", func(v *manifests.Values, on bool) { v.WaveCleanup = on }),
 	)
+	return append(all, dashboardOptions()...)
+}
+
+// dashboardOptions are those of the dashboard.
+func dashboardOptions() []option {
+	return []option{
+		boolean("dashboard", "$.Values.dashboard.enabled", func(v *manifests.Values, on bool) { v.Dashboard.Enabled = on }),
+		boolean("steering", "$.Values.dashboard.steering", func(v *manifests.Values, on bool) { v.Dashboard.Steering = on }),
+		{
+			name: "users", define: named("users"), cases: []string{"none", "some", "all"},
+			set: func(v *manifests.Values, value int) {
+				v.Dashboard.Users = [][]string{nil, {sampleUser}, {manifests.All}}[value]
+			},
+		},
+		{
+			name: "groups", define: named("groups"), cases: []string{"none", "some", "all"},
+			set: func(v *manifests.Values, value int) {
+				v.Dashboard.Groups = [][]string{nil, {sampleGroup}, {manifests.All}}[value]
+			},
+		},
+	}
+}
+
+// named is whether no, some or all users or groups of the dashboard are named.
+func named(value string) string {
+	return fmt.Sprintf(`ternary "none" (ternary "all" "some" (has "*" $.Values.dashboard.%[1]s)) (empty $.Values.dashboard.%[1]s)`, value)
 }
 
 // Samples stand for what users write. Where one is found in what is installed, a template
@@ -113,6 +139,9 @@ const (
 	samplePinned        = "samplepinned"
 	sampleConfiguration = "sampleconfiguration"
 	sampleArgument      = "--sampleargument"
+	sampleUser          = "sampleuser"
+	sampleGroup         = "samplegroup"
+	samplePageArgument  = "--samplepageargument"
 	sampleRings         = "samplerings"
 	sampleReplicas      = 7919
 )
@@ -129,6 +158,9 @@ var sampled = []struct{ sample, template string }{
 	{samplePinned, "$pinned"},
 	{sampleConfiguration, "$configuration"},
 	{sampleArgument, "$argument"},
+	{sampleUser, "$user"},
+	{sampleGroup, "$group"},
+	{samplePageArgument, "$pageArgument"},
 }
 
 // lists are the values that are lists, of which a sample is one element.
@@ -138,6 +170,9 @@ var lists = []struct{ sample, variable, list string }{
 	{samplePinned, "$pinned", "$.Values.pinNamespaces"},
 	{sampleConfiguration, "$configuration", "$.Values.webhooks.configurations"},
 	{sampleArgument, "$argument", "$.Values.args"},
+	{sampleUser, "$user", "$.Values.dashboard.users"},
+	{sampleGroup, "$group", "$.Values.dashboard.groups"},
+	{samplePageArgument, "$pageArgument", "$.Values.dashboard.args"},
 }
 
 // whole are the values that stand as they are under a key, unless they are empty. The
@@ -148,6 +183,9 @@ var whole = map[string]string{
 	"imagePullPolicy": "image.pullPolicy", "imagePullSecrets": "imagePullSecrets", "annotations": "podAnnotations", "env": "env",
 }
 
+// wholeOf are those of objects that have values of their own.
+var wholeOf = map[string]map[string]string{"spillway-dashboard": {"resources": "dashboard.resources"}}
+
 // sampleValues are values with all samples, but for those that options choose.
 func sampleValues() manifests.Values {
 	v := manifests.DefaultValues()
@@ -155,6 +193,7 @@ func sampleValues() manifests.Values {
 	v.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: sample}},
 	}}
+	v.Dashboard.Args = []string{samplePageArgument}
 	v.NodeSelector = map[string]string{sample: sample}
 	v.Tolerations = []corev1.Toleration{{Key: sample}}
 	v.TopologySpread = []corev1.TopologySpreadConstraint{{TopologyKey: sample}}
@@ -200,7 +239,7 @@ func (a assignment) objects() (map[string]map[string]any, error) {
 
 // joined are the flags whose values are lists, and those of which the order is that of
 // the alphabet.
-var joined = map[string]bool{"--namespaces=": false, "--pin-namespaces=": false, "--webhook-host=": false, "--webhook-configurations=": true}
+var joined = map[string]bool{"--namespaces=": false, "--pin-namespaces=": false, "--groups=": false, "--webhook-host=": false, "--webhook-configurations=": true}
 
 // prepareArguments takes lists in arguments apart, so that they are compared element by
 // element.

@@ -235,7 +235,7 @@ func template(all []option, name string, tried []assignment, cache map[string]ma
 	if err != nil {
 		return nil, err
 	}
-	e := &emitter{all: all, out: &bytes.Buffer{}, used: map[string]bool{}}
+	e := &emitter{all: all, out: &bytes.Buffer{}, used: map[string]bool{}, of: name[strings.LastIndexByte(name, '/')+1:]}
 	e.when(universe, present, func() {
 		for _, l := range lists { // an object in each of some namespaces
 			if strings.Contains(name, "/"+l.sample+"/") {

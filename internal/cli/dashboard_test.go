@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/html"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -196,20 +195,7 @@ func (p *pages) form(path, reason string) (url.Values, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	page, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		return nil, "", err
-	}
-	values := url.Values{}
-	for n := range page.Descendants() {
-		attributes := map[string]string{}
-		for _, a := range n.Attr {
-			attributes[a.Key] = a.Val
-		}
-		if n.Data == "input" {
-			values.Set(attributes["name"], attributes["value"])
-		}
-	}
+	values := formOf(p.t, text)
 	values.Set("reason", reason)
 	return values, text, nil
 }

@@ -39,7 +39,7 @@ var plainCommands = []string{
 
 // notTyped are the commands that print nothing for people, with why.
 var notTyped = map[string]string{
-	"manager": "a log", "completion bash": "a script", "completion fish": "a script", "completion kubectl": "a script",
+	"manager": "a log", "dashboard serve": "a log", "completion bash": "a script", "completion fish": "a script", "completion kubectl": "a script",
 	"completion powershell": "a script", "completion zsh": "a script",
 }
 

@@ -35,7 +35,7 @@ var noConnection = map[string]string{
 // noForms are the commands that have no other form than the one that they print.
 var noForms = map[string]string{
 	"completion bash": "a script", "completion fish": "a script", "completion kubectl": "a script", "completion powershell": "a script",
-	"completion zsh": "a script", "dashboard": "pages", "demo": "a story", "manager": "--log-format chooses",
+	"completion zsh": "a script", "dashboard": "pages", "dashboard serve": "pages", "demo": "a story", "manager": "--log-format chooses",
 	"package create": "the path of the archive", "package permissions": "YAML", "package render": "YAML",
 	"package diff": "a difference", "package modernize": "lines of files", "package new": "a path",
 	"package add maintainer": "a line", "package add parameter": "a line", "package add plan": "a line", "package add task": "a line",

@@ -13,4 +13,6 @@
 //  5. What is done is done by [Steering], as the person, after a page has said what it will
 //     do, and only to what is still as she saw it. A form is accepted from a page of this
 //     server alone.
+//
+// Package hosted serves the same pages in a cluster, to people who log in.
 package dashboard

@@ -28,23 +28,23 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 
 // ServeHTTP implements [http.Handler].
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	harden(w.Header())
+	Harden(w.Header())
 	switch {
 	case !isLoopback(r.Host):
-		fail(w, r, http.StatusMisdirectedRequest, "this address is served under 127.0.0.1 and localhost alone")
-	case !isFromHere(r, "http://"+r.Host):
-		fail(w, r, http.StatusForbidden, errOrigin.Error())
-	case isRead(r) && g.equals(r.URL.Query().Get("token")):
+		Fail(w, r, http.StatusMisdirectedRequest, "this address is served under 127.0.0.1 and localhost alone")
+	case !IsFromHere(r, "http://"+r.Host):
+		Fail(w, r, http.StatusForbidden, ErrOrigin.Error())
+	case IsRead(r) && g.equals(r.URL.Query().Get("token")):
 		g.remember(w, r)
 	case !g.isKnown(r):
-		fail(w, r, http.StatusUnauthorized, "open the address that spillway dashboard has printed, with its token")
+		Fail(w, r, http.StatusUnauthorized, "open the address that spillway dashboard has printed, with its token")
 	default:
 		g.next.ServeHTTP(w, r)
 	}
 }
 
-// harden says what a browser may do with the pages: almost nothing.
-func harden(h http.Header) {
+// Harden says what a browser may do with the pages: almost nothing.
+func Harden(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin") // with no-referrer a form has no origin
@@ -53,13 +53,13 @@ func harden(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// isRead is true of a request that changes nothing.
-func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+// IsRead is true of a request that changes nothing.
+func IsRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isFromHere is true of what only reads, and of a form that was sent by a page of this
+// IsFromHere is true of what only reads, and of a form that was sent by a page of this
 // origin.
-func isFromHere(r *http.Request, origin string) bool {
-	if isRead(r) {
+func IsFromHere(r *http.Request, origin string) bool {
+	if IsRead(r) {
 		return true
 	}
 	site := r.Header.Get("Sec-Fetch-Site")

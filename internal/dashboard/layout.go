@@ -22,6 +22,8 @@ type view struct {
 	// something changes; 0 of others.
 	version int
 	value   any
+	// account is who sees it, empty of the only user.
+	account string
 	// body makes what is shown at a time.
 	body func(now time.Time) []*html.Node
 }
@@ -57,7 +59,7 @@ func layout(place string, now time.Time, v *view) *html.Node {
 			el("header",
 				el("strong", "Spillway"),
 				el("nav", at("aria-label", "Pages"), el("a", at("href", "/"), "Now"), el("a", at("href", "/next"), "Next"), el("a", at("href", "/past"), "Past")),
-				el("span", at("class", "place"), place),
+				el("span", at("class", "place"), place, accountLink(v.account)),
 			),
 			el("p", at("id", "lost"), at("role", "status"), at("hidden", "hidden")),
 			main,
@@ -124,4 +126,55 @@ func table(caption string, heads []string, rows []*html.Node) *html.Node {
 	}
 	return el("div", at("class", "wide"), at("tabindex", "0"), at("role", "region"), at("aria-label", caption),
 		el("table", el("caption", caption), el("thead", head), el("tbody", rows)))
+}
+
+// Account is what a person is shown of herself where several people see the pages.
+type Account struct {
+	User   string
+	Groups []string
+	// Namespace is the one that she sees, all if it is empty.
+	Namespace string
+	// Problem is why she does not see it, Ends when she has to log in again.
+	Problem string
+	Ends    time.Time
+	// Token lets her log out; it is empty if she is not logged in here.
+	Token string
+}
+
+// WriteAccount writes the page of an account, where she chooses the namespace.
+func WriteAccount(w http.ResponseWriter, status int, a *Account) {
+	v := &view{title: "Account", account: a.User, body: func(time.Time) []*html.Node { return a.show() }}
+	write(w, status, "", time.Time{}, v)
+}
+
+func (a *Account) show() []*html.Node {
+	nodes := []*html.Node{el("h1", "Account")}
+	if a.Problem != "" {
+		nodes = append(nodes, el("p", at("class", "note"), at("role", "alert"), a.Problem))
+	}
+	groups := "no groups"
+	if len(a.Groups) > 0 {
+		groups = "the groups " + strings.Join(a.Groups, ", ")
+	}
+	nodes = append(nodes,
+		el("p", "You are "+a.User+", with "+groups+". You see and do what you may in the cluster."),
+		el("form", at("class", "ask"), at("method", "get"), at("action", "/account"),
+			el("label", "Namespace ", el("input", at("name", "show"), at("value", a.Namespace))),
+			el("button", "Show"),
+			el("p", at("class", "hint"), "Empty: all namespaces.")),
+	)
+	if a.Token == "" {
+		return nodes
+	}
+	return append(nodes, el("form", at("method", "post"), at("action", "/logout"),
+		el("input", at("type", "hidden"), at("name", "token"), at("value", a.Token)),
+		el("p", "You are logged in until "+describe.Moment(a.Ends)+". ", el("button", "Log out"))))
+}
+
+// accountLink leads to the account, if there are several.
+func accountLink(user string) *html.Node {
+	if user == "" {
+		return nil
+	}
+	return el("span", " · ", el("a", at("href", "/account"), user))
 }

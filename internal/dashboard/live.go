@@ -112,6 +112,9 @@ func (l *live) learn(d describe.Description, err error) seen {
 		l.seen.Description, l.seen.Err, l.seen.Since, l.seen.At = d, nil, time.Time{}, l.last
 	}
 	l.isDirty = l.isDirty || err != nil
+	if before.Version == 0 {
+		l.seen.Version = l.source.First
+	}
 	if (err == nil) != (before.Err == nil) || before.Version == 0 || !reflect.DeepEqual(before.Description, l.seen.Description) {
 		l.seen.Version++
 		for on := range l.onlooker {

@@ -31,7 +31,7 @@ func (e requestError) Unwrap() error { return e.error }
 func explained(err error) (status int, text string) {
 	bad := requestError{}
 	switch {
-	case errors.Is(err, errOrigin):
+	case errors.Is(err, ErrOrigin):
 		status = http.StatusForbidden
 	case errors.As(err, &bad), errors.Is(err, forecast.ErrNotSupposed), errors.Is(err, history.ErrNoHistory), errors.Is(err, history.ErrNoSuchRollout):
 		status = http.StatusBadRequest

@@ -34,7 +34,8 @@ var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 //go:embed assets
 var assets embed.FS
 
-// server has the pages, for viewers who share one look.
+// server has the pages, for viewers who share one look. What was seen is of this look alone:
+// others may see something else.
 type server struct {
 	live *live
 	// foreseeing has as many places as forecasts may run at a time, following as many as
@@ -58,19 +59,31 @@ type viewer struct {
 	user string
 }
 
+// Shared is what the looks of all people have in common: nothing that was seen.
+type Shared struct {
+	foreseeing, following chan struct{}
+	key                   []byte
+}
+
+// NewShared returns it, with a key of its own.
+func NewShared() *Shared {
+	return &Shared{foreseeing: make(chan struct{}, 1), following: make(chan struct{}, followers), key: []byte(rand.Text())}
+}
+
 // New returns the pages, for who knows the token, on a port of the loopback interface. It
 // looks on until the context ends.
 func New(ctx context.Context, s Source, token string, port int) http.Handler {
-	p := newServer(ctx, &s)
-	only := &viewer{server: p, Source: &s}
-	p.open = func(*http.Request) (*viewer, error) { return only, nil }
-	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: p.routes()}
+	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: Pages(ctx, &s, NewShared(), "")}
 }
 
-func newServer(ctx context.Context, s *Source) *server {
-	p := &server{live: newLive(s), foreseeing: make(chan struct{}, 1), following: make(chan struct{}, followers), key: []byte(rand.Text())}
+// Pages returns the pages of one person, without a guard: who calls it has to know that it is
+// she who asks. It looks on until the context ends. The name of the only user is empty.
+func Pages(ctx context.Context, s *Source, shared *Shared, user string) http.Handler {
+	p := &server{live: newLive(s), foreseeing: shared.foreseeing, following: shared.following, key: shared.key}
+	only := &viewer{server: p, Source: s, user: user}
+	p.open = func(*http.Request) (*viewer, error) { return only, nil }
 	go p.live.run(ctx)
-	return p
+	return p.routes()
 }
 
 // routes are the pages.
@@ -84,15 +97,15 @@ func (s *server) routes() *http.ServeMux {
 	mux.HandleFunc("GET /act/{verb}/{kind}/{name}", s.page((*viewer).ask))
 	mux.HandleFunc("POST /act/{verb}/{kind}/{name}", s.act)
 	mux.HandleFunc("GET /live", s.follow)
-	mux.HandleFunc("GET /assets/{file}", asset)
+	mux.HandleFunc("GET /assets/{file}", Asset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, r, http.StatusNotFound, "there is no page "+r.URL.Path+"; the pages are /, /why/KIND/NAME, /next and /past")
+		Fail(w, r, http.StatusNotFound, "there is no page "+r.URL.Path+"; the pages are /, /why/KIND/NAME, /next and /past")
 	})
 	return mux
 }
 
-// wantsJSON is true of a program.
-func wantsJSON(r *http.Request) bool {
+// WantsJSON is true of a program.
+func WantsJSON(r *http.Request) bool {
 	accept := r.Header.Get("Accept")
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
 }
@@ -110,9 +123,10 @@ func (s *server) page(of func(*viewer, *http.Request) (*view, error)) http.Handl
 		switch {
 		case err != nil:
 			refuse(w, r, err)
-		case wantsJSON(r):
+		case WantsJSON(r):
 			writeJSON(w, http.StatusOK, v.value)
 		default:
+			v.account = p.user
 			write(w, http.StatusOK, p.Place, p.Now(), v)
 		}
 	}
@@ -142,17 +156,24 @@ func (p *viewer) seen(ctx context.Context) seen {
 // refuse answers with an error of a page.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := explained(err)
-	fail(w, r, status, text)
+	Fail(w, r, status, text)
 }
 
-// fail answers with an error, in the form that was asked for.
-func fail(w http.ResponseWriter, r *http.Request, status int, text string) {
-	if wantsJSON(r) {
+// Fail answers with an error, in the form that was asked for.
+func Fail(w http.ResponseWriter, r *http.Request, status int, text string) {
+	if WantsJSON(r) {
 		writeJSON(w, status, map[string]string{"error": text})
 		return
 	}
-	write(w, status, "", time.Time{}, &view{title: http.StatusText(status), body: func(time.Time) []*html.Node {
-		return []*html.Node{el("h1", http.StatusText(status)), el("p", text)}
+	note(w, status, http.StatusText(status), text)
+}
+
+// Note answers with a page that says something.
+func Note(w http.ResponseWriter, title, text string) { note(w, http.StatusOK, title, text) }
+
+func note(w http.ResponseWriter, status int, title, text string) {
+	write(w, status, "", time.Time{}, &view{title: title, body: func(time.Time) []*html.Node {
+		return []*html.Node{el("h1", title), el("p", text)}
 	}})
 }
 
@@ -164,12 +185,12 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	_ = encoder.Encode(value) //nolint:errchkjson // what commands print; else the client is gone
 }
 
-// asset is one of the files beside the pages.
-func asset(w http.ResponseWriter, r *http.Request) {
+// Asset answers with one of the files beside the pages, which is the {file} of the pattern.
+func Asset(w http.ResponseWriter, r *http.Request) {
 	file := r.PathValue("file")
 	content, err := assets.ReadFile("assets/" + file)
 	if err != nil {
-		fail(w, r, http.StatusNotFound, "there is no file "+file)
+		Fail(w, r, http.StatusNotFound, "there is no file "+file)
 		return
 	}
 	w.Header().Set("Content-Type", types[path.Ext(file)])
@@ -183,7 +204,7 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) {
 	case s.following <- struct{}{}:
 		defer func() { <-s.following }()
 	default:
-		fail(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already; close one", followers))
+		Fail(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already; close one", followers))
 		return
 	}
 	changed, leave := s.live.follow()

@@ -17,6 +17,9 @@ type Source struct {
 	Place string
 	// Namespace is the one that is shown, all if it is empty.
 	Namespace string
+	// First is the version before the first look: another one in each of several looks that
+	// follow one another, so that clients of the former notice.
+	First int
 	// Now is the clock.
 	Now func() time.Time
 	// Changed says that something may have changed since the last look.

@@ -67,8 +67,9 @@ type Steering interface {
 var ErrChanged = errors.New("it has changed since you saw it, so nothing was done; check what is said now, and decide again")
 
 var (
+	// ErrOrigin is that a form was sent by another page.
+	ErrOrigin   = errors.New("the form was not sent by these pages")
 	errReadOnly = requestError{errors.New("the pages are read-only; use the commands that they show")}
-	errOrigin   = errors.New("the form was not sent by these pages")
 	errForm     = requestError{errors.New("the form cannot be read; open the page of the act again")}
 	errReason   = requestError{fmt.Errorf("name a reason, of at most %d characters; status, explain and Events show it", reasonLength)}
 )
@@ -158,7 +159,7 @@ func (p *viewer) do(w http.ResponseWriter, r *http.Request) error {
 		return errForm
 	}
 	if !hmac.Equal([]byte(r.PostForm.Get("token")), []byte(p.formToken())) {
-		return errOrigin
+		return ErrOrigin
 	}
 	wish, err := p.wish(r)
 	if err != nil {
@@ -169,7 +170,9 @@ func (p *viewer) do(w http.ResponseWriter, r *http.Request) error {
 	}
 	said, err := p.Do(r.Context(), wish, r.PostForm.Get("version"))
 	if errors.Is(err, ErrChanged) {
-		write(w, http.StatusConflict, p.Place, p.Now(), p.asking(r.Context(), wish, ErrChanged.Error()))
+		v := p.asking(r.Context(), wish, ErrChanged.Error())
+		v.account = p.user
+		write(w, http.StatusConflict, p.Place, p.Now(), v)
 		return nil
 	}
 	if err != nil {

@@ -85,6 +85,8 @@ type Options struct {
 	PlainMetrics bool
 	// Pods says how the manager's Pods run.
 	Pods Pods
+	// Dashboard says how the dashboard runs.
+	Dashboard Dashboard
 	// NoKinds leaves out the CustomResourceDefinitions.
 	NoKinds bool
 	// OnlyKinds leaves out all others.
@@ -126,6 +128,11 @@ func Objects(o Options) ([]client.Object, error) {
 	objects = append(objects, disruptionBudget(o)...)
 	objects = append(objects, deployment(o), service(o))
 	objects = append(objects, monitor(o)...)
+	pages, err := dashboardObjects(o)
+	if err != nil {
+		return nil, err
+	}
+	objects = append(objects, pages...)
 	return slices.Concat(objects, o.identityPolicies(), o.admissionObjects(), o.pinObjects()), nil
 }
 
@@ -429,11 +436,9 @@ func meta(o Options, namespace, name string) metav1.ObjectMeta {
 }
 
 // SelectInstalled finds everything that was installed for the manager that runs in a
-// namespace, by the command, by Helm or by any other tool.
+// namespace, and its dashboard, by the command, by Helm or by any other tool.
 func SelectInstalled(namespace string) map[string]string {
-	labels := ManagerLabels()
-	labels["app.kubernetes.io/instance"] = namespace
-	return labels
+	return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/instance": namespace}
 }
 
 // InstalledLabels are those of everything that the command installs for the manager that

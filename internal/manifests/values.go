@@ -39,6 +39,7 @@ type Values struct {
 	Metrics           MetricsValues                     `json:"metrics"                     desc:"Metrics of the manager."`
 	NetworkPolicy     bool                              `json:"networkPolicy"               desc:"Install a NetworkPolicy by which clients reach only what the manager serves."`
 	DisruptionBudget  bool                              `json:"podDisruptionBudget"         desc:"Install a PodDisruptionBudget by which one Pod of the manager is evicted at a time."`
+	Dashboard         DashboardValues                   `json:"dashboard"                   desc:"Dashboard in the cluster, for people who log in there."`
 	PackageKinds      bool                              `json:"packageKinds"                desc:"Let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them."`
 	WaveCleanup       bool                              `json:"waveCleanup"                 desc:"Also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024."`
 }
@@ -66,6 +67,16 @@ type MetricsValues struct {
 	ServiceMonitor bool `json:"serviceMonitor" desc:"Install a ServiceMonitor, by which the operator of Prometheus collects the metrics."`
 }
 
+// DashboardValues say how the dashboard runs in the cluster.
+type DashboardValues struct {
+	Enabled   bool                        `json:"enabled"   desc:"Install the dashboard. Its args must name its address, and how people are known."`
+	Steering  bool                        `json:"steering"  desc:"Let people pause, resume, approve and more on its pages, each with her own permissions."`
+	Users     []string                    `json:"users"     desc:"Users, with their prefix, that its account may impersonate; [\"*\"] for all, those of Kubernetes itself among them."`
+	Groups    []string                    `json:"groups"    desc:"Groups, with their prefix, that its account may impersonate, and that people are in on its pages; [\"*\"] for all."`
+	Args      []string                    `json:"args"      desc:"Flags of spillway dashboard serve, such as --url and --oidc-issuer-url."`
+	Resources corev1.ResourceRequirements `json:"resources" desc:"Resources of the dashboard."`
+}
+
 // DefaultValues are those that hold unless a user says otherwise.
 func DefaultValues() Values {
 	return Values{
@@ -73,6 +84,7 @@ func DefaultValues() Values {
 		DefaultPolicy: true, PinBy: pin.ByPolicy,
 		Webhooks: WebhookValues{Enabled: true, CertificateSource: admission.Generated}, RestrictManager: true,
 		Metrics: MetricsValues{Secure: true}, NetworkPolicy: true, DisruptionBudget: true,
+		Dashboard: DashboardValues{Users: DefaultDashboard().Users, Resources: DefaultDashboard().Resources},
 	}
 }
 
@@ -116,6 +128,10 @@ func (v Values) Options(namespace, version, image string) Options {
 		Admission: Admission{
 			Off: !v.Webhooks.Enabled, Source: v.Webhooks.CertificateSource, Hosts: v.Webhooks.Hosts,
 			Configurations: v.Webhooks.Configurations, FailClosed: v.Webhooks.FailClosed,
+		},
+		Dashboard: Dashboard{
+			Enabled: v.Dashboard.Enabled, Steering: v.Dashboard.Steering, Users: v.Dashboard.Users, Groups: v.Dashboard.Groups,
+			Args: v.Dashboard.Args, Resources: v.Dashboard.Resources,
 		},
 		NoDefaultPolicy: !v.DefaultPolicy, Unrestricted: !v.RestrictManager, PlainMetrics: !v.Metrics.Secure, ServiceMonitor: v.Metrics.ServiceMonitor,
 		NoNetworkPolicy: !v.NetworkPolicy, NoDisruptionBudget: !v.DisruptionBudget, PackageKinds: v.PackageKinds, WaveCleanup: v.WaveCleanup,

@@ -35,6 +35,17 @@ type Cluster struct {
 	// overrides are what the flags of kubectl say instead of the kubeconfig.
 	overrides clientcmd.ConfigOverrides
 	flags     *pflag.FlagSet
+	// as is the user to act as, whatever the flags say; nil is none.
+	as *rest.ImpersonationConfig
+}
+
+// ActAs makes all clients act as a user with her groups.
+func (c *Cluster) ActAs(user string, groups []string) error {
+	if user == "" { // without a name, clients would act as who runs the program
+		return errors.New("there is no user to act as")
+	}
+	c.as = &rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return nil
 }
 
 // ConnectionFlags is the annotation of flags that are the same as those of kubectl.
@@ -261,6 +272,9 @@ func (c *Cluster) RESTConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	config.QPS = -1
+	if c.as != nil {
+		config.Impersonate = *c.as
+	}
 	return config, nil
 }
 

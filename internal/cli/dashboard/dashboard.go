@@ -13,19 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	forecastcommand "github.com/spillway-dev/spillway/internal/cli/forecast"
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/dashboard"
-	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-	"github.com/spillway-dev/spillway/internal/describe/history"
-	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-	"github.com/spillway-dev/spillway/internal/simulate/forecast"
-	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 const (
@@ -46,11 +36,6 @@ type serving struct {
 
 	all  bool
 	port int
-
-	namespace string
-	live      client.Client
-	mirror    *snapshot.Watched
-	rules     config.Options
 }
 
 // New returns the command dashboard.
@@ -73,6 +58,8 @@ func New(env command.Environment) *cobra.Command {
 		Args:    command.None("name a namespace with -n, or all with -A"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
+	hosted, _ := newServe(env)
+	cmd.AddCommand(hosted)
 	s.Query = command.NewUnprinted(env, cmd)
 	cmd.Flags().BoolVarP(&s.all, "all-namespaces", "A", false, "show all namespaces")
 	cmd.Flags().IntVar(&s.port, "port", usualPort, "the port on 127.0.0.1, 0 for any that is free")
@@ -98,11 +85,7 @@ func (s *serving) run(cmd *cobra.Command) error {
 	}
 	address, _ := listener.Addr().(*net.TCPAddr)
 	token := dashboard.NewToken()
-	server := &http.Server{
-		Handler:           dashboard.New(ctx, source, token, address.Port),
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	server := newServer(ctx, dashboard.New(ctx, source, token, address.Port))
 	say(cmd.OutOrStdout(), address.Port, token)
 	return serve(ctx, server, netutil.LimitListener(listener, connections))
 }
@@ -111,10 +94,22 @@ func say(out io.Writer, port int, token string) {
 	_, _ = fmt.Fprintf(out, "The dashboard is at http://127.0.0.1:%d/?%s\nStop it with Ctrl+C.\n", port, url.Values{"token": {token}}.Encode())
 }
 
+// newServer returns a server that does not wait long for a client.
+func newServer(ctx context.Context, pages http.Handler) *http.Server {
+	return &http.Server{
+		Handler: pages, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+}
+
 // serve serves until the context ends.
 func serve(ctx context.Context, server *http.Server, on net.Listener) error {
+	return serveBy(ctx, server, func() error { return server.Serve(on) })
+}
+
+func serveBy(ctx context.Context, server *http.Server, run func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(on) }()
+	go func() { done <- run() }()
 	select {
 	case err := <-done:
 		return fmt.Errorf("serve the pages: %w", err)
@@ -135,56 +130,22 @@ func (s *serving) source(ctx context.Context) (dashboard.Source, error) {
 	if err != nil {
 		return none, err
 	}
-	if s.live, s.rules, err = s.Connect(ctx, namespace); err != nil {
+	r := reader{Query: s.Query, dial: command.Dial, words: s.Cluster.Words()}
+	if r.live, r.rules, err = s.Connect(ctx, namespace); err != nil {
 		return none, err
 	}
-	place := "namespace " + namespace
 	if s.all {
-		namespace, place = "", "all namespaces"
-	} else if err := command.NamespaceMissing(ctx, s.live, namespace); err != nil {
+		namespace = ""
+	} else if err := command.NamespaceMissing(ctx, r.live, namespace); err != nil {
 		return none, err
 	}
-	s.namespace = namespace
-	if s.mirror, err = s.Mirror(ctx, s.live, namespace, true); err != nil {
+	if err := r.watch(ctx, namespace); err != nil {
 		return none, err
 	}
+	source := r.source()
 	if s.Cluster.Context != "" {
-		place += " of context " + s.Cluster.Context
+		source.Place += " of context " + s.Cluster.Context
 	}
-	return dashboard.Source{
-		Place: place, Namespace: namespace, Now: s.Env.Now, Changed: s.mirror.Changed(),
-		Look: s.look, Of: s.of, Explain: s.explain, Forecast: s.forecast,
-		Named: func(namespace, object string) (describe.Ref, error) {
-			return describe.Named(s.Cluster.RESTMapper, namespace, object)
-		},
-		History: func(ctx context.Context, ref describe.Ref) ([]history.Entry, error) {
-			return history.History(ctx, s.live, ref)
-		},
-		Steering: &person{client: s.live, now: s.Env.Now, words: s.Cluster.Words()},
-	}, nil
-}
-
-func (s *serving) look(ctx context.Context) (describe.Description, error) {
-	if err := s.mirror.Reaches(ctx); err != nil {
-		return describe.Description{}, err
-	}
-	return describe.Describe(ctx, s.mirror, describe.Options{Config: s.rules, Namespace: s.namespace})
-}
-
-// of is what is rolled for an object.
-func (s *serving) of(ctx context.Context, ref describe.Ref) (*describe.Unit, error) {
-	found, err := describe.Describe(ctx, s.mirror, describe.Options{Config: s.rules, Namespace: ref.Namespace, Object: &ref})
-	return describe.Find(found.Units, ref), err
-}
-
-func (s *serving) explain(ctx context.Context, ref describe.Ref) (chain.Chain, error) {
-	return explain.Explain(ctx, chain.World{Client: s.mirror, Options: s.rules, Dial: command.Dial, Flags: s.Cluster.Words()}, ref)
-}
-
-func (s *serving) forecast(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error) {
-	options, err := forecastcommand.Present(ctx, s.Query, s.live, s.rules, namespace, world.DefaultReady)
-	if err != nil {
-		return forecast.Answer{}, err
-	}
-	return forecast.Compare(ctx, options, object, ifs)
+	source.Steering = r.person()
+	return source, nil
 }

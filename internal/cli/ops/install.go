@@ -24,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/dashboard"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -80,6 +81,11 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.BoolVar(&i.onlyKinds, "crds-only", false, "install the CustomResourceDefinitions of the rings, and nothing else")
 	failClosedFlag(flags, &o.Admission.FailClosed)
 	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
+	o.Dashboard = manifests.DefaultDashboard()
+	flags.BoolVar(&o.Dashboard.Enabled, "dashboard", false, "install the dashboard in the cluster, read-only, for people who log in there")
+	flags.BoolVar(&o.Dashboard.Steering, "dashboard-steering", false, "let people act on its pages, each with her own permissions")
+	flags.StringSliceVar(&o.Dashboard.Groups, "dashboard-groups", nil, "groups, with their prefix, that its account may impersonate; \"*\" for all (default: none)")
+	flags.StringArrayVar(&o.Dashboard.Args, "dashboard-arg", nil, "flag of \"spillway dashboard serve\" with its value, such as the address; repeat it for several")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
 }
@@ -161,6 +167,9 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 		if err := checkArguments(i.env, o.Args); err != nil {
 			return err
 		}
+		if err := checkDashboard(i.env, &o.Dashboard); err != nil {
+			return err
+		}
 	}
 	if err := o.Validate(); err != nil {
 		return err
@@ -211,6 +220,17 @@ func checkArguments(env command.Environment, args []string) error {
 	}
 	if m.Flags().NArg() > 0 {
 		return fmt.Errorf("after --: %q is not a flag of the manager; write flags as --name=value", m.Flags().Arg(0))
+	}
+	return nil
+}
+
+// checkDashboard refuses arguments that the dashboard would not start with.
+func checkDashboard(env command.Environment, d *manifests.Dashboard) error {
+	if !d.Enabled {
+		return nil
+	}
+	if err := dashboard.CheckArguments(env, d.Args); err != nil {
+		return fmt.Errorf("arguments of the dashboard (--dashboard-arg, or dashboard.args of --values): %w", err)
 	}
 	return nil
 }
@@ -295,7 +315,7 @@ func plainYAML(err error) string {
 // inValues are the flags for which the values have fields.
 var inValues = []string{
 	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
-	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
+	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds", "dashboard", "dashboard-steering", "dashboard-groups", "dashboard-arg",
 }
 
 func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -17,22 +19,47 @@ import (
 )
 
 // prune removes the webhook configurations and policies of rings that are not
-// installed any more, or that do not declare them any more. A note follows what is said of each.
+// installed any more, or that do not declare them any more, and the dashboard if it is not. A note follows what is said of each.
 func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
 	for _, kind := range manifests.AdmissionKinds() {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind)
-		err := c.List(ctx, list, client.MatchingLabels(manifests.InstalledLabels(namespace)), client.HasLabels{vocabulary.Ring})
-		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			continue // an older API server does not have the kind
+		if err := pruneKind(ctx, w, c, kind, installed, note, client.MatchingLabels(manifests.InstalledLabels(namespace)), client.HasLabels{vocabulary.Ring}); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("look for what is not installed any more: %w", err)
+	}
+	return pruneDashboard(ctx, w, c, namespace, installed, note)
+}
+
+// pruneDashboard removes the dashboard if it is not installed any more.
+func pruneDashboard(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
+	labels := client.MatchingLabels(manifests.InstalledDashboardLabels(namespace))
+	found := &appsv1.DeploymentList{}
+	if err := c.List(ctx, found, client.InNamespace(namespace), labels); err != nil {
+		return fmt.Errorf("look for what is not installed any more: %w", err)
+	}
+	if len(found.Items) == 0 {
+		return nil
+	}
+	for _, kind := range append(manifests.ManagerKinds(), manifests.OtherKinds()...) {
+		if err := pruneKind(ctx, w, c, kind, installed, note, labels); err != nil {
+			return err
 		}
-		for i := range list.Items {
-			if err := pruneOne(ctx, w, c, &list.Items[i], installed, note); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+func pruneKind(ctx context.Context, w io.Writer, c client.Client, kind schema.GroupVersionKind, installed []*unstructured.Unstructured, note string, which ...client.ListOption) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	err := c.List(ctx, list, which...)
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil // an older API server does not have the kind
+	}
+	if err != nil {
+		return fmt.Errorf("look for what is not installed any more: %w", err)
+	}
+	for i := range list.Items {
+		if err := pruneOne(ctx, w, c, &list.Items[i], installed, note); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,0 +1,312 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/net/netutil"
+	"k8s.io/utils/clock"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/dashboard"
+	"github.com/spillway-dev/spillway/internal/dashboard/hosted"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// streams is how many requests a client may make at a time by one connection.
+const streams = 50
+
+// hosting is one run of the command dashboard serve.
+type hosting struct {
+	*command.Query
+
+	given *pflag.FlagSet
+
+	listen, probes, self, certificates string
+	steering                           bool
+	groups                             []string
+	connections                        int
+	limits                             hosted.Limits
+
+	login                hosted.Login
+	secretFile, issuerCA string
+	proxy                hosted.Proxy
+	proxyAddresses       []string
+	proxyCA              string
+}
+
+// newServe returns the command dashboard serve.
+func newServe(env command.Environment) (*cobra.Command, *hosting) {
+	h := &hosting{limits: hosted.DefaultLimits()}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the pages to many people, in a cluster",
+		Long: "Serve the pages to people who are known by OpenID Connect or by an authenticating\n" +
+			"proxy. All is read and done as the person who asks, with her permissions: the account\n" +
+			"of this command may impersonate users and groups, and needs nothing else.\n" +
+			"\n" +
+			"Installations run it with \"dashboard.enabled: true\" in the values.\n" +
+			"\n" +
+			"The exit code is 0 when it is stopped by a signal.",
+		Example: "  spillway dashboard serve --url=https://a.example --proxy-addresses=10.1.2.3",
+		Args:    command.None("everything is a flag"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h.given = cmd.Flags()
+			return h.run(cmd)
+		},
+	}
+	h.Query = command.NewUnprinted(env, cmd)
+	h.addFlags(cmd.Flags())
+	h.addLoginFlags(cmd.Flags())
+	h.addProxyFlags(cmd.Flags())
+	return cmd, h
+}
+
+func (h *hosting) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&h.self, "url", "", "address at which browsers reach the pages, such as https://spillway.example.com")
+	flags.StringVar(&h.listen, "listen", ":8443", "address to serve the pages on, by TLS")
+	flags.StringVar(&h.probes, "probes", ":8081", "address to serve /healthz and /readyz on")
+	flags.StringVar(&h.certificates, "tls-dir", "", "folder with tls.crt and tls.key; as long as they do not exist, the certificate is self-signed")
+	flags.BoolVar(&h.steering, "steering", false, "let people pause, resume, approve and more, each with her own permissions (default: the pages only show)")
+	flags.StringSliceVar(&h.groups, "groups", nil, "groups, with their prefix, that people are in here; \"*\" for all that are claimed (default: none)")
+	flags.IntVar(&h.connections, "connections", connections, "how many connections there may be at a time")
+	flags.IntVar(&h.limits.Looks, "looks", h.limits.Looks, "how many users may look at the cluster at a time, each with watches of her own")
+	flags.DurationVar(&h.limits.Away, "look-idle", h.limits.Away, "how long these watches stay open without a viewer")
+	flags.DurationVar(&h.limits.Life, "look-lifetime", h.limits.Life, "how long what a user may see is shown before it is read anew, and so how long what she may not see any more")
+}
+
+func (h *hosting) addLoginFlags(flags *pflag.FlagSet) {
+	l := &h.login
+	flags.StringVar(&l.Issuer, "oidc-issuer-url", "", "issuer of OpenID Connect at which people log in")
+	flags.StringVar(&l.ClientID, "oidc-client-id", "", "client as which the issuer knows the dashboard")
+	flags.StringVar(&h.secretFile, "oidc-client-secret-file", "", "file with the secret of the client; not used if it does not exist")
+	flags.StringVar(&h.issuerCA, "oidc-ca-file", "", "file with the certificates of the issuer's authority (default: those of the system)")
+	flags.StringSliceVar(&l.Scopes, "oidc-scopes", []string{"profile", "email"}, "scopes to ask for besides openid")
+	flags.StringVar(&l.Claims.User, "oidc-username-claim", "sub", "claim with the name of the user")
+	flags.StringVar(&l.Claims.UserPrefix, "oidc-username-prefix", "", "what the name begins with in the cluster, - for nothing (default: ISSUER#, and nothing for the claim email; as kube-apiserver does)")
+	flags.StringVar(&l.Claims.Groups, "oidc-groups-claim", "", "claim with the groups of the user")
+	flags.StringVar(&l.Claims.GroupsPrefix, "oidc-groups-prefix", "", "what the names of groups begin with in the cluster")
+	flags.DurationVar(&l.Sessions.Lifetime, "session-lifetime", 8*time.Hour, "how long a session lasts at most") //nolint:mnd // a working day
+	flags.DurationVar(&l.Sessions.Idle, "session-idle", time.Hour, "how long a session lasts while no page is opened")
+}
+
+func (h *hosting) addProxyFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&h.proxyAddresses, "proxy-addresses", nil, "addresses of the authenticating proxy whose headers name the user, such as 10.1.2.0/28; all others are refused")
+	flags.StringVar(&h.proxyCA, "proxy-client-ca-file", "", "file with the certificates of the authority that has signed the proxy's client certificate (default: no certificate is asked for)")
+	flags.StringVar(&h.proxy.User, "proxy-user-header", "X-Forwarded-User", "header with the name of the user")
+	flags.StringVar(&h.proxy.Groups, "proxy-groups-header", "X-Forwarded-Groups", "header with the groups of the user, separated by commas")
+}
+
+func (h *hosting) run(cmd *cobra.Command) error {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	if h.connections < 1 || h.limits.Looks < 1 || h.limits.Life <= 0 || h.limits.Away <= 0 {
+		return errors.New("--connections, --looks, --look-idle and --look-lifetime: must be more than 0")
+	}
+	o, authorities, err := h.options()
+	if err != nil {
+		return err
+	}
+	manager.LimitMemory(manager.Root(), os.Getenv, logr.Discard())
+	pages, err := hosted.New(ctx, o)
+	if err != nil {
+		return err
+	}
+	certificate, err := hosted.NewCertificate(h.certificates, o.URL.Hostname(), h.Env.Now)
+	if err != nil {
+		return fmt.Errorf("--tls-dir: %w", err)
+	}
+	limited := func(address, flag string) (net.Listener, error) {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", flag, err)
+		}
+		return netutil.LimitListener(l, h.connections), nil
+	}
+	forPages, err := limited(h.listen, "listen")
+	if err != nil {
+		return err
+	}
+	forProbes, err := limited(h.probes, "probes")
+	if err != nil {
+		return err
+	}
+	server := newServer(ctx, pages)
+	server.TLSConfig, server.HTTP2 = hosted.TLS(certificate, authorities), &http.HTTP2Config{MaxConcurrentStreams: streams}
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "The dashboard of %s listens on %s.\n", o.URL, forPages.Addr())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serve(ctx, newServer(ctx, http.HandlerFunc(alive)), forProbes)
+		cancel()
+	}()
+	err = serveBy(ctx, server, func() error { return server.ServeTLS(forPages, "", "") })
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+// alive answers to a probe.
+func alive(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// CheckArguments says why the command would not start with some arguments.
+func CheckArguments(env command.Environment, args []string) error {
+	cmd, h := newServe(env)
+	if err := cmd.Flags().Parse(args); err != nil {
+		return command.FlagError(cmd, err)
+	}
+	_, err := h.choose()
+	return err
+}
+
+// choose checks what must be said: the address, and how people are known.
+func (h *hosting) choose() (*hosted.Options, error) {
+	self, err := url.Parse(h.self)
+	if err != nil || h.self == "" {
+		return nil, errors.New("--url: name the address at which browsers reach the pages, such as https://spillway.example.com")
+	}
+	if h.Cluster.Namespace != "" {
+		if err := command.CheckNamespaces("namespace", h.Cluster.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	o := &hosted.Options{URL: self, Namespace: h.Cluster.Namespace, Open: h.open, Limits: h.limits, Clock: clock.RealClock{}}
+	switch isLogin, isProxy := h.login.Issuer != "", len(h.proxyAddresses) > 0; {
+	case isLogin && isProxy:
+		return nil, errors.New("--oidc-issuer-url and --proxy-addresses: people are known by one of them; leave the other out")
+	case isLogin:
+		o.Login = &h.login
+	case isProxy:
+		o.Proxy = &h.proxy
+	default:
+		return nil, errors.New("no user could log in: name an issuer of OpenID Connect with --oidc-issuer-url and --oidc-client-id, or an authenticating proxy with --proxy-addresses")
+	}
+	return o, nil
+}
+
+// options are what the flags say, and the authorities of the proxy's certificate.
+func (h *hosting) options() (*hosted.Options, *x509.CertPool, error) {
+	o, err := h.choose()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case o.Login != nil:
+		return o, nil, h.completeLogin()
+	default:
+		authorities, err := h.completeProxy()
+		return o, authorities, err
+	}
+}
+
+func (h *hosting) completeLogin() error {
+	h.login.May = h.groups
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: headerTimeout}
+	if h.issuerCA != "" {
+		pool, err := authorities("oidc-ca-file", h.issuerCA)
+		if err != nil {
+			return err
+		}
+		transport.TLSClientConfig = hosted.Trusting(pool)
+	}
+	h.login.HTTP = &http.Client{Transport: transport}
+	if h.secretFile != "" {
+		h.login.ClientSecret = func() (string, error) {
+			raw, err := os.ReadFile(h.secretFile)
+			if errors.Is(err, os.ErrNotExist) {
+				return "", nil
+			}
+			if err != nil {
+				return "", fmt.Errorf("read the secret of the client: %w", err)
+			}
+			return strings.TrimSpace(string(raw)), nil
+		}
+	}
+	return nil
+}
+
+func (h *hosting) completeProxy() (*x509.CertPool, error) {
+	h.proxy.May = h.groups
+	for _, text := range h.proxyAddresses {
+		at, err := netip.ParsePrefix(text)
+		if one, failed := netip.ParseAddr(text); failed == nil {
+			at, err = netip.PrefixFrom(one, one.BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--proxy-addresses: %q is no address and no range of them; write 10.1.2.3 or 10.1.2.0/28", text)
+		}
+		h.proxy.Addresses = append(h.proxy.Addresses, at)
+	}
+	if h.proxyCA == "" {
+		return nil, nil //nolint:nilnil // it needs no certificate
+	}
+	h.proxy.Certified = true
+	return authorities("proxy-client-ca-file", h.proxyCA)
+}
+
+func authorities(flag, file string) (*x509.CertPool, error) {
+	raw, err := os.ReadFile(file) //nolint:gosec // who installs it names it
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("--%s: %s has no certificates", flag, file)
+	}
+	return pool, nil
+}
+
+// open reads a namespace, all if it is empty, as a person.
+func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string) (*dashboard.Source, error) {
+	r := reader{Query: h.anew()}
+	if err := r.Cluster.ActAs(who.User, who.Groups); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.live, r.rules, err = r.Connect(ctx, namespace); err != nil {
+		return nil, err
+	}
+	if err := r.watch(ctx, namespace); err != nil {
+		return nil, err
+	}
+	source := r.source()
+	if h.steering {
+		source.Steering = r.person()
+	}
+	return &source, nil
+}
+
+// anew are the flags as they were given: what one person may see of the manager's Deployment
+// must not change what others see.
+func (h *hosting) anew() *command.Query {
+	cmd := &cobra.Command{}
+	q := command.NewUnprinted(h.Env, cmd)
+	h.given.Visit(func(f *pflag.Flag) {
+		mine := cmd.Flags().Lookup(f.Name)
+		if mine == nil {
+			return
+		}
+		mine.Changed = true
+		from, several := f.Value.(pflag.SliceValue)
+		to, _ := mine.Value.(pflag.SliceValue)
+		if several && to != nil {
+			_ = to.Replace(from.GetSlice()) // it was accepted before
+			return
+		}
+		_ = mine.Value.Set(f.Value.String()) // the same
+	})
+	return q
+}

@@ -1,0 +1,160 @@
+package dashboard
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+)
+
+// Clients that send slowly have a place for a while, and not more places than there are: others
+// are served all the same, and memory does not grow with those that wait.
+func TestSlowClients(t *testing.T) {
+	const clients, places = 3000, 100
+	server := newServer(t.Context(), http.HandlerFunc(alive))
+	server.ReadHeaderTimeout = 50 * time.Millisecond
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &counting{Listener: listener}
+	go func() { _ = serve(t.Context(), server, netutil.LimitListener(counted, places)) }()
+	before := heap()
+	var slow sync.WaitGroup
+	var ended atomic.Int64
+	for range clients {
+		slow.Go(func() {
+			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+			_, _ = io.Copy(io.Discard, c) // until the server ends it
+			ended.Add(1)
+		})
+	}
+	answer, err := http.Get("http://" + listener.Addr().String() + "/healthz")
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("one who is not slow gets %v: %v", answer, err)
+	} else {
+		answer.Body.Close()
+	}
+	grown := heap() - before
+	slow.Wait()
+	t.Logf("%d slow clients: %d connections at most, %d ended by the server, %d KiB more on the heap", clients, counted.most.Load(), ended.Load(), grown>>10)
+	if most := counted.most.Load(); most > places {
+		t.Errorf("%d connections", most)
+	}
+	if ended.Load() != clients {
+		t.Errorf("%d of %d were ended", ended.Load(), clients)
+	}
+	if grown > 64<<20 {
+		t.Errorf("%d bytes more", grown)
+	}
+}
+
+// counting counts the connections that are open.
+type counting struct {
+	net.Listener
+
+	open, most atomic.Int64
+}
+
+// Accept implements [net.Listener].
+func (c *counting) Accept() (net.Conn, error) {
+	accepted, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	now := c.open.Add(1)
+	for was := c.most.Load(); now > was && !c.most.CompareAndSwap(was, now); was = c.most.Load() {
+	}
+	return &closing{Conn: accepted, of: c}, nil
+}
+
+// closing is one of them.
+type closing struct {
+	net.Conn
+
+	of   *counting
+	once sync.Once
+}
+
+// Close implements [net.Conn].
+func (c *closing) Close() error {
+	c.once.Do(func() { c.of.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A request with long headers is refused.
+func TestLongHeaders(t *testing.T) {
+	server := newServer(t.Context(), http.HandlerFunc(alive))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = serve(t.Context(), server, listener) }()
+	for _, name := range []string{"Cookie", "X-Forwarded-Groups"} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/healthz", http.NoBody)
+		r.Header.Set(name, strings.Repeat("x", 2*headerBytes))
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("%s: status %d", name, answer.StatusCode)
+		}
+	}
+}
+
+// What would not let anybody in, or not be clear about whom, does not start, and says what to set.
+func TestServeSaysWhatLacks(t *testing.T) {
+	env := command.Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: os.LookupEnv, Now: time.Now}
+	for line, want := range map[string]string{
+		"":                            "--url: name the address",
+		"--url=https://a.example.com": "--oidc-issuer-url",
+		"--url=https://a.example.com --oidc-issuer-url=https://i.example.com --proxy-addresses=10.0.0.1": "leave the other out",
+		"--url=https://a.example.com --oidc-issuer-url=https://i.example.com":                            "client",
+		"--url=https://a.example.com --oidc-issuer-url=http://i.example.com --oidc-client-id=a":          "https://",
+		"--url=http://a.example.com --oidc-issuer-url=https://i.example.com --oidc-client-id=a":          "https://NAME",
+		"--url=https://a.example.com/path --oidc-issuer-url=https://i.example.com --oidc-client-id=a":    "without a path",
+		"--url=https://a.example.com --proxy-addresses=proxy":                                            "--proxy-addresses: \"proxy\"",
+		"--url=https://a.example.com --proxy-addresses=0.0.0.0/0":                                        "every address",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --proxy-user-header=":                    "header",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --proxy-client-ca-file=/none":            "--proxy-client-ca-file",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --looks=0":                               "more than 0",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 -n A":                                    "--namespace",
+	} {
+		cmd, _ := newServe(env)
+		cmd.SetArgs(strings.Fields(line))
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+	if err := CheckArguments(env, []string{"--url=https://a.example.com", "--oidc-issuer-url=https://i.example.com", "--oidc-client-id=a"}); err != nil {
+		t.Error(err)
+	}
+	if err := CheckArguments(env, []string{"--none"}); err == nil {
+		t.Error("a flag that does not exist is accepted")
+	}
+}

@@ -1,0 +1,200 @@
+package hosted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/spillway-dev/spillway/internal/dashboard"
+)
+
+// Limits say how much the server does at a time.
+type Limits struct {
+	// Looks is how many looks are open at a time, OfOne how many of them of one user.
+	Looks, OfOne int
+	// Away is how long a look stays open without a viewer, Life how long with one: then it
+	// is made anew, with the permissions of then.
+	Away, Life time.Duration
+	// Body is how long a client may take to send a body, Answer how long to read an answer.
+	Body, Answer time.Duration
+}
+
+// DefaultLimits are those that hold unless others are given.
+func DefaultLimits() Limits {
+	return Limits{Looks: 50, OfOne: 3, Away: time.Minute, Life: 10 * time.Minute, Body: 10 * time.Second, Answer: 30 * time.Second}
+}
+
+// Open makes what a person sees of a namespace, of all if it is empty, until the context ends.
+type Open func(ctx context.Context, who Person, namespace string) (*dashboard.Source, error)
+
+// firstLook is how long the first look may take.
+const firstLook = time.Minute
+
+// errBusy is that there are too many looks.
+var errBusy = errors.New("too many people look at the cluster at the moment; try again in a minute")
+
+// looks are those that are open, by person and namespace.
+type looks struct {
+	Limits
+
+	ctx    context.Context
+	clock  clock.WithTickerAndDelayedExecution
+	open   Open
+	shared *dashboard.Shared
+
+	mu  sync.Mutex
+	all map[string]*look
+}
+
+// look is what a person sees of the cluster.
+type look struct {
+	who   Person
+	ctx   context.Context
+	close context.CancelFunc
+	// made is closed once there are pages, or err why there are none.
+	made  chan struct{}
+	pages http.Handler
+	err   error
+
+	viewers int
+	// left is when the last viewer went.
+	left time.Time
+}
+
+func newLooks(ctx context.Context, limits Limits, of clock.WithTickerAndDelayedExecution, open Open) *looks {
+	l := &looks{Limits: limits, ctx: ctx, clock: of, open: open, shared: dashboard.NewShared(), all: map[string]*look{}}
+	go l.sweep()
+	return l
+}
+
+// enter returns a person's look, open until leave.
+func (l *looks) enter(ctx context.Context, who Person, namespace string) (found *look, leave func(), err error) {
+	key := who.key(namespace)
+	l.mu.Lock()
+	found = l.all[key]
+	if found == nil {
+		if found, err = l.add(key, who); err != nil {
+			l.mu.Unlock()
+			return nil, nil, err
+		}
+		go l.make(found, key, namespace) //nolint:contextcheck // it is of all who are the same person
+	}
+	found.viewers++
+	l.mu.Unlock()
+	leave = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		found.viewers--
+		found.left = l.clock.Now()
+	}
+	select {
+	case <-found.made:
+		err = found.err
+	case <-ctx.Done():
+		err = fmt.Errorf("wait for the first look: %w", ctx.Err())
+	}
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return found, leave, nil
+}
+
+// add adds a look that is not made yet. If there are too many, one without viewers is closed.
+func (l *looks) add(key string, who Person) (*look, error) {
+	mine := 0
+	for _, other := range l.all {
+		if other.who.User == who.User {
+			mine++
+		}
+	}
+	if mine >= l.OfOne && !l.closeOldest(who.User) || len(l.all) >= l.Looks && !l.closeOldest("") {
+		return nil, errBusy
+	}
+	f := &look{who: who, made: make(chan struct{})}
+	f.ctx, f.close = context.WithCancel(l.ctx)
+	l.all[key] = f
+	return f, nil
+}
+
+// closeOldest closes the look, of a user if one is named, that was left first; it is false if
+// all have viewers.
+func (l *looks) closeOldest(user string) bool {
+	oldest := ""
+	for key, f := range l.all {
+		if f.viewers == 0 && (user == "" || f.who.User == user) && (oldest == "" || f.left.Before(l.all[oldest].left)) {
+			oldest = key
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	l.forget(oldest, l.all[oldest])
+	return true
+}
+
+// forget closes a look, if it is still the one of the key.
+func (l *looks) forget(key string, f *look) {
+	f.close()
+	if l.all[key] == f {
+		delete(l.all, key)
+	}
+}
+
+// make makes the pages of a look. One that may not be seen at all is not kept.
+func (l *looks) make(f *look, key, namespace string) {
+	err := l.fill(f, namespace)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.err = err; err != nil {
+		l.forget(key, f)
+	} else {
+		l.clock.AfterFunc(l.Life, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.forget(key, f)
+		})
+	}
+	close(f.made)
+}
+
+// fill makes the pages, and looks once: so it is known whether she may see anything.
+func (l *looks) fill(f *look, namespace string) error {
+	source, err := l.open(f.ctx, f.who, namespace)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(f.ctx, firstLook)
+	defer cancel()
+	if _, err := source.Look(ctx); err != nil {
+		return fmt.Errorf("look at the cluster as %s: %w", f.who.User, err)
+	}
+	source.First = int(l.clock.Now().Unix()) // a look has at most one version a second
+	f.pages = dashboard.Pages(f.ctx, source, l.shared, f.who.User)
+	return nil
+}
+
+// sweep closes looks without viewers, until the context ends.
+func (l *looks) sweep() {
+	tick := l.clock.NewTicker(max(l.Away/2, time.Millisecond)) //nolint:mnd // so that none stays open twice as long
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-tick.C():
+			l.mu.Lock()
+			for key, f := range l.all {
+				if f.viewers == 0 && !l.clock.Now().Before(f.left.Add(l.Away)) {
+					l.forget(key, f)
+				}
+			}
+			l.mu.Unlock()
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package hosted
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// sessionCookie keeps who has logged in, loginCookie a login under way. With this prefix
+	// a browser takes them from this very host alone, by TLS.
+	sessionCookie, loginCookie = "__Host-spillway", "__Host-spillway-login"
+	// cookieBytes is how long the value of a cookie may be: browsers drop longer ones.
+	cookieBytes = 3800
+	// endedSessions is how many are remembered after a logout.
+	endedSessions = 10_000
+)
+
+// Sessions says how long one lasts.
+type Sessions struct {
+	// Lifetime is how long at most, Idle how long without a page being opened.
+	Lifetime, Idle time.Duration
+}
+
+// session is what a cookie keeps of who has logged in.
+type session struct {
+	Person
+
+	ID string `json:"i"`
+	// Began is when she logged in, Used when she last opened a page; in seconds.
+	Began int64 `json:"b"`
+	Used  int64 `json:"n"`
+}
+
+var (
+	errNoSession = errors.New("you are not logged in, or your session has ended; open the page again to log in")
+	errTooLong   = errors.New("your groups do not fit into a cookie; name the groups that matter with --groups")
+)
+
+// ends is when the session ends if no page is opened any more.
+func (s *Sessions) ends(of *session) time.Time {
+	idle, last := time.Unix(of.Used, 0).Add(s.Idle), time.Unix(of.Began, 0).Add(s.Lifetime)
+	if idle.Before(last) {
+		return idle
+	}
+	return last
+}
+
+// safe seals cookies with a key that only this process has.
+type safe struct {
+	mu  sync.Mutex
+	key cipher.AEAD
+	// ended are the sessions that were logged out, until they would have ended.
+	ended map[string]time.Time
+}
+
+func newSafe() (*safe, error) {
+	s := &safe{}
+	return s, s.renew()
+}
+
+// renew makes another key: what was sealed before is worth nothing.
+func (s *safe) renew() error {
+	key := make([]byte, 32) //nolint:mnd // AES-256
+	_, _ = rand.Read(key)   // it never fails
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return fmt.Errorf("make a key for cookies: %w", err)
+	}
+	s.key, err = cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return fmt.Errorf("make a key for cookies: %w", err)
+	}
+	s.ended = map[string]time.Time{}
+	return nil
+}
+
+// seal seals a value for a purpose, such as a cookie.
+func (s *safe) seal(purpose string, value any) (string, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("write a cookie: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := base64.RawURLEncoding.EncodeToString(s.key.Seal(nil, nil, raw, []byte(purpose))) //nolint:gosec // the cipher chooses the nonce
+	if len(text) > cookieBytes {
+		return "", errTooLong
+	}
+	return text, nil
+}
+
+// unseal reads a cookie of a request; it is false of one that was not sealed here for this.
+func (s *safe) unseal(r *http.Request, cookie string, value any) bool {
+	c, err := r.Cookie(cookie)
+	return err == nil && s.read(cookie, c.Value, value)
+}
+
+// read reads what was sealed here for a purpose.
+func (s *safe) read(purpose, text string, value any) bool {
+	if len(text) > cookieBytes {
+		return false
+	}
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	raw, err := s.key.Open(nil, nil, sealed, []byte(purpose))
+	return err == nil && json.Unmarshal(raw, value) == nil
+}
+
+// end ends a session, also of a browser that has kept the cookie. If too many have ended to
+// remember them, all do.
+func (s *safe) end(id string, now, until time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ended) >= endedSessions {
+		for id, until := range s.ended {
+			if until.Before(now) {
+				delete(s.ended, id)
+			}
+		}
+	}
+	if len(s.ended) >= endedSessions {
+		return s.renew()
+	}
+	s.ended[id] = until
+	return nil
+}
+
+func (s *safe) hasEnded(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ended := s.ended[id]
+	return ended
+}
+
+// setCookie sets one that scripts do not see, and that other sites send at most by leading a
+// person here: with Strict, the answer of the issuer would not come with it.
+func setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
+	c := &http.Cookie{Name: name, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(age.Seconds())}
+	if age <= 0 {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
