@@ -49,7 +49,6 @@ func TestBlocksOnACluster(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) { r.follow(t, p) })
 	}
-	r.must(t, "spillway uninstall") // the pages that are typed from their first line on install what they need
 }
 
 // needsCluster is true if a block of the page is run or applied on a cluster.
