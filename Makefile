@@ -17,7 +17,7 @@ RINGS := config zones plans
 # What the race detector runs: the engine and what rings share, and tests of the rings
 # in which two managers work at the same time. A release runs all tests of the rings.
 RACE_PURE := ./rollout $(if $(wildcard internal/ring),./internal/ring)
-RACE_RINGS := ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub
+RACE_RINGS := ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub ./internal/fleet/agent
 RACE ?= ^TestFaultTwo
 
 .PHONY: help
@@ -66,7 +66,7 @@ release-check: ## Test the tools of releases: make a release twice, push it to a
 monitoring-check: ## Test alerts with promtool, and each ring with a real Prometheus that gates ask and dashboards show; the first time it compiles Prometheus
 	cd test/monitoring && $(GO) test ./... && $(GO) build -o ../../bin/prometheus github.com/prometheus/prometheus/cmd/prometheus
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets PROMETHEUS=$(CURDIR)/bin/prometheus; \
-	$(GO) test -tags prometheus -count=1 -run 'TestPrometheus$$' ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub
+	$(GO) test -tags prometheus -count=1 -run 'TestPrometheus$$' ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub ./internal/fleet/agent
 
 .PHONY: upgrade-test
 upgrade-test: ## Upgrade over rollouts under way, and back, by the command and by the real Helm; run the FIPS variant (PREVIOUS=commit)

@@ -74,7 +74,7 @@ func TestPrometheus(t *testing.T) {
 	w.scalesOneOfTwo()
 	p.Shows("../../monitoring/dashboards/zones.json")
 	p.Shows("../../monitoring/dashboards/overview.json")
-	p.Shows("../../monitoring/dashboards/manager.json", "Requests to webhooks")
+	p.Shows("../../monitoring/dashboards/manager.json")
 }
 
 // hasPod tells whether there is a Pod with this prefix and image. It may be asked after the test.

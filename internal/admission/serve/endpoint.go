@@ -55,6 +55,7 @@ type endpoint struct {
 }
 
 func newEndpoint(w admission.Webhook, handler webhook.Handler, log logr.Logger, bytes *semaphore.Weighted) *endpoint {
+	metrics.AdmissionSeconds.WithLabelValues(w.Path) // a rate needs what was before the first request
 	return &endpoint{
 		webhook: w, handler: handler, log: log.WithValues("path", w.Path),
 		handlers: make(chan struct{}, maxHandlers), bytes: bytes,

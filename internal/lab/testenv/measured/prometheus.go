@@ -145,6 +145,17 @@ func (p *Prometheus) Has(query string) {
 // since Prometheus was started, except these, which are about what the test does not cause.
 func (p *Prometheus) Shows(dashboard string, except ...string) {
 	p.t.Helper()
+	p.show(dashboard, func(title string) bool { return !slices.Contains(except, title) })
+}
+
+// ShowsPanel waits for one panel of a dashboard.
+func (p *Prometheus) ShowsPanel(dashboard, title string) {
+	p.t.Helper()
+	p.show(dashboard, func(t string) bool { return t == title })
+}
+
+func (p *Prometheus) show(dashboard string, wanted func(title string) bool) {
+	p.t.Helper()
 	text, err := os.ReadFile(dashboard)
 	if err != nil {
 		p.t.Fatal(err)
@@ -152,13 +163,15 @@ func (p *Prometheus) Shows(dashboard string, except ...string) {
 	var d struct {
 		Panels []panel `json:"panels"`
 	}
-	if err := json.Unmarshal(text, &d); err != nil || len(d.Panels) == 0 {
+	err = json.Unmarshal(text, &d)
+	d.Panels = slices.DeleteFunc(d.Panels, func(panel panel) bool { return !wanted(panel.Title) })
+	if err != nil || len(d.Panels) == 0 {
 		p.t.Fatalf("%s: %d panels: %v", dashboard, len(d.Panels), err)
 	}
 	testenv.Eventually(p.t, func(ctx context.Context) error {
 		for _, panel := range d.Panels {
 			for _, target := range panel.Targets {
-				if !p.gave(ctx, target.Expr) && !slices.Contains(except, panel.Title) {
+				if !p.gave(ctx, target.Expr) {
 					return fmt.Errorf("panel %q of %s is empty: %s", panel.Title, dashboard, target.Expr)
 				}
 			}
