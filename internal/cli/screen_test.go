@@ -52,7 +52,7 @@ func TestWatchOfMuch(t *testing.T) {
 		t.Run(fmt.Sprintf("%d columns", width), func(t *testing.T) {
 			proxy := newProxy(t)
 			began := time.Now()
-			term := inTerminalWith(t, []string{"KUBECONFIG=" + proxy.kubeconfig}, width, 24, program, "watch", "-n", namespace)
+			term := inTerminalWith(t, []string{"KUBECONFIG=" + proxy.kubeconfig, "SPILLWAY_NAMESPACES=" + namespace}, width, 24, program, "watch", "-n", namespace)
 			term.shows(t, "deployment/w-0000")
 			first := time.Since(began)
 			term.shows(t, "Progressing")

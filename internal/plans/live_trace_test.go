@@ -36,7 +36,7 @@ func TestAPlanIsATrace(t *testing.T) {
 	c.rests("web", "deploy Complete")
 	const root = "Rollout Instance web"
 	c.eventually(func() error {
-		return r.Has(id, root+": Complete", root+" > Phase one: Complete", "Phase one > Step a: Complete", root+" > Phase two: Complete", "Phase two > Step b: Complete", waited)
+		return r.Has(id, root+": Complete", root+" > Phase one: Complete", "Phase one > Step a: Complete", root+" > Phase two: Complete", "Phase two > Step b: Complete", root+waited)
 	})
 	entries, err := history.History(t.Context(), c.client, describe.Ref{Kind: describe.KindInstance, Namespace: c.namespace, Name: "web"})
 	if err != nil || len(entries) == 0 || entries[0].Trace != id {

@@ -46,7 +46,7 @@ func newNew() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "the directory to create (default: the name)")
-	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "replace the files of a package that exists; other files of it stay")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the files of a package that exists; other files of it stay")
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "ask for the directory, the versions, the address and the maintainer")
 	return cmd
 }

@@ -31,7 +31,7 @@ func TestARolloutOfAModuleIsATrace(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	const root = "Rollout Module app"
 	w.eventually(func() error {
-		return r.Has(id, root+": Complete", root+" > Stage canary: Complete", root+" > Stage ", waited)
+		return r.Has(id, root+": Complete", root+" > Stage canary: Complete", root+" > Stage rest: Complete", "Stage canary"+waited)
 	})
 	entries, err := history.History(t.Context(), w.client, describe.Ref{Kind: model.KindModule, Namespace: w.namespace, Name: app})
 	if err != nil || len(entries) == 0 || entries[0].Trace != id {
