@@ -12,7 +12,7 @@ import (
 )
 
 // What is kept for the next pass of a plan that waits has no state of its own, was applied by
-// plans, and is good for this very Instance alone.
+// plans, is no Secret, and is good for this very Instance alone.
 func TestWhatIsKeptWhileAPlanWaits(t *testing.T) {
 	s := &snapshot{}
 	s.Instance = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
@@ -26,7 +26,7 @@ func TestWhatIsKeptWhileAPlanWaits(t *testing.T) {
 	}
 	ours := map[string]string{vocabulary.Heritage: vocabulary.HeritageOf}
 	put("v1", "ConfigMap", "kept", nil, ours)
-	put("v1", "Secret", "kept", nil, ours)
+	put("v1", "Secret", "secret", nil, ours)
 	put("v1", "Service", "kept", map[string]any{"type": "ClusterIP"}, ours)
 	put("rbac.authorization.k8s.io/v1", "Role", "kept", nil, ours)
 	put("v1", "ConfigMap", "foreign", nil, nil)
@@ -40,8 +40,8 @@ func TestWhatIsKeptWhileAPlanWaits(t *testing.T) {
 			t.Errorf("%s is kept", ref)
 		}
 	}
-	if n := len(k.of(s.Instance)); n != 4 {
-		t.Errorf("%d objects are kept, want 4", n)
+	if n := len(k.of(s.Instance)); n != 3 {
+		t.Errorf("%d objects are kept, want 3", n)
 	}
 	changed := s.Instance.DeepCopy()
 	changed.ResourceVersion = "8"

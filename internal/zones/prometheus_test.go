@@ -5,10 +5,13 @@ package zones_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,6 +75,7 @@ func TestPrometheus(t *testing.T) {
 	hooks.WaitServed(t)
 	w.scaleStory(hooks)
 	w.scalesOneOfTwo()
+	w.holdsTheLock(p)
 	p.Shows("../../monitoring/dashboards/zones.json")
 	p.Shows("../../monitoring/dashboards/overview.json")
 	p.Shows("../../monitoring/dashboards/manager.json")
@@ -102,4 +106,23 @@ func (w *world) scalesOneOfTwo() {
 	}
 	w.eventually(func() error { return w.scale(&zonesv1.ReplicaTemplate{}, "less", 1) })
 	w.eventually(func() error { return w.hasReady("first", 1) })
+}
+
+// holdsTheLock scales a zone down whose Pod takes its time to be prepared: until Prometheus has
+// seen the lock.
+func (w *world) holdsTheLock(p *measured.Prometheus) {
+	w.t.Helper()
+	pods, seen := testenv.ServePods(w.t), make(chan struct{})
+	see := sync.OnceFunc(func() { close(seen) })
+	w.t.Cleanup(see)
+	pods.Answer("slow-1", func(answer http.ResponseWriter, r *http.Request) {
+		<-seen
+		pods.Obey(answer, r)
+	})
+	w.create(zone("slow", onDelete, inGroup("slow"), replicas(2), tells(pods)))
+	w.eventually(func() error { return w.hasReady("slow", 2) })
+	go func() { _ = w.scale(&appsv1.StatefulSet{}, "slow", 1) }() // it is late, and is asked for again
+	p.ShowsPanel("../../monitoring/dashboards/zones.json", "Age of the locks")
+	see()
+	w.eventually(func() error { return w.scale(&appsv1.StatefulSet{}, "slow", 1) })
 }

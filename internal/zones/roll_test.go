@@ -328,9 +328,10 @@ func TestNewerRevisionMidRollout(t *testing.T) {
 		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
 		w.behave("v3", "", "zone-a", "zone-b", "zone-c")
 		w.complete("v3")
-		// One that broke at v2 may come back at v1 in between, if its zone is held.
-		if n := len(w.witness.testify().gone); n < 10 || n > 11 {
-			w.t.Errorf("%d Pods were taken, want 10 or 11", n)
+		// One that broke at v2 may come back at v1 in between, if its zone is held; and kwok may
+		// delete it, which deletes by name alone.
+		if n := len(w.witness.testify().gone); n < 9 || n > 11 {
+			w.t.Errorf("%d Pods were taken, want 10, one more or one less", n)
 		}
 		if history := w.group().Status.History; len(history) != 2 || history[0].Outcome != "Complete" || history[1].Outcome != "Superseded" {
 			w.t.Errorf("history %+v", history)
