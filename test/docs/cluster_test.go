@@ -54,12 +54,15 @@ func TestBlocksOnACluster(t *testing.T) {
 // needsCluster is true if a block of the page is run or applied on a cluster.
 func (p page) needsCluster() bool {
 	for _, b := range p.blocks() {
-		if b.onCluster() || b.class == "yaml" {
+		if b.onCluster() || b.isApplied() {
 			return true
 		}
 	}
 	return false
 }
+
+// isApplied is true of a manifest that the API server checks.
+func (b block) isApplied() bool { return b.class == "yaml" && !strings.HasPrefix(b.note, notRun) }
 
 // onCluster is true of a block that is run on a cluster: not all of it can be run without.
 func (b block) onCluster() bool {
@@ -99,7 +102,7 @@ func (r *reader) follow(t *testing.T, p page) {
 	r.use(t, p)
 	for _, b := range p.blocks() {
 		switch {
-		case b.class == "yaml":
+		case b.isApplied():
 			r.apply(t, b)
 		case b.onCluster():
 			r.prepare(t, b.script())

@@ -15,7 +15,7 @@
 //
 // A comment above a block says what else there is to know:
 //
-//   - "not run: REASON" keeps it from being run.
+//   - "not run: REASON" keeps it from being run, or applied.
 //   - "exits CODE: COMMAND" is about the lines that begin so; all others succeed.
 //   - "part of KIND/NAME at FIELD" is about YAML that is no whole object; without the field it
 //     begins at the top of the object.
