@@ -10,14 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
@@ -92,19 +91,18 @@ func (w *world) hasPod(prefix, image string) bool {
 	})
 }
 
-// scalesOneOfTwo scales two zones down, of which the second has to wait for an hour.
+// scalesOneOfTwo scales a zone down whose follower has to wait for an hour after the last time.
 func (w *world) scalesOneOfTwo() {
 	w.t.Helper()
-	waits := annotated("grafana.com/min-time-between-zones-downscale", "1h")
 	w.create(
-		&zonesv1.ReplicaTemplate{ObjectMeta: metav1.ObjectMeta{Name: "less"}, Spec: zonesv1.ReplicaTemplateSpec{Replicas: new(int32(2))}},
-		zone("first", onDelete, inGroup("less"), replicas(2), mirrors("less"), waits),
-		zone("second", onDelete, inGroup("less"), replicas(2), mirrors("less"), waits),
+		zone("first", onDelete, inGroup("less"), replicas(2), annotated("grafana.com/last-downscale", time.Now().UTC().Format(time.RFC3339))),
+		zone("second", onDelete, inGroup("less"), replicas(2),
+			annotated("grafana.com/rollout-downscale-leader", "first", "grafana.com/min-time-between-zones-downscale", "1h")),
 	)
 	for _, name := range []string{"first", "second"} {
 		w.eventually(func() error { return w.hasReady(name, 2) })
 	}
-	w.eventually(func() error { return w.scale(&zonesv1.ReplicaTemplate{}, "less", 1) })
+	w.eventually(func() error { return w.scale(&appsv1.StatefulSet{}, "first", 1) })
 	w.eventually(func() error { return w.hasReady("first", 1) })
 }
 
