@@ -5,14 +5,29 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
+
+// history are the releases of the policies of the world that are over.
+func (w *world) history() (all []v1alpha1.PastConfigRelease) {
+	w.t.Helper()
+	list := &v1alpha1.ConfigPolicyList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		all = append(all, list.Items[i].Status.History...)
+	}
+	return all
+}
 
 // notified makes a Notifier in the world, and its receiver.
 func (w *world) notified() *receiver.Receiver {
@@ -23,6 +38,14 @@ func (w *world) notified() *receiver.Receiver {
 	}
 	testenv.Kinds(w.t, w.client, []client.Object{kinds[0]})
 	r := receiver.New(w.t)
+	w.eventually(func() error { // it is known to the second since when there is a Notifier
+		for _, p := range w.history() {
+			if !p.FinishedAt.Time.Before(time.Now().Truncate(time.Second)) {
+				return fmt.Errorf("the release of %s has just ended", p.Object)
+			}
+		}
+		return nil
+	})
 	for _, obj := range r.Notifier(w.namespace) {
 		if err := w.client.Create(w.t.Context(), obj); err != nil {
 			w.t.Fatal(err)
