@@ -37,10 +37,28 @@ func (d *decision) clock(n *node) {
 
 	n.stopped, n.timedOut = true, true
 	n.failed += n.unfinished
-	n.untolerated, n.unfinished = n.failed, 0
-	n.downFailed, n.removingFailed, n.moving = n.down, n.removing, 0
+	n.downFailed += n.unfinishedDown
+	n.removingFailed += n.unfinishedRemoving
+	n.untolerated, n.moving = n.failed, 0
+	n.unfinished, n.unfinishedDown, n.unfinishedRemoving = 0, 0, 0
 	n.spared = 0
 	n.firstFailed = n
+
+	if n.down > n.downFailed {
+		n.firstDown = d.firstLost(n)
+	}
+}
+
+// firstLost is the first leaf beneath that got to its target and is down again, without having
+// failed.
+func (d *decision) firstLost(n *node) *node {
+	for _, leaf := range d.beneath(n) {
+		if leaf.isLeaf() && !leaf.up && !leaf.stopped && leaf.unit.Leaf.Settled {
+			return leaf
+		}
+	}
+
+	return n.firstDown
 }
 
 // waive takes failed leaves out of the budgets: where the policy says Continue, and those

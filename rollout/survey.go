@@ -66,9 +66,12 @@ type tally struct {
 	spared int
 	// failed are all that have failed, untolerated those that no unit beneath tolerates.
 	failed, untolerated int
-	// unfinished are those that a timeout would fail, moving those at their target
-	// that may become available by waiting.
-	unfinished, moving int
+	// unfinished are those that a timeout would fail, unfinishedDown and unfinishedRemoving
+	// those of them that are down and that are being removed. What got to its target and is
+	// down again is not among them: it has not failed, so no tolerance is for it.
+	unfinished, unfinishedDown, unfinishedRemoving int
+	// moving are those at their target that may become available by waiting.
+	moving int
 	// disrupted are those that were moved and have not been available since,
 	// repairing those of them that were down already.
 	disrupted, repairing int
@@ -227,6 +230,8 @@ func (n *node) countLeaf() tally {
 	t.moving = one(!n.outdated && !n.up && !n.stopped)
 	t.removing = one(n.isRemoval() && !n.outdated && !n.up)
 	t.removingFailed = one(t.removing > 0 && n.stopped)
+	t.unfinishedDown = t.unfinished * t.down
+	t.unfinishedRemoving = t.unfinished * t.removing
 	t.disrupted = one(!n.up && (leaf.Disrupted || !n.outdated && n.isMoving()))
 	t.repairing = one(n.isBeingRepaired())
 
@@ -279,6 +284,8 @@ func (t *tally) add(c *tally) {
 	t.failed += c.failed
 	t.untolerated += c.untolerated
 	t.unfinished += c.unfinished
+	t.unfinishedDown += c.unfinishedDown
+	t.unfinishedRemoving += c.unfinishedRemoving
 	t.moving += c.moving
 	t.disrupted += c.disrupted
 	t.repairing += c.repairing
