@@ -104,7 +104,7 @@ func (d *decision) sumUp(n *node, s *sum) {
 	}
 
 	s.holds++
-	s.moving = s.moving || n.isOnItsWay()
+	s.moving = s.moving || n.isUpdating()
 	s.failed = s.failed || needsUser(n.hold.reason)
 	s.paused = s.paused || n.hold.reason == ReasonPaused
 	s.waits = s.waits || n.outdated && !queues(n.hold.reason) && !d.isOwnBlock(n, n.hold)
@@ -195,8 +195,8 @@ func (d *decision) any(is func(*node) bool) bool {
 	return slices.ContainsFunc(d.nodes, is)
 }
 
-// isOnItsWay tells whether a leaf has moved and is getting ready.
-func (n *node) isOnItsWay() bool {
+// isUpdating tells whether a leaf has moved and is getting ready.
+func (n *node) isUpdating() bool {
 	return n.hold != nil && n.isLeaf() && !n.outdated && !n.up && (moves(n.hold.reason) || n.hasCause() && n.isMoving())
 }
 

@@ -61,11 +61,8 @@ func checkGroupHold(t *rapid.T, p plan, s *seen, hold rollout.Hold) {
 // TestBudgetsHold is that no step takes more down than any budget above it allows, and the
 // failures besides that are tolerated there.
 func TestBudgetsHold(t *testing.T) {
-	strict := anything
-	strict.waivers = false
-
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawWorld(t, strict)
+		o := drawWorld(t, strict())
 		p := decide(t, o)
 
 		units := look(o.Root)
@@ -168,7 +165,7 @@ func TestRemovalsAreApproved(t *testing.T) {
 // TestRemovalsWaitForTheirTurn is that what is down already is not removed before its
 // turn: that takes something away.
 func TestRemovalsWaitForTheirTurn(t *testing.T) {
-	takingTurns(t, func(t *rapid.T, p plan, _ *seen, children []*seen) {
+	takingTurns(t, strict(), func(t *rapid.T, p plan, _ *seen, children []*seen) {
 		for _, c := range children {
 			others := slices.DeleteFunc(slices.Clone(children), func(other *seen) bool { return other == c || down(other.leaves) == 0 })
 			if p.removed(c.leaves) > 0 && len(others) > 0 {
@@ -265,7 +262,7 @@ func checkStarted(t *rapid.T, p plan, s *seen) {
 
 // TestOneAtATime is that no two children are disrupted at the same time.
 func TestOneAtATime(t *testing.T) {
-	takingTurns(t, func(t *rapid.T, p plan, s *seen, children []*seen) {
+	takingTurns(t, strict(), func(t *rapid.T, p plan, s *seen, children []*seen) {
 		var disrupted, taken []string
 
 		for _, c := range children {
@@ -284,16 +281,20 @@ func TestOneAtATime(t *testing.T) {
 	})
 }
 
-// takingTurns checks each unit whose children go one at a time, in worlds where no failure
-// is waived.
-func takingTurns(t *testing.T, check func(t *rapid.T, p plan, s *seen, children []*seen)) {
+// strict is everything but that a failure is waived.
+func strict() wilderness {
+	w := anything
+	w.waivers = false
+
+	return w
+}
+
+// takingTurns checks each unit whose children go one at a time.
+func takingTurns(t *testing.T, in wilderness, check func(t *rapid.T, p plan, s *seen, children []*seen)) {
 	t.Helper()
 
-	strict := anything
-	strict.waivers = false
-
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawWorld(t, strict)
+		o := drawWorld(t, in)
 		p := decide(t, o)
 		units := look(o.Root)
 

@@ -15,11 +15,8 @@ import (
 // budget only if it cannot recover, only so many at a time as may be, and not in a second
 // child while another one is disrupted.
 func TestRepairsAreBounded(t *testing.T) {
-	strict := anything
-	strict.waivers = false
-
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawWorld(t, strict)
+		o := drawWorld(t, strict())
 		p := decide(t, o)
 		units := look(o.Root)
 		repairs := map[*seen]int{}

@@ -41,7 +41,7 @@ func (d *decision) startStuck() bool {
 		kept += one(n.keeps)
 	}
 
-	if kept == 0 || len(d.steps) > 0 || d.any((*node).isOnItsWay) || kept == 1 && !d.isAwaited(first) {
+	if kept == 0 || len(d.steps) > 0 || d.any((*node).isUpdating) || kept == 1 && !d.isAwaited(first) {
 		return false
 	}
 
