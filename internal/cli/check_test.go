@@ -24,7 +24,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -42,14 +41,7 @@ func runCommand(t *testing.T, args ...string) (code int, output string) {
 
 // What is wrong with an installation is said, one after the other, until nothing is.
 func TestAnInstallation(t *testing.T) {
-	scheme, err := kube.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Client(t)
 	watched := testenv.Namespace(t)
 	system := watched + "-system"
 	says := func(code int, texts ...string) {

@@ -28,6 +28,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/lab/schemas"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/forms"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -195,7 +196,7 @@ func (p *pages) form(path, reason string) (url.Values, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	values := formOf(p.t, text)
+	values := forms.Of(p.t, text)
 	values.Set("reason", reason)
 	return values, text, nil
 }

@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/html"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +36,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/forms"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/issuer"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -269,27 +269,6 @@ func (v *visitor) units() ([]string, error) {
 	return names, nil
 }
 
-// formOf is the form of a page, with a reason.
-func formOf(t *testing.T, text string) url.Values {
-	t.Helper()
-	page, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := url.Values{}
-	for n := range page.Descendants() {
-		attributes := map[string]string{}
-		for _, a := range n.Attr {
-			attributes[a.Key] = a.Val
-		}
-		if n.Data == "input" {
-			values.Set(attributes["name"], attributes["value"])
-		}
-	}
-	values.Set("reason", "incident 42")
-	return values
-}
-
 // Two people see what they may see, and no more; one of them may act, and does so as herself;
 // what the other one sends all the same, the API server refuses. No request is the dashboard's
 // own, and a further viewer costs none.
@@ -435,7 +414,7 @@ func (h *hosted) acts(t *testing.T, admin client.Client, may, mayNot *visitor, h
 	pause := "/act/pause/deployment/web?namespace="
 	testenv.Eventually(t, func(context.Context) error { // controllers write there as well
 		_, text := may.ask(http.MethodGet, pause+hers, nil)
-		if status, text := may.ask(http.MethodPost, pause+hers, formOf(t, text)); status != http.StatusOK || !strings.Contains(text, "Done: deployment/web paused") {
+		if status, text := may.ask(http.MethodPost, pause+hers, forms.Of(t, text)); status != http.StatusOK || !strings.Contains(text, "Done: deployment/web paused") {
 			return fmt.Errorf("status %d: %s", status, text)
 		}
 		return nil
@@ -448,7 +427,7 @@ func (h *hosted) acts(t *testing.T, admin client.Client, may, mayNot *visitor, h
 		if !strings.Contains(text, "it takes the permission to patch deployments.apps in namespace "+others) || !strings.Contains(text, "disabled") {
 			t.Errorf("the page does not say what lacks: %s", text)
 		}
-		status, text := mayNot.ask(http.MethodPost, pause+others, formOf(t, text))
+		status, text := mayNot.ask(http.MethodPost, pause+others, forms.Of(t, text))
 		if status != http.StatusForbidden || !strings.Contains(text, "cannot patch resource") {
 			return fmt.Errorf("status %d: %s", status, text)
 		}

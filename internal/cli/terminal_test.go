@@ -23,7 +23,6 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -276,14 +275,7 @@ func TestASimulationIsInterrupted(t *testing.T) {
 // makeGroup makes a group, and returns it as it is.
 func makeGroup(t *testing.T, namespace string) *v1alpha1.RolloutGroup {
 	t.Helper()
-	scheme, err := kube.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Client(t)
 	group := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ingester"}}
 	if err := c.Create(t.Context(), group.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -19,14 +18,7 @@ spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {l
 
 // What an upgrade would change is said, and what it would break is an error.
 func TestAnUpgrade(t *testing.T) {
-	scheme, err := kube.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Client(t)
 	watched := testenv.Namespace(t)
 	system := watched + "-system"
 	says := func(code int, texts ...string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 )
 
-const gatedOnTheWay = "stages: [{name: all, maxUnavailable: 1, gates: [{name: approve, when: During}]}]"
+const gatedDuring = "stages: [{name: all, maxUnavailable: 1, gates: [{name: approve, when: During}]}]"
 
 // tellThroughout tells the story of a release whose gate is measured while its only stage rolls, by
 // a manager and its successor. A gate that is refused stops the workloads that have not been
@@ -20,7 +20,7 @@ const gatedOnTheWay = "stages: [{name: all, maxUnavailable: 1, gates: [{name: ap
 func tellThroughout(w *world, inj *fault.Injector, rate string) *kubelets {
 	w.t.Helper()
 	w.options.CoalesceWindow = 0
-	k, service := underGates(w, gatedOnTheWay), measured.New(w.t)
+	k, service := underGates(w, gatedDuring), measured.New(w.t)
 	w.halt()
 	service.Says("all", rate)
 	if err := w.client.Create(w.t.Context(), service.Throughout(w.namespace, "approve")); err != nil {
@@ -49,7 +49,7 @@ func tellThroughout(w *world, inj *fault.Injector, rate string) *kubelets {
 
 // A gate stops a stage while it rolls, until a user approves it after all. The release that
 // follows has a gate of its own.
-func TestAGateStopsAStageOnItsWay(t *testing.T) {
+func TestAGateStopsAStageWhileItRolls(t *testing.T) {
 	w := newWorld(t)
 	k := tellThroughout(w, fault.New(), measured.Bad)
 	g := w.gate()

@@ -24,7 +24,6 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -40,14 +39,7 @@ type story struct {
 func tell(t *testing.T) *story {
 	t.Helper()
 	t.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())
-	scheme, err := kube.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Client(t)
 	s := &story{t: t, client: c}
 	if out := s.spillway("install", "--rings=config,zones,plans,fleet,assemblage", "--webhooks=false", "--", "--max-rolling=2"); !strings.Contains(out, "customresourcedefinition") {
 		t.Fatal(out)

@@ -27,12 +27,12 @@ func because(u describe.Unit, sentence string) describe.Unit {
 
 // rollingGroup is one with a zone that is done, one that moves, and one that waits.
 func rollingGroup() describe.Unit {
-	const onItsWay = "ingester-b-1 is updating: not ready"
+	const updating = "ingester-b-1 is updating: not ready"
 	group := because(unit("RolloutGroup", "ingester", rollout.PhaseProgressing,
 		because(unit("Zone", "ingester-a", rollout.PhaseComplete, unit("Pod", "ingester-a-0", rollout.PhaseComplete)), "done"),
-		because(unit("Zone", "ingester-b", rollout.PhaseProgressing, because(unit("Pod", "ingester-b-1", rollout.PhaseProgressing), onItsWay)), onItsWay),
+		because(unit("Zone", "ingester-b", rollout.PhaseProgressing, because(unit("Pod", "ingester-b-1", rollout.PhaseProgressing), updating)), updating),
 		because(unit("Zone", "ingester-c", rollout.PhaseWaiting), "ingester-c is waiting: ingester-b has 1 of 2 ready, ingester-b-1 is not ready"),
-	), onItsWay)
+	), updating)
 	group.Namespace, group.Done, group.Total = "mimir", 3, 6
 	return group
 }

@@ -71,8 +71,11 @@ func (s *staging) endingGates() []GateWrite {
 	var writes []GateWrite
 	for _, p := range s.o.Policies {
 		for _, g := range s.o.Gates[p.UID()] {
+			if !g.Rolls {
+				continue
+			}
 			at, found := s.stageOf(p, &g)
-			if g.Rolls && (found || s.o.IsKnown()) && ask.IsOver(at) {
+			if (found || s.o.IsKnown()) && ask.IsOver(at) {
 				writes = append(writes, GateWrite{Namespace: p.Namespace, End: &g})
 			}
 		}

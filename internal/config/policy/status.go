@@ -115,28 +115,35 @@ func past(history []v1alpha1.PastConfigRelease, known []v1alpha1.ConfigRelease, 
 	var over []v1alpha1.PastConfigRelease
 	for i := range known {
 		k := &known[i]
-		object, _ := content.CutRelease(k.Object)
-		outcome := rollout.OutcomeComplete
-		isLeft := false
-		for j := range releases {
-			r := &releases[j]
-			name := r.From(r.Namespace)
-			other, _ := content.CutRelease(name)
-			isLeft = isLeft || r.Namespace == k.Namespace && name == k.Object
-			if r.Namespace == k.Namespace && other == object {
-				outcome = rollout.OutcomeSuperseded
-			}
+		outcome, isOver := becameOf(k, releases)
+		if isOver && k.StartedAt != nil { // an earlier version has not recorded its beginning
+			over = append(over, pastRow(k, outcome, now))
 		}
-		if isLeft || k.StartedAt == nil { // an earlier version has not recorded its beginning
-			continue
-		}
-		if k.RolledBack > 0 {
-			outcome = rollout.OutcomeRolledBack
-		}
-		over = append(over, pastRow(k, outcome, now))
 	}
 	all := slices.Concat(over, history)
 	return all[:min(len(all), mostPast):min(len(all), mostPast)]
+}
+
+// becameOf is how a release ended; it is not over while it is among those that are under way.
+func becameOf(k *v1alpha1.ConfigRelease, underway []Release) (outcome rollout.Outcome, isOver bool) {
+	object, _ := content.CutRelease(k.Object)
+	outcome = rollout.OutcomeComplete
+	for i := range underway {
+		r := &underway[i]
+		name := r.From(r.Namespace)
+		other, _ := content.CutRelease(name)
+		switch {
+		case r.Namespace != k.Namespace || other != object:
+		case name == k.Object:
+			return "", false
+		default:
+			outcome = rollout.OutcomeSuperseded
+		}
+	}
+	if k.RolledBack > 0 {
+		outcome = rollout.OutcomeRolledBack
+	}
+	return outcome, true
 }
 
 // pastRow is the row of a release that is over now. If it is complete, so are its stages.

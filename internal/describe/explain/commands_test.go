@@ -243,7 +243,7 @@ func (w *world) exists(ctx context.Context) func(describe.Ref) error {
 
 // What is wrong with a command is found.
 func TestCommandsAreJudged(t *testing.T) {
-	install(t, newClient(t))
+	install(t, testenv.Client(t))
 	s := newShell(t)
 	s.files = []string{"c1.kubeconfig"}
 	for _, right := range []string{

@@ -30,7 +30,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/flux"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -96,19 +95,6 @@ func (w *world) sees(resources []string) {
 	if w.asks, err = client.New(config, client.Options{Scheme: w.client.Scheme()}); err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-func newClient(t *testing.T) client.Client {
-	t.Helper()
-	scheme, err := kube.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // installed has the kinds of all rings and of Flux installed once.
@@ -394,7 +380,7 @@ func runAll(t *testing.T, c client.Client, all []situation) {
 // In each of these situations explain names the root that was planted, and the command
 // that comes next.
 func TestExplainNamesTheRoot(t *testing.T) {
-	c := newClient(t)
+	c := testenv.Client(t)
 	install(t, c)
 	stop := manage(t)
 	t.Run("with a manager", func(t *testing.T) {

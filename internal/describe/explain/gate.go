@@ -121,7 +121,7 @@ func (a *asker) atGate(ctx context.Context, target describe.Ref) ([]chain.Link, 
 	}
 	var links []chain.Link
 	for i := range gates {
-		if gates[i].Spec.ReachedAt == nil || isOnItsWay(&gates[i]) {
+		if gates[i].Spec.ReachedAt == nil || isMeasuredMeanwhile(&gates[i]) {
 			continue
 		}
 		if link := a.undecided(&gates[i]); links == nil || link.Reason == rollout.ReasonGateRefused {
@@ -131,8 +131,8 @@ func (a *asker) atGate(ctx context.Context, target describe.Ref) ([]chain.Link, 
 	return links, nil
 }
 
-// isOnItsWay is true of a gate during a unit that rolls: until it is refused, nothing waits for it.
-func isOnItsWay(g *v1alpha1.RolloutGate) bool {
+// isMeasuredMeanwhile is true of a gate during a unit that rolls: until it is refused, nothing waits for it.
+func isMeasuredMeanwhile(g *v1alpha1.RolloutGate) bool {
 	return g.Spec.When == string(v1alpha1.GateDuring) && g.Spec.EndedAt == nil && !apimeta.IsStatusConditionFalse(g.Status.Conditions, v1alpha1.GatePassed)
 }
 

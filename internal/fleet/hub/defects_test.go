@@ -283,7 +283,7 @@ func TestDefect5UnreadyIsNotUnassigned(t *testing.T) {
 
 // A cluster that is not there any more is waited for no longer, and one that is being
 // deleted is left alone.
-func TestAClusterOnItsWayOutIsLeftAlone(t *testing.T) {
+func TestAClusterThatIsDeletedIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.capiCluster("a", true)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	gatedOnTheWay   = `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600, maxUnreadyClusters: 1, stages: [{name: all, gates: [{name: approve, when: During}]}]}`
-	refusedOnTheWay = "all is stopped: gate approve was refused: failed measurements: 1 (failureLimit 0)"
+	gatedDuring   = `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600, maxUnreadyClusters: 1, stages: [{name: all, gates: [{name: approve, when: During}]}]}`
+	refusedDuring = "all is stopped: gate approve was refused: failed measurements: 1 (failureLimit 0)"
 )
 
 // tellThroughout tells the story of a module whose gate is measured while its only stage rolls, by
@@ -27,12 +27,12 @@ func (w *world) tellThroughout(inj *fault.Injector, rate string) *measured.Servi
 	}
 	w.create(service.Throughout(w.namespace, "approve"))
 	w.clusters("a", "b")
-	w.module("v1", gatedOnTheWay)
+	w.module("v1", gatedDuring)
 	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
 	w.eventually(func() error {
 		meanwhile()
 		s := w.status()
-		if rate == measured.Bad && strings.HasPrefix(s.WaitingFor, refusedOnTheWay) || rate == measured.Fine && s.Phase == "Complete" && w.runs() == "a:v1 b:v1" {
+		if rate == measured.Bad && strings.HasPrefix(s.WaitingFor, refusedDuring) || rate == measured.Fine && s.Phase == "Complete" && w.runs() == "a:v1 b:v1" {
 			return nil
 		}
 		return errors.New(w.says())
@@ -49,13 +49,13 @@ func (w *world) tellThroughout(inj *fault.Injector, rate string) *measured.Servi
 	return service
 }
 
-// TestGateStopsAStageOnItsWay: a gate stops a stage after its first cluster, until the gate is
+// TestGateStopsAStageWhileItRolls: a gate stops a stage after its first cluster, until the gate is
 // deleted, and measured again.
-func TestGateStopsAStageOnItsWay(t *testing.T) {
+func TestGateStopsAStageWhileItRolls(t *testing.T) {
 	w := newWorld(t)
 	service := w.tellThroughout(fault.New(), measured.Bad)
 	w.player.decree(v1alpha1.StateSucceeded, "v1")
-	w.waits("Failed", refusedOnTheWay)
+	w.waits("Failed", refusedDuring)
 	service.Says("all", measured.Fine)
 	g := w.gates()[0]
 	w.remove(&g, g.Name)
@@ -65,11 +65,11 @@ func TestGateStopsAStageOnItsWay(t *testing.T) {
 	}
 }
 
-// TestARefusalOnTheWayRollsBack: a gate is refused while the first cluster of a stage is updating,
+// TestARefusalDuringAStageRollsBack: a gate is refused while the first cluster of a stage is updating,
 // and it returns to the revision that all clusters had.
-func TestARefusalOnTheWayRollsBack(t *testing.T) {
+func TestARefusalDuringAStageRollsBack(t *testing.T) {
 	w, service := newWorld(t), measured.New(t)
-	spec := strings.Replace(gatedOnTheWay, "when: During", "when: During, onRefusal: Rollback", 1)
+	spec := strings.Replace(gatedDuring, "when: During", "when: During, onRefusal: Rollback", 1)
 	w.create(service.Throughout(w.namespace, "approve"))
 	w.managed(w.requests, measured.Reached(t))
 	w.clusters("a", "b")

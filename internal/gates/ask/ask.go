@@ -57,7 +57,14 @@ func valid(r rune) rune {
 }
 
 func (q *Question) when() string {
-	return map[rollout.When]string{rollout.Before: "Before", rollout.After: "After", rollout.During: during}[q.When]
+	switch q.When {
+	case rollout.Before:
+		return string(v1alpha1.GateBefore)
+	case rollout.During:
+		return during
+	default:
+		return string(v1alpha1.GateAfter)
+	}
 }
 
 const during = string(v1alpha1.GateDuring)

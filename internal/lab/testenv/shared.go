@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 )
 
@@ -70,3 +72,18 @@ var shared func() *controlplane.ControlPlane
 // Shared is the control plane of this test process. The first call starts it, and
 // panics if that fails.
 func Shared() *controlplane.ControlPlane { return shared() }
+
+// Client is one of an administrator, with the kinds of Kubernetes, of Flux and our own, for the
+// control plane of the package.
+func Client(t testing.TB) client.Client {
+	t.Helper()
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(Shared().Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

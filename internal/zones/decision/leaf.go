@@ -25,7 +25,7 @@ func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 	leaf.Reason = z.reason(pod, move)
 	leaf.Settled = z.row.Revision == leaf.Target
 	switch {
-	case z.onItsWay(pod, move):
+	case z.isBeingReplaced(pod, move):
 		leaf.Current, leaf.Health = z.returnsAt(), rollout.Progressing
 		leaf.Reason = cmp.Or(leaf.Reason, "about to be replaced")
 	case r.State == replica.Up && z.ripens(pod):
@@ -37,7 +37,7 @@ func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
 		unit.Block = z.keptStuck(leaf)
 	}
-	leaf.MayRecover = z.onItsWay(pod, move) || z.o.Now.Before(z.stuckAt(pod))
+	leaf.MayRecover = z.isBeingReplaced(pod, move) || z.o.Now.Before(z.stuckAt(pod))
 	leaf.Disrupted = move != nil || pod != nil && z.row.Revision != "" && pod.Revision != z.row.Revision
 	leaf.Repairing = move != nil && move.Repair && !z.awaitsOthers(r)
 	if !z.awaitsOthers(r) { // its time begins to run once it can be created
@@ -77,9 +77,9 @@ func (z *zone) minReady() time.Duration {
 	return max(z.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
 }
 
-// onItsWay is true of a replica that has no Pod, or one that goes or may go at
+// isBeingReplaced is true of a replica that has no Pod, or one that goes or may go at
 // any moment.
-func (z *zone) onItsWay(pod *Pod, move *v1alpha1.Move) bool {
+func (z *zone) isBeingReplaced(pod *Pod, move *v1alpha1.Move) bool {
 	return pod == nil || pod.Terminating || isUnchanged(move, pod.UID, pod.ResourceVersion) || z.goesFirst(pod)
 }
 
