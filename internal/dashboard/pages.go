@@ -58,7 +58,7 @@ type nowView struct {
 
 // now is the page of all rollouts.
 func (p *viewer) now(r *http.Request) (*view, error) {
-	s := p.seen(r.Context())
+	s := p.live.current(r.Context())
 	if s.At.IsZero() && s.Err != nil { // there is nothing to show yet
 		return nil, s.Err
 	}
@@ -80,11 +80,8 @@ type sorted struct {
 	Paused []describe.Unit
 }
 
-// sorted sorts what was seen: once for all who see the same.
+// sorted sorts what was seen: once for all windows.
 func (p *viewer) sorted(s *seen) *sorted {
-	if p.Visible != nil {
-		return sortOut(s)
-	}
 	p.sorting.Lock()
 	defer p.sorting.Unlock()
 	if p.last == nil || p.last.version != s.Version {
@@ -146,7 +143,7 @@ func (p *viewer) why(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := p.seen(r.Context())
+	s := p.live.current(r.Context())
 	v := whyView{Ref: ref, Chain: found, Unit: describe.Find(s.Description.Units, ref)}
 	if p.Steering != nil {
 		v.Verbs, v.Said = p.Verbs(ref.Kind), p.said(r)
@@ -214,7 +211,7 @@ func (p *viewer) next(r *http.Request) (*view, error) {
 
 // rolled is the page of all that has a past.
 func (p *viewer) rolled(r *http.Request) (*view, error) {
-	s := p.seen(r.Context())
+	s := p.live.current(r.Context())
 	if s.At.IsZero() && s.Err != nil {
 		return nil, s.Err
 	}

@@ -34,35 +34,27 @@ var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 //go:embed assets
 var assets embed.FS
 
-// server has the pages, for viewers who share one look. What was seen is of this look alone:
-// others may see something else.
-type server struct {
+// viewer has the pages of one person, who may see them in several windows. What was seen is of
+// her look alone: others may see something else.
+type viewer struct {
+	*Source
+	*Shared
+
 	live *live
-	// foreseeing has as many places as forecasts may run at a time, following as many as
-	// clients may follow.
-	foreseeing, following chan struct{}
-	// last is what all see who see everything, sorted; sorting is held meanwhile.
+	// last is what was seen, sorted; sorting is held meanwhile.
 	sorting sync.Mutex
 	last    *sorted
-	// key is what [server.seal] seals with.
-	key []byte
-	// open returns the pages as who asks may see them.
-	open func(*http.Request) (*viewer, error)
-}
-
-// viewer is who asks, and what she may see and do.
-type viewer struct {
-	*server
-	*Source
-
 	// user is who she is, empty of the only one.
 	user string
 }
 
 // Shared is what the looks of all people have in common: nothing that was seen.
 type Shared struct {
+	// foreseeing has as many places as forecasts may run at a time, following as many as
+	// clients may follow.
 	foreseeing, following chan struct{}
-	key                   []byte
+	// key is what [viewer.seal] seals with.
+	key []byte
 }
 
 // NewShared returns it, with a key of its own.
@@ -79,24 +71,22 @@ func New(ctx context.Context, s Source, token string, port int) http.Handler {
 // Pages returns the pages of one person, without a guard: who calls it has to know that it is
 // she who asks. It looks on until the context ends. The name of the only user is empty.
 func Pages(ctx context.Context, s *Source, shared *Shared, user string) http.Handler {
-	p := &server{live: newLive(s), foreseeing: shared.foreseeing, following: shared.following, key: shared.key}
-	only := &viewer{server: p, Source: s, user: user}
-	p.open = func(*http.Request) (*viewer, error) { return only, nil }
+	p := &viewer{Source: s, Shared: shared, live: newLive(s), user: user}
 	go p.live.run(ctx)
 	return p.routes()
 }
 
 // routes are the pages.
-func (s *server) routes() *http.ServeMux {
+func (p *viewer) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.page((*viewer).now))
-	mux.HandleFunc("GET /why/{kind}/{name}", s.page((*viewer).why))
-	mux.HandleFunc("GET /next", s.page((*viewer).next))
-	mux.HandleFunc("GET /past", s.page((*viewer).rolled))
-	mux.HandleFunc("GET /past/{kind}/{name}", s.page((*viewer).past))
-	mux.HandleFunc("GET /act/{verb}/{kind}/{name}", s.page((*viewer).ask))
-	mux.HandleFunc("POST /act/{verb}/{kind}/{name}", s.act)
-	mux.HandleFunc("GET /live", s.follow)
+	mux.HandleFunc("GET /{$}", p.page(p.now))
+	mux.HandleFunc("GET /why/{kind}/{name}", p.page(p.why))
+	mux.HandleFunc("GET /next", p.page(p.next))
+	mux.HandleFunc("GET /past", p.page(p.rolled))
+	mux.HandleFunc("GET /past/{kind}/{name}", p.page(p.past))
+	mux.HandleFunc("GET /act/{verb}/{kind}/{name}", p.page(p.ask))
+	mux.HandleFunc("POST /act/{verb}/{kind}/{name}", p.act)
+	mux.HandleFunc("GET /live", p.follow)
 	mux.HandleFunc("GET /assets/{file}", Asset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		Fail(w, r, http.StatusNotFound, "there is no page "+r.URL.Path+"; the pages are /, /why/KIND/NAME, /next and /past")
@@ -111,15 +101,10 @@ func WantsJSON(r *http.Request) bool {
 }
 
 // page answers with what view makes: the value of the command as JSON, or a page of it.
-func (s *server) page(of func(*viewer, *http.Request) (*view, error)) http.HandlerFunc {
+func (p *viewer) page(of func(*http.Request) (*view, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		mustBeReadIn(writeTimeout, http.NewResponseController(w))
-		p, err := s.open(r)
-		if err != nil {
-			refuse(w, r, err)
-			return
-		}
-		v, err := of(p, r)
+		v, err := of(r)
 		switch {
 		case err != nil:
 			refuse(w, r, err)
@@ -133,24 +118,11 @@ func (s *server) page(of func(*viewer, *http.Request) (*view, error)) http.Handl
 }
 
 // act answers to a form.
-func (s *server) act(w http.ResponseWriter, r *http.Request) {
+func (p *viewer) act(w http.ResponseWriter, r *http.Request) {
 	mustBeReadIn(writeTimeout, http.NewResponseController(w))
-	p, err := s.open(r)
-	if err == nil {
-		err = p.do(w, r)
-	}
-	if err != nil {
+	if err := p.do(w, r); err != nil {
 		refuse(w, r, err)
 	}
-}
-
-// seen is what all see, as far as this viewer may see it.
-func (p *viewer) seen(ctx context.Context) seen {
-	s := p.live.current(ctx)
-	if p.Visible != nil {
-		s.Description = p.Visible(ctx, s.Description)
-	}
-	return s
 }
 
 // refuse answers with an error of a page.
@@ -199,23 +171,23 @@ func Asset(w http.ResponseWriter, r *http.Request) {
 
 // follow tells a client whenever something has changed, as server-sent events: the page is
 // to be read again. One that was away is sent what it has missed.
-func (s *server) follow(w http.ResponseWriter, r *http.Request) {
+func (p *viewer) follow(w http.ResponseWriter, r *http.Request) {
 	select {
-	case s.following <- struct{}{}:
-		defer func() { <-s.following }()
+	case p.following <- struct{}{}:
+		defer func() { <-p.following }()
 	default:
 		Fail(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already; close one", followers))
 		return
 	}
-	changed, leave := s.live.follow()
+	changed, leave := p.live.follow()
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	known, err := strconv.Atoi(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
 	if err != nil {
-		known = s.live.version()
+		known = p.live.version()
 	}
 	for out := http.NewResponseController(w); ; {
-		if err := tell(w, out, &known, s.live.version()); err != nil {
+		if err := tell(w, out, &known, p.live.version()); err != nil {
 			return
 		}
 		select {

@@ -37,8 +37,6 @@ type Source struct {
 	// Forecast says what comes next in a namespace, in all if it is empty, of one object or of
 	// all if that is empty: as things are, and if something happened.
 	Forecast func(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error)
-	// Visible leaves of what all see what one viewer may see; nil leaves all.
-	Visible func(context.Context, describe.Description) describe.Description
 	// Steering is what the viewer can do; nil of pages that only show.
 	Steering
 }

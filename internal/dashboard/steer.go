@@ -209,8 +209,8 @@ func (p *viewer) said(r *http.Request) string {
 func (p *viewer) formToken() string { return p.seal("form\x00" + p.user) }
 
 // seal says that a text is from this server.
-func (s *server) seal(text string) string {
-	mac := hmac.New(sha256.New, s.key)
+func (p *viewer) seal(text string) string {
+	mac := hmac.New(sha256.New, p.key)
 	_, _ = mac.Write([]byte(text)) // it never fails
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

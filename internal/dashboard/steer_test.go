@@ -11,8 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/net/html"
-
+	"github.com/spillway-dev/spillway/internal/lab/testenv/forms"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -58,27 +57,6 @@ func (s *steered) times() int {
 
 const pausePath = "/act/pause/deployment/web?namespace=shop"
 
-// formOf is the form by which something is done, as a browser would send it.
-func formOf(t *testing.T, text string) url.Values {
-	t.Helper()
-	page, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := url.Values{}
-	for n := range page.Descendants() {
-		attributes := map[string]string{}
-		for _, a := range n.Attr {
-			attributes[a.Key] = a.Val
-		}
-		if n.Data == "input" && attributes["name"] != "" {
-			values.Set(attributes["name"], attributes["value"])
-		}
-	}
-	values.Set("reason", "incident 42")
-	return values
-}
-
 // post sends a form as a page of this server does, unless that is changed.
 func post(t *testing.T, address, path string, form url.Values, change ...func(*http.Request)) (int, http.Header, string) {
 	t.Helper()
@@ -102,7 +80,7 @@ func TestSteering(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(text, "If you go on: deployment/web paused.") || s.times() != 0 {
 		t.Fatalf("status %d: %s", status, text)
 	}
-	status, header, text := post(t, address, pausePath, formOf(t, text))
+	status, header, text := post(t, address, pausePath, forms.Of(t, text))
 	if status != http.StatusSeeOther || s.times() != 1 || s.done[0].Reason != "incident 42" || s.done[0].Ref.Namespace != "shop" {
 		t.Fatalf("status %d, done %+v: %s", status, s.done, text)
 	}
@@ -121,13 +99,13 @@ func TestSteeringWhatHasChanged(t *testing.T) {
 	s := &steered{version: "7"}
 	_, address := serveSteered(t, s)
 	_, _, text := ask(t, address+pausePath)
-	form := formOf(t, text)
+	form := forms.Of(t, text)
 	s.version = "8"
 	status, _, text := post(t, address, pausePath, form)
 	if status != http.StatusConflict || !strings.Contains(text, ErrChanged.Error()) || s.times() != 0 {
 		t.Fatalf("status %d, done %+v: %s", status, s.done, text)
 	}
-	if again := formOf(t, text); again.Get("version") != "8" || !strings.Contains(text, `value="incident 42"`) {
+	if again := forms.Of(t, text); again.Get("version") != "8" || !strings.Contains(text, `value="incident 42"`) {
 		t.Errorf("the form is not shown again: %s", text)
 	}
 }
@@ -146,7 +124,7 @@ func TestSteeringForged(t *testing.T) {
 	s := &steered{version: "7"}
 	_, address := serveSteered(t, s)
 	_, _, text := ask(t, address+pausePath)
-	good := formOf(t, text)
+	good := forms.Of(t, text)
 	with := func(name, value string) url.Values {
 		form := maps.Clone(good)
 		if form.Set(name, value); value == "" {

@@ -257,12 +257,15 @@ func (u *Unit) sumUp() {
 // PauseOf is who has paused an object that a workload uses, nil if it is not paused.
 func PauseOf(e *config.Explanation, of Ref) *rollout.Pause {
 	for i := range e.Uses {
-		if use := &e.Uses[i]; use.Paused != nil && !use.Ignored && useRef(use) == of {
+		if use := &e.Uses[i]; isPaused(use) && useRef(use) == of {
 			return use.Paused.Engine()
 		}
 	}
 	return nil
 }
+
+// isPaused is true of an object that is paused for the workload.
+func isPaused(use *config.UseFact) bool { return use.Paused != nil && !use.Ignored }
 
 func useRef(use *config.UseFact) Ref {
 	return Ref{Kind: string(use.Of.Kind), Namespace: use.Of.Namespace, Name: use.Of.Name}
@@ -272,16 +275,16 @@ func useRef(use *config.UseFact) Ref {
 // from being rolled is their next change.
 func (t *tree) addPaused(e *config.Explanation) {
 	for i := range e.Uses {
-		ref := useRef(&e.Uses[i])
-		p := PauseOf(e, ref)
-		if p == nil {
+		use := &e.Uses[i]
+		if !isPaused(use) {
 			continue
 		}
+		ref := useRef(use)
 		at, known := t.paused[ref]
 		if !known {
 			at = len(t.objects)
 			t.paused[ref] = at
-			t.objects = append(t.objects, pausedObject(ref, p))
+			t.objects = append(t.objects, pausedObject(ref, use.Paused.Engine()))
 		}
 		t.objects[at].Total++
 		if e.State == config.StateUpToDate {
@@ -290,12 +293,17 @@ func (t *tree) addPaused(e *config.Explanation) {
 	}
 }
 
-// pausedObject is an object that is paused, and how to resume it.
+// pausedObject is an object that is paused.
 func pausedObject(ref Ref, p *rollout.Pause) Unit {
 	u := Unit{Ref: ref, Ring: Config, Phase: rollout.PhaseComplete, Counted: "workloads", Cause: true}
-	u.pausedBy(p)
-	u.Sentence += fmt.Sprintf("; to resume: spillway resume %s -n %s", ref, ref.Namespace)
+	u.pausedUntilResumed(p)
 	return u
+}
+
+// pausedUntilResumed says of an object that is complete that it is paused, and how to resume it.
+func (u *Unit) pausedUntilResumed(p *rollout.Pause) {
+	u.pausedBy(p)
+	u.Sentence += fmt.Sprintf("; to resume: spillway resume %s -n %s", u.Ref, u.Namespace)
 }
 
 // idle are the paused objects beneath which no workload is.

@@ -45,8 +45,7 @@ func configObject(all *config.Overview, ref *Ref) []Unit {
 	u.sayOf(all.Policies, o)
 	for i := range all.Workloads {
 		if p := PauseOf(&all.Workloads[i], *ref); p != nil && u.IsComplete() {
-			of := pausedObject(*ref, p)
-			u.Paused, u.Sentence = of.Paused, of.Sentence
+			u.pausedUntilResumed(p)
 			break
 		}
 	}

@@ -22,7 +22,7 @@ func ParseHosts(texts []string) (Hosts, error) {
 	h := Hosts{}
 	for _, text := range texts {
 		text = strings.ToLower(strings.TrimSpace(text))
-		if network, ok := parseNetwork(text); ok {
+		if network, ok := ParseNetwork(text); ok {
 			h.networks = append(h.networks, network)
 			continue
 		}
@@ -34,7 +34,8 @@ func ParseHosts(texts []string) (Hosts, error) {
 	return h, nil
 }
 
-func parseNetwork(text string) (netip.Prefix, bool) {
+// ParseNetwork reads an address or a network such as 10.0.0.0/8; it is false of another text.
+func ParseNetwork(text string) (netip.Prefix, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		addr = addr.Unmap()
 		return netip.PrefixFrom(addr, addr.BitLen()), true

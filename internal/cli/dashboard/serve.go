@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/dashboard/hosted"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
 // streams is how many requests a client may make at a time by one connection.
@@ -241,11 +241,8 @@ func (h *hosting) completeLogin() error {
 func (h *hosting) completeProxy() (*x509.CertPool, error) {
 	h.proxy.May = h.groups
 	for _, text := range h.proxyAddresses {
-		at, err := netip.ParsePrefix(text)
-		if one, failed := netip.ParseAddr(text); failed == nil {
-			at, err = netip.PrefixFrom(one, one.BitLen()), nil
-		}
-		if err != nil {
+		at, ok := outbound.ParseNetwork(text)
+		if !ok {
 			return nil, fmt.Errorf("--proxy-addresses: %q is no address and no range of them; write 10.1.2.3 or 10.1.2.0/28", text)
 		}
 		h.proxy.Addresses = append(h.proxy.Addresses, at)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 const (
@@ -200,7 +202,7 @@ func (l *Login) complete(w http.ResponseWriter, r *http.Request) error {
 	}
 	setCookie(w, loginCookie, "", 0)
 	if why := query.Get("error"); why != "" {
-		return loginError{fmt.Errorf("the issuer has not let you in: %s", shortened(why+" "+query.Get("error_description")))}
+		return loginError{fmt.Errorf("the issuer has not let you in: %s", message.Cut(why+" "+query.Get("error_description"), nameBytes))}
 	}
 	if by := query.Get("iss"); by != "" && by != l.Issuer {
 		return loginError{errors.New("the answer is of another issuer")}
@@ -236,7 +238,7 @@ func (l *Login) ask(ctx context.Context, code string, b *begun) (Person, error) 
 	}
 	token, err := config.Exchange(oidc.ClientContext(ctx, l.HTTP), code, oauth2.VerifierOption(b.Verifier))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return Person{}, loginError{fmt.Errorf("the issuer has not let you in: %s", shortened(refused.ErrorCode+" "+refused.ErrorDescription))}
+		return Person{}, loginError{fmt.Errorf("the issuer has not let you in: %s", message.Cut(refused.ErrorCode+" "+refused.ErrorDescription, nameBytes))}
 	}
 	if err != nil {
 		return Person{}, fmt.Errorf("ask the issuer %s: %w", l.Issuer, err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 const (
@@ -54,19 +56,12 @@ func (g Groups) person(user string, groups []string) (Person, error) {
 func check(name string) error {
 	switch {
 	case name == "" || name != strings.TrimSpace(name) || !utf8.ValidString(name) || len(name) > nameBytes || strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Errorf("%q cannot be the name of a user or group", shortened(name))
+		return fmt.Errorf("%q cannot be the name of a user or group", message.Cut(name, nameBytes))
 	case strings.HasPrefix(name, reserved):
 		return fmt.Errorf("%q is a name that only Kubernetes gives out", name)
 	default:
 		return nil
 	}
-}
-
-func shortened(name string) string {
-	if len(name) > nameBytes {
-		return name[:nameBytes] + "..."
-	}
-	return name
 }
 
 // key tells persons apart, and what they look at.
