@@ -56,7 +56,7 @@ func differs(got, want *rollout.Plan) string {
 		}
 	}
 
-	if got.Wake == want.Wake || saysMore && !want.Wake.IsZero() && (got.Wake.IsZero() || got.Wake.After(want.Wake)) {
+	if got.Wake.Equal(want.Wake) || saysMore && !want.Wake.IsZero() && (got.Wake.IsZero() || got.Wake.After(want.Wake)) {
 		return ""
 	}
 
