@@ -27,6 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/plans"
 	plansadmit "github.com/spillway-dev/spillway/internal/plans/admit"
+	"github.com/spillway-dev/spillway/internal/steering"
 	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
@@ -112,6 +113,12 @@ func (o Options) clock() func() time.Time {
 // Declarations is what a ring wants the cluster to have besides the manager. It is
 // known without one, so that it can be installed.
 func (o Options) Declarations(ring string) admission.Declared {
+	declared := o.declarations(ring)
+	declared.Policies = append(declared.Policies, steering.Policies(ring)...)
+	return declared
+}
+
+func (o Options) declarations(ring string) admission.Declared {
 	switch ring {
 	case RingConfig:
 		return admit.Declared(o.Config.PinnedByWebhook()...)

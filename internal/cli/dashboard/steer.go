@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
+	"github.com/spillway-dev/spillway/internal/steering"
 )
 
 // person steers as the commands do, with a client of her own.
@@ -44,7 +44,7 @@ func (p *person) Prepare(ctx context.Context, w dashboard.Wish) (dashboard.Prosp
 	if err != nil {
 		return none, err
 	}
-	denied, err := p.denied(ctx, write)
+	denied, err := p.denied(ctx, act.Verb(w.Verb), write)
 	if err != nil {
 		return none, err
 	}
@@ -83,17 +83,14 @@ func request(w dashboard.Wish) act.Request {
 }
 
 // denied is the permission that the person lacks, empty if she may write.
-func (p *person) denied(ctx context.Context, w *act.Write) (string, error) {
+func (p *person) denied(ctx context.Context, verb act.Verb, w *act.Write) (string, error) {
 	needs, err := w.Needs(p.client)
 	if err != nil {
 		return "", err
 	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &needs}}
-	if err := p.client.Create(ctx, review); err != nil {
-		return "", fmt.Errorf("ask whether you may do it: %w", err)
-	}
-	if review.Status.Allowed {
-		return "", nil
+	missing, err := steering.Missing(ctx, p.client, needs, string(verb))
+	if err != nil || missing == "" {
+		return "", err
 	}
 	resource := needs.Resource
 	if needs.Subresource != "" {
@@ -106,7 +103,7 @@ func (p *person) denied(ctx context.Context, w *act.Write) (string, error) {
 	if needs.Namespace != "" {
 		in = " in namespace " + needs.Namespace
 	}
-	return fmt.Sprintf("You may not do it: it takes the permission to %s %s%s.", needs.Verb, resource, in), nil
+	return fmt.Sprintf("You may not do it: it takes the permission to %s %s%s.", missing, resource, in), nil
 }
 
 // supposed is the act as a forecast supposes it, and the object of the forecast.
