@@ -7,6 +7,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -52,7 +53,7 @@ func (w *timed) begin() {
 // pass is what a manager does once. It is false if there was nothing to do.
 func (w *timed) pass() (decision.Plan, bool) {
 	p := decision.Decide(w.o)
-	changes := gocmp.Diff(w.o.Module.Status, p.Status) != ""
+	changes := !equality.Semantic.DeepEqual(w.o.Module.Status, p.Status)
 	if changes {
 		w.writes++
 	}
@@ -242,7 +243,9 @@ func TestRolloutsEndWithinTheirForecast(t *testing.T) {
 	for seed := range uint64(worlds) {
 		rnd := rand.New(rand.NewPCG(seed, 80))
 		typical := time.Duration(30+rnd.IntN(600)) * time.Second
-		w := newTimed(t, func() time.Duration { return typical + time.Duration(rnd.Int64N(int64(typical))).Truncate(time.Microsecond) })
+		w := newTimed(t, func() time.Duration {
+			return typical + time.Duration(rnd.Int64N(int64(typical))).Truncate(time.Microsecond)
+		})
 		for range 1 + rnd.IntN(5) {
 			w.roll()
 		}
