@@ -17,8 +17,8 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// What progresses or waits ends when its status says so, in every ring; what does not go on by
-// itself has no end.
+// What progresses or waits ends when its status says so, in every ring; what needs a user first has
+// no end.
 func TestEndsOfStatuses(t *testing.T) {
 	in := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
 	f := &estimate.Forecast{At: in(0), Earliest: in(2), Expected: in(3), Latest: in(6), Decides: "c"}

@@ -9,8 +9,8 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// ran is a run that began at noon: "a 0 10" is a part that began at once and ended after ten
-// seconds.
+// ran is a run that began at noon: "a 0 10" is a part that began immediately and ended
+// after ten seconds.
 func ran(parts string) Run {
 	r := Run{Began: noon, Parts: map[string]Stretch{}}
 	for part := range strings.SplitSeq(parts, ", ") {
