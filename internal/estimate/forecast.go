@@ -41,13 +41,30 @@ type Forecast struct {
 func Ends(now time.Time, whole *Part, past []Run) *Forecast {
 	seen := times{map[string][]time.Duration{}, map[string][]time.Duration{}}
 	for i := range past {
-		seen.note(whole, past[i].Began, past[i].Parts)
+		seen.note(whole.withGone(past[i].Parts), past[i].Began, past[i].Parts)
 	}
 	end, known := seen.end(whole, moment{now, now, now, ""})
 	if !known || end.decides == "" {
 		return nil
 	}
 	return &Forecast{At: second(now), Earliest: second(end.earliest), Expected: second(end.expected), Latest: second(end.latest), Decides: end.decides}
+}
+
+// withGone is a whole with the parts of a run that it no longer has, so that the others have not
+// waited for what those took.
+func (p *Part) withGone(run map[string]Stretch) *Part {
+	then := *p
+	then.Parts = slices.Clone(p.Parts)
+	for name := range run {
+		if !p.has(name) {
+			then.Parts = append(then.Parts, Part{Name: name})
+		}
+	}
+	return &then
+}
+
+func (p *Part) has(name string) bool {
+	return len(p.Parts) == 0 && p.Name == name || slices.ContainsFunc(p.Parts, func(part Part) bool { return part.has(name) })
 }
 
 // second is a time with the precision that the API keeps.

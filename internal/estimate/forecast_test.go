@@ -43,6 +43,7 @@ func TestEnds(t *testing.T) {
 		"and what follows begins now":                     {series(begun(a, 50), b), "a 0 10, b 10 30", "b in 20s"},
 		"nothing is known of one":                         {series(a, c), "a 0 10, b 10 30", "unknown"},
 		"nor needs to be, of what is done":                {series(done(c), a, b), "a 0 10, b 10 30", "b in 30s"},
+		"what is gone took its time":                      {series(a, b), "a 0 10, gone 10 40, b 40 60", "b in 30s"},
 		"all is done":                                     {series(done(a), done(b)), "a 0 10, b 10 30", "unknown"},
 		"another order than today":                        {series(a, b), "b 0 20, a 20 30", "b in 30s"},
 		"in parallel, the longest decides":                {series(parallel("p", a, b), c), "a 0 10, b 0 30, c 30 35", "c in 35s"},
