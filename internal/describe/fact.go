@@ -2,6 +2,8 @@ package describe
 
 import (
 	"fmt"
+
+	"github.com/spillway-dev/spillway/internal/estimate"
 )
 
 // shown is how many rollouts facts have at most, and shownClusters how many clusters;
@@ -41,6 +43,14 @@ func (f *facts) optional(name, value string) {
 	if value != "" {
 		f.add(name, value)
 	}
+}
+
+// forecast adds when a rollout ends, if its status says that.
+func (f *facts) forecast(of *estimate.Forecast) {
+	if of == nil {
+		return
+	}
+	f.add("forecast", "ends "+Moment(of.Expected.Time), fmt.Sprintf("between %s and %s", Moment(of.Earliest.Time), Moment(of.Latest.Time)), of.Decides+" decides")
 }
 
 func (f *facts) add(name string, values ...string) { *f = append(*f, FactOf(name, values...)) }

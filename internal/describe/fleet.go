@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/rollout"
@@ -50,6 +51,7 @@ func Module(e *decision.Explanation) Unit {
 	}
 	u.Units = append(u.Units, of[""]...)
 	u.pausedBy(e.Pause)
+	u.endsBy((*estimate.Forecast)(e.Forecast))
 	return u
 }
 
@@ -113,6 +115,7 @@ func ModuleFacts(e *decision.Explanation) []Fact {
 		f.add("stage", s.Name, StageCounts(s), withMessage(s.State, s.Message))
 	}
 	f.waiting(e)
+	f.forecast((*estimate.Forecast)(e.Forecast))
 	for i := range min(len(e.History), shownRollouts) {
 		p := &e.History[i]
 		outcome := p.Outcome

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -37,6 +38,7 @@ func Instance(e *plans.Explanation) Unit {
 		return u
 	}
 	u.Reason = e.Reason
+	u.endsBy((*estimate.Forecast)(e.Forecast))
 	if e.Plan != "" && e.Status != v1beta1.Complete {
 		p := plan(e)
 		u.Done, u.Total, u.Counted, u.Units = p.Done, p.Total, p.Counted, []Unit{p}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -46,8 +47,9 @@ type Unit struct {
 	Until *time.Time `json:"until,omitempty"`
 	// Deadline is when it counts as failed, nil if it never does or that is not known.
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// Ends is when it is expected to be complete, nil if that was not asked for or if it does
-	// not come to its end.
+	// Ends is when it is expected to be complete: as its status says since the last step, or as
+	// it is simulated, if that was asked for. It is nil if that is not known, or if it does not
+	// come to its end.
 	Ends *Range `json:"ends,omitempty"`
 	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
 	// none in particular.
@@ -90,6 +92,14 @@ func (u *Unit) pausedBy(p *rollout.Pause) {
 		u.Sentence += "; "
 	}
 	u.Sentence += p.Clause()
+}
+
+// endsBy sets when a unit ends, as its status says. What is paused or has failed does not end
+// while it is.
+func (u *Unit) endsBy(f *estimate.Forecast) {
+	if f != nil && (u.Phase == rollout.PhaseProgressing || u.Phase == rollout.PhaseWaiting) {
+		u.Ends = &Range{Earliest: f.Earliest.Time, Expected: f.Expected.Time, Latest: f.Latest.Time}
+	}
 }
 
 // Find is the unit of an object, wherever it is, nil if there is none.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
@@ -40,6 +41,7 @@ func Group(e *decision.Explanation) Unit {
 		u.Units = append(u.Units, zone(e, &e.Zones[i]))
 	}
 	u.pausedBy(ring.PauseOf(e.Pause))
+	u.endsBy((*estimate.Forecast)(e.Forecast))
 	return u
 }
 
@@ -69,6 +71,7 @@ func GroupFacts(e *decision.Explanation, replicas []string) []Fact {
 		f.add("zone", z.Name, ZoneCounts(z), withMessage(z.State, z.Message))
 	}
 	f.each("replicas", replicas)
+	f.forecast((*estimate.Forecast)(e.Forecast))
 	for i := range min(len(e.History), shownRollouts) {
 		r := &e.History[i]
 		f.add("rollout", fmt.Sprintf("number %d", r.Number), "began "+Moment(r.StartedAt.Time), outcomeOf(r))

@@ -49,6 +49,8 @@ type Explanation struct {
 	Status  v1beta1.ExecutionStatus `json:"status,omitempty"`
 	Phases  []v1beta1.PhaseStatus   `json:"phases,omitempty"`
 	History []v1beta1.PastExecution `json:"history,omitempty"`
+	// Forecast is when the plan ends, as the last step said.
+	Forecast *v1beta1.Forecast `json:"forecast,omitempty"`
 }
 
 // ErrNotFound is returned for an Instance that does not exist.
@@ -76,7 +78,7 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 	s := &i.Status
 	e := Explanation{
 		Namespace: i.Namespace, Name: i.Name, OperatorVersion: i.Spec.OperatorVersion.Name,
-		Sentence: s.WaitingFor, History: s.History,
+		Sentence: s.WaitingFor, History: s.History, Forecast: s.Forecast,
 	}
 	if vocabulary.Paused.Get(i.Annotations) == "true" {
 		e.Pause = &rollout.Pause{}

@@ -244,6 +244,8 @@ type witness struct {
 	mu     sync.Mutex
 	uids   map[string]map[string]bool
 	active []string
+	// foreseen are the steps that decide when a plan ends, as statuses said.
+	foreseen []string
 }
 
 func newWitness(c *cluster) *witness {
@@ -294,6 +296,9 @@ func (w *witness) see(u *unstructured.Unstructured) {
 	w.uids[name][string(u.GetUID())] = true
 	if u.GetKind() == "Instance" {
 		w.active = append(w.active, running(u))
+		if step, ok, _ := unstructured.NestedString(u.Object, "status", "forecast", "decides"); ok {
+			w.foreseen = append(w.foreseen, step)
+		}
 	}
 }
 

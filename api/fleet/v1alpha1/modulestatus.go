@@ -82,6 +82,22 @@ type ModuleStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	History []PastRollout `json:"history,omitempty"`
+	// Forecast is when the rollout that is under way ends. It is written with each step, and
+	// absent where no earlier rollout of the stages is recorded.
+	// +optional
+	Forecast *Forecast `json:"forecast,omitempty"`
+}
+
+// Forecast is when a rollout ends, by how long each stage took in the last rollouts.
+type Forecast struct {
+	// At is when the step was taken at which this was expected.
+	At metav1.Time `json:"at"`
+	// Earliest, Expected and Latest are when it ends.
+	Earliest metav1.Time `json:"earliest"`
+	Expected metav1.Time `json:"expected"`
+	Latest   metav1.Time `json:"latest"`
+	// Decides is the stage that is the last to be complete.
+	Decides string `json:"decides"`
 }
 
 // Summary counts the clusters of a module, each in total and in as many of the
@@ -212,4 +228,19 @@ type PastRollout struct {
 	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 	// Outcome is Running, Complete, Failed, RolledBack or Superseded.
 	Outcome string `json:"outcome"`
+	// Stages are those that it went through, in their order. They are kept of the newest five
+	// rollouts that are complete.
+	// +optional
+	// +listType=atomic
+	Stages []PastStage `json:"stages,omitempty"`
+}
+
+// PastStage is a stage of one of the last rollouts.
+type PastStage struct {
+	// Name is that of the stage.
+	Name string `json:"name"`
+	// StartedAt is when its first cluster was assigned the revision, FinishedAt when the
+	// stage was complete.
+	StartedAt  metav1.MicroTime `json:"startedAt"`
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
 }

@@ -58,6 +58,22 @@ type InstanceStatus struct {
 	// +optional
 	// +listType=atomic
 	History []PastExecution `json:"history,omitempty"`
+	// Forecast is when the plan that is running ends. It is written with each step that begins,
+	// and absent where no earlier execution of the plan is recorded.
+	// +optional
+	Forecast *Forecast `json:"forecast,omitempty"`
+}
+
+// Forecast is when a plan ends, by how long each step took in its last executions.
+type Forecast struct {
+	// At is when the step began at which this was expected.
+	At metav1.Time `json:"at"`
+	// Earliest, Expected and Latest are when it ends.
+	Earliest metav1.Time `json:"earliest"`
+	Expected metav1.Time `json:"expected"`
+	Latest   metav1.Time `json:"latest"`
+	// Decides is the step that is the last to be complete, as PHASE/STEP.
+	Decides string `json:"decides"`
 }
 
 // AggregatedStatus is the state of the Instance as a whole.
@@ -272,6 +288,20 @@ type PastExecution struct {
 	// Message says why.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Steps are those that it carried out. They are kept of the newest five executions of
+	// each plan that completed, as long as those of the newest together are not too many.
+	// +optional
+	// +listType=atomic
+	Steps []PastStep `json:"steps,omitempty"`
+}
+
+// PastStep is a step of one of the last executions.
+type PastStep struct {
+	// Name is that of the step, as PHASE/STEP.
+	Name string `json:"name"`
+	// StartedAt is when it began, FinishedAt when it was complete.
+	StartedAt  metav1.MicroTime `json:"startedAt"`
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
 }
 
 // Running is the execution that is running, nil if none is.

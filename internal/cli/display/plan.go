@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/plans"
 )
 
@@ -31,7 +32,7 @@ func writeSteps(f *Facts, e *plans.Explanation, now time.Time, unfolded func(*v1
 		f.Line("No plan has run yet.")
 		return
 	}
-	f.Line("plan "+e.Plan, string(e.Status), planTook(e, now), e.Cause)
+	f.Line("plan "+e.Plan, string(e.Status), planTook(e, now), causeWithEnd(e, now))
 	for i := range e.Phases {
 		phase := &e.Phases[i]
 		f.Line("  phase "+phase.Name, string(phase.Status), phaseTook(phase, now), "")
@@ -43,6 +44,12 @@ func writeSteps(f *Facts, e *plans.Explanation, now time.Time, unfolded func(*v1
 			f.Line("    step "+step.Name, string(step.Status), StepTook(step, now), step.Message)
 		}
 	}
+}
+
+// causeWithEnd is why the plan runs, and when it ends if its status says that.
+func causeWithEnd(e *plans.Explanation, now time.Time) string {
+	u := describe.Instance(e)
+	return WithEnd(e.Cause, &u, now)
 }
 
 func planTook(e *plans.Explanation, now time.Time) string {

@@ -131,9 +131,10 @@ func (t *Tree) row(u *describe.Unit, said string) Row {
 	return r
 }
 
-// WithEnd adds to a sentence when a unit ends, if that is known.
+// WithEnd adds to a sentence when a unit ends, if that is known. What has not ended when it
+// should have says no more.
 func WithEnd(sentence string, u *describe.Unit, now time.Time) string {
-	if u.Ends == nil {
+	if u.Ends == nil || u.Ends.Latest.Before(now) {
 		return sentence
 	}
 	return strings.TrimPrefix(sentence+"; ends "+describe.In(now, *u.Ends), "; ")

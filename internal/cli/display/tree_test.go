@@ -132,3 +132,21 @@ func TestTreeInColour(t *testing.T) {
 		}
 	}
 }
+
+func TestWithEnd(t *testing.T) {
+	in := func(minutes int) time.Time { return treeNow.Add(time.Duration(minutes) * time.Minute) }
+	for _, c := range []struct {
+		sentence string
+		ends     *describe.Range
+		want     string
+	}{
+		{"b is updating", nil, "b is updating"},
+		{"b is updating", &describe.Range{Earliest: in(1), Expected: in(2), Latest: in(4)}, "b is updating; ends in 2m0s (1m0s to 4m0s)"},
+		{"", &describe.Range{Earliest: in(-2), Expected: in(-1), Latest: in(4)}, "ends in 0s (0s to 4m0s)"},
+		{"b is updating", &describe.Range{Earliest: in(-3), Expected: in(-2), Latest: in(-1)}, "b is updating"},
+	} {
+		if got := WithEnd(c.sentence, &describe.Unit{Ends: c.ends}, treeNow); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}

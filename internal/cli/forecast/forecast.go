@@ -204,8 +204,8 @@ func setEnds(units []describe.Unit, rollouts []forecast.Course) {
 		at := slices.IndexFunc(rollouts, func(c forecast.Course) bool {
 			return c.Ring == u.Ring && c.Namespace == u.Namespace && c.Object == record.Reference(u.Kind, u.Name)
 		})
-		if at >= 0 && rollouts[at].Ends != nil && !u.IsComplete() {
-			u.Ends = rollouts[at].Ends
+		if at >= 0 && !u.IsComplete() {
+			u.Ends = rollouts[at].Ends // also if it does not end
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (w *world) arrives(want string, meanwhile func()) {
 		if got := w.runs(); got != want {
 			return fmt.Errorf("they run %q, want %q: %s", got, want, w.says())
 		}
-		if s := w.status(); s.Phase != "Complete" || len(s.Moves) > 0 || s.CurrentRevision != s.TargetRevision {
+		if s := w.status(); s.Phase != "Complete" || len(s.Moves) > 0 || s.CurrentRevision != s.TargetRevision || s.Forecast != nil {
 			return fmt.Errorf("%s", w.says())
 		}
 		return nil
@@ -101,6 +101,39 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 				w.tell(inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i) }))
 			})
 		}
+	}
+}
+
+// TestFaultEveryWriteOfAForecast rolls a module a second time, with hubs each of which stops at
+// the first write that it can: what the status says of the end follows from what was written, and
+// goes with the rollout.
+func TestFaultEveryWriteOfAForecast(t *testing.T) {
+	for _, when := range []fault.When{fault.Before, fault.After} {
+		t.Run(when.String(), func(t *testing.T) {
+			w := newWorld(t)
+			w.beginStory()
+			relay := fault.NewRelay(when, func(i *fault.Injector) func() { return w.managed(i) })
+			w.arrives("a:v1 b:v1 c:v1", relay.Next)
+			if s := w.status(); s.Forecast != nil || len(s.History) != 1 {
+				t.Errorf("after the first rollout: %+v", s)
+			}
+			w.module("v2", story)
+			w.eventually(func() error { // the gate waits meanwhile
+				relay.Next()
+				f := w.status().Forecast
+				if f == nil || f.Decides != "rest" || f.Latest.Before(&f.Expected) || f.Expected.Before(&f.Earliest) {
+					return fmt.Errorf("foreseen is %+v: %s", f, w.says())
+				}
+				return nil
+			})
+			w.arrives("a:v2 b:v2 c:v2", relay.Next)
+			for i, past := range w.status().History {
+				if len(past.Stages) != 2 || past.Stages[0].Name != "canary" || past.Stages[1].FinishedAt.After(past.FinishedAt.Time) {
+					t.Errorf("rollout %d went through %+v", i, past.Stages)
+				}
+			}
+			t.Logf("%d hubs were stopped %s their write", relay.Stops(), when)
+		})
 	}
 }
 

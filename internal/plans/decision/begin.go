@@ -150,6 +150,6 @@ func (d *decider) end(result v1beta1.Result, why string) {
 		touched := e.Touched || s.Attempted != nil && s.Attempted.Touched
 		s.Attempted = &v1beta1.Attempt{Spec: *choice.Target(&e.Spec), ContentHash: e.ContentHash, Plan: e.Plan, Touched: touched, Result: result, Message: why}
 	}
-	s.History = execution.Record(s.History, e)
-	d.Writes = nil
+	s.History = execution.Record(s.History, e, s.PlanStatus[e.Plan].Phases)
+	s.Forecast, d.Writes = nil, nil
 }

@@ -78,6 +78,7 @@ func (r *run) own() {
 // advance assesses the steps in progress, asks the engine, and starts the steps that
 // it permits, until none is left to start.
 func (r *run) advance() (out Outcome) {
+	begins := false
 	for started := true; started; {
 		r.assess()
 		if needs := r.needs(); !needs.IsEmpty() {
@@ -96,6 +97,10 @@ func (r *run) advance() (out Outcome) {
 			return out
 		}
 		started = r.start(out.Plan.Steps)
+		begins = begins || started
+	}
+	if begins {
+		r.status.Forecast = r.forecast()
 	}
 	if out.Plan.Phase == rollout.PhaseComplete {
 		return out

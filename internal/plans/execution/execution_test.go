@@ -289,7 +289,7 @@ func TestTheHistoryIsBounded(t *testing.T) {
 	for i := range 15 {
 		for _, name := range []string{"deploy", "backup"} {
 			e := &v1beta1.Execution{Plan: name, FinishedAt: new(metav1.NewMicroTime(noon.Add(time.Duration(i) * time.Minute)))}
-			history = Record(history, e)
+			history = Record(history, e, nil)
 		}
 	}
 	count := map[string]int{}
@@ -310,7 +310,7 @@ func TestTheHistoryKeepsWhatWasApplied(t *testing.T) {
 	record := func(uid, value string, advances bool) {
 		e := &v1beta1.Execution{UID: types.UID(uid), Plan: "deploy", Advances: advances, FinishedAt: new(metav1.NewMicroTime(noon))}
 		e.Spec.Parameters, e.Spec.PlanExecution.PlanName = map[string]string{"P": value}, "deploy"
-		history = Record(history, e)
+		history = Record(history, e, nil)
 	}
 	long := strings.Repeat("x", SpecsLimit/2-100)
 	for _, test := range []struct {

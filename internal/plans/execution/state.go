@@ -72,14 +72,17 @@ func endedAs(s, final v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
 	return s
 }
 
-// Record adds an execution that has ended to the history.
-func Record(history []v1beta1.PastExecution, e *v1beta1.Execution) []v1beta1.PastExecution {
+// Record adds an execution that has ended to the history; phases are those of its plan.
+func Record(history []v1beta1.PastExecution, e *v1beta1.Execution, phases []v1beta1.PhaseStatus) []v1beta1.PastExecution {
 	past := v1beta1.PastExecution{
 		UID: e.UID, Plan: e.Plan, Cause: e.Cause, Changed: e.Changed, OperatorVersion: e.Spec.OperatorVersion.Name, ContentHash: e.ContentHash,
 		Advances: e.Advances, StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Result: e.Result, Message: e.Message,
 	}
 	if e.Advances {
 		past.Spec = choice.Target(&e.Spec)
+	}
+	if e.Result == v1beta1.ResultComplete {
+		past.Steps = pastSteps(e, phases)
 	}
 	kept, seen := []v1beta1.PastExecution{past}, 1
 	for _, old := range history {
@@ -91,6 +94,7 @@ func Record(history []v1beta1.PastExecution, e *v1beta1.Execution) []v1beta1.Pas
 		}
 	}
 	limitSpecs(kept)
+	limitSteps(kept)
 	return kept
 }
 

@@ -50,6 +50,8 @@ type Explanation struct {
 	Notes  []string  `json:"notes,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.Rollout `json:"history,omitempty"`
+	// Forecast is when the rollout ends, as the last step said.
+	Forecast *v1alpha1.Forecast `json:"forecast,omitempty"`
 	// Automatic is true of a group that no user wrote and no user has changed; and
 	// Missing of one that the manager has not made yet.
 	Automatic bool `json:"automatic,omitempty"`
@@ -64,7 +66,7 @@ func Explain(o Observed) Explanation {
 		Namespace: o.Group.Namespace, Name: o.Group.Name, Phase: status.Phase,
 		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds, Steps: d.plan.Steps,
 		Lock: o.Group.Status.Lock, Pause: o.Group.Spec.Pause, Retry: o.Group.Spec.Retry,
-		History: status.History, Notes: o.notes(),
+		History: status.History, Forecast: status.Forecast, Notes: o.notes(),
 	}
 	reason, message := d.verdict()
 	e.Sentence = message

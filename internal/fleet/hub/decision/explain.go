@@ -67,6 +67,8 @@ type Explanation struct {
 	Removal *v1alpha1.RemovalStatus `json:"removal,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.PastRollout `json:"history,omitempty"`
+	// Forecast is when the rollout ends, as the last step said.
+	Forecast *v1alpha1.Forecast `json:"forecast,omitempty"`
 }
 
 // ClusterExplanation is how one cluster of a module stands.
@@ -188,7 +190,7 @@ func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
 		Phase: status.Phase, Sentence: status.WaitingFor,
 		Target: status.TargetRevision, Current: status.CurrentRevision, RolledBack: status.RolledBack, Pinned: o.Module.Spec.TargetRevision,
 		Stage: status.Stage, UpToDate: status.Clusters, Summary: status.Summary, Stages: status.Stages,
-		Steered: o.Module.Steered, History: status.History, Removal: status.Removal,
+		Steered: o.Module.Steered, History: status.History, Forecast: status.Forecast, Removal: status.Removal,
 	}
 	if status.Since != nil {
 		e.Since = &status.Since.Time

@@ -35,13 +35,16 @@ func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	status := d.status()
 	if rollsBack {
 		status.RolledBack = d.wanted
-		status.History = d.history(rollout.PhaseRollingBack)
+		status.History = d.history(rollout.PhaseRollingBack, status.Stages)
 	}
 	status.Moves, status.Seen = moves, d.seen()
 	if r := status.Removal; r != nil { // what is permitted is taken from what was approved
 		r.Left = max(0, r.Left-count32(len(news)-len(d.assignments(news))))
 	}
 	d.start(status.Stages, d.assignments(news))
+	if !rollsBack {
+		status.Forecast = d.forecast(status.Stages)
+	}
 	return &status, true
 }
 

@@ -53,6 +53,9 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
 		s.Seen = d.seen()
 	}
+	if s.TargetRevision != d.target || !d.isUnderWay() {
+		s.Forecast = nil
+	}
 	s.TargetRevision, s.Removal = d.target, d.removalStatus()
 	if s.RolledBack != d.wanted {
 		s.RolledBack = ""
@@ -64,7 +67,7 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	s.FailingClusters, s.FailingTruncated = d.failing()
 	s.Phase, s.Stage = string(d.phase()), d.place(s.Stages)
 	s.Clusters = share(d.ready(), len(d.members))
-	s.History = d.history(d.outcome())
+	s.History = d.history(d.outcome(), s.Stages)
 	d.describe(&s)
 	return s
 }
@@ -101,7 +104,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	for i := range d.o.Records {
 		left += one(d.o.Records[i].Assigned && !d.o.Foreign[d.o.Records[i].Cluster])
 	}
-	s.Phase, s.Removal = string(PhaseDeleting), nil
+	s.Phase, s.Removal, s.Forecast = string(PhaseDeleting), nil, nil
 	s.WaitingFor = fmt.Sprintf("it is being removed from %d clusters", left)
 	deleting := ring.Conditions{Reconciling: true, Reason: reasons.Deleting, Message: s.WaitingFor}
 	deleting.Set(&s.Conditions, s.ObservedGeneration, d.o.Now.Truncate(time.Second))

@@ -147,31 +147,6 @@ func (m *member) failure() v1alpha1.FailingCluster {
 	return f
 }
 
-// history is how the last rollouts went.
-func (d *decision) history(phase rollout.Phase) []v1alpha1.PastRollout {
-	old := d.o.Module.Status.History
-	if len(d.problems) > 0 || len(d.members) == 0 {
-		return old
-	}
-	entries := make([]rollout.Entry, len(old))
-	for i, h := range old {
-		entries[i] = rollout.Entry{Revision: h.Revision, StartedAt: h.StartedAt.Time, Outcome: rollout.Outcome(h.Outcome)}
-		if h.FinishedAt != nil {
-			entries[i].EndedAt = h.FinishedAt.Time
-		}
-	}
-	entries = rollout.Advance(entries, d.target, phase, d.o.Now, historyMost)
-	history := make([]v1alpha1.PastRollout, len(entries))
-	for i, e := range entries {
-		history[i] = v1alpha1.PastRollout{Revision: e.Revision, StartedAt: metav1.NewMicroTime(e.StartedAt), Outcome: string(e.Outcome)}
-		if !e.EndedAt.IsZero() {
-			at := metav1.NewMicroTime(e.EndedAt)
-			history[i].FinishedAt = &at
-		}
-	}
-	return history
-}
-
 // isComplete is true once the target has got everywhere: all is where it should
 // be, but for as many failures as maxFailures tolerates. Where no cluster has run it, it has not
 // got anywhere.
