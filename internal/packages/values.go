@@ -36,8 +36,8 @@ func Values(raw []byte) (map[string]string, error) {
 func checkKeys(raw []byte) error {
 	n := nodeAt(raw)
 	for i := 0; n != nil && n.Kind == yamlv3.MappingNode && i < len(n.Content); i += 2 {
-		if line, err := unquoted(n.Content[i]); err != nil {
-			return fmt.Errorf("line %d: parameter %w", line, err)
+		if e := unquoted(n.Content[i]); e != nil {
+			return fmt.Errorf("line %d: %s; %s", e.Line, e.Problem, e.Action)
 		}
 	}
 	return nil

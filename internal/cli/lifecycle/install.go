@@ -59,6 +59,8 @@ func newInstall(env command.Environment) *cobra.Command {
 	i.settings.addFlags(cmd)
 	i.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
 	i.addDryRun(cmd)
+	i.kubeVersion.AddFlag(cmd.Flags())
+	cmd.Flags().Lookup("kube-version").Usage = "version of Kubernetes for which --dry-run=client warns of API versions that are not served"
 	cmd.Flags().BoolVar(&i.skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
 	cmd.Flags().BoolVar(&i.inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace, and read no other package: the latest version, or that of --operator-version and --app-version")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
@@ -68,6 +70,9 @@ func newInstall(env command.Environment) *cobra.Command {
 // begin connects to the cluster, unless a dry run asks none.
 func (i *install) begin(cmd *cobra.Command) (err error) {
 	if !i.dryRun.IsClient() || i.inCluster {
+		if cmd.Flags().Changed("kube-version") {
+			return errors.New("--kube-version: the API server knows its version; leave it out, or add --dry-run=client")
+		}
 		return i.connect(cmd)
 	}
 	i.out = cmd.OutOrStdout()

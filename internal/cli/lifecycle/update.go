@@ -20,7 +20,8 @@ func newUpdate(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update instance/NAME", Short: "Change parameters of an Instance",
 		Long: "Change parameters of an Instance. Those that are not named stay as they are. The plan that\n" +
-			"they trigger then runs; which one that is, is printed.",
+			"they trigger then runs; which one that is, is printed. Immutable fields of objects that would\n" +
+			"change are found beforehand.",
 		Example: "  spillway package update instance/zk -n shop -p NODE_COUNT=5 --wait\n" +
 			"  spillway package update instance/zk -n shop --unset MEMORY --dry-run=server",
 		Args: command.Exactly(1, "name the Instance, as in: spillway package update instance/zk -p NAME=VALUE"),
@@ -54,13 +55,20 @@ func (o *operation) update(ctx context.Context, arg string) error {
 		return err
 	}
 	var chosen choice.Choice
-	changedIt, err := o.edit(ctx, i, func() error {
+	propose := func() (err error) {
 		if i.Spec.Parameters, err = o.applied(i.Spec.Parameters); err != nil {
 			return err
 		}
 		chosen, err = o.choose(i, version, former)
 		return err
-	})
+	}
+	if err := propose(); err != nil {
+		return err
+	}
+	if err := o.checkImmutable(ctx, i, version, chosen.Plan); err != nil {
+		return err
+	}
+	changedIt, err := o.edit(ctx, i, propose)
 	if err != nil {
 		return err
 	}

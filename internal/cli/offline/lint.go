@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,8 +81,9 @@ func (l *linting) addForm(cmd *cobra.Command) {
 	l.kubeVersion.AddFlag(flags)
 }
 
-// readPackages reads those paths that are packages, and returns the others.
-func (l *linting) readPackages(ctx context.Context) (documents []source.Document, others []string, err error) {
+// readPackages reads those paths that are packages, and returns the others. The error is
+// about packages that cannot be read.
+func (l *linting) readPackages(ctx context.Context) (documents []source.Document, others []string, unread error) {
 	for _, path := range l.files {
 		if l.origin == nil && (path == source.Stdin || !packages.IsPackage(path)) {
 			others = append(others, path)
@@ -89,11 +91,24 @@ func (l *linting) readPackages(ctx context.Context) (documents []source.Document
 		}
 		of, err := documentsOf(ctx, cmp.Or(l.origin, &origin.Origin{}), path)
 		if err != nil {
-			return nil, nil, err
+			unread = errors.Join(unread, unreadable(path, err))
+			continue
 		}
 		documents = append(documents, of...)
 	}
-	return documents, others, nil
+	return documents, others, unread
+}
+
+// unreadable is why a package cannot be read, as a mistake of the package.
+func unreadable(name string, err error) error {
+	if mistakes := source.Errors(err); len(mistakes) > 0 {
+		return err
+	}
+	problem, action, _ := strings.Cut(err.Error(), "; ") // as all messages have it
+	for _, before := range []string{name, ":", " "} {
+		problem = strings.TrimPrefix(problem, before)
+	}
+	return &source.Error{File: name, Problem: problem, Action: action}
 }
 
 // documentsOf are the objects of a package.
@@ -116,15 +131,10 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	var skipped []source.Skipped
 	leaveOut := func(s source.Skipped) { skipped = append(skipped, s) }
 	notText := func(path string) { tellNotText(cmd.ErrOrStderr(), path) }
-	documents, manifests, err := l.readPackages(cmd.Context())
-	if err != nil {
-		return err
-	}
-	var unread error
+	documents, manifests, unread := l.readPackages(cmd.Context())
 	if len(manifests) > 0 {
-		var others []source.Document
-		others, unread = source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText}, manifests...)
-		documents = append(documents, others...)
+		others, err := source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText}, manifests...)
+		documents, unread = append(documents, others...), errors.Join(unread, err)
 	}
 	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor})
 	if err != nil {
