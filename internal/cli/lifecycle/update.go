@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
 func newUpdate(env command.Environment) *cobra.Command {
@@ -65,7 +66,7 @@ func (o *operation) update(ctx context.Context, arg string) error {
 	if err := propose(); err != nil {
 		return err
 	}
-	if err := o.checkImmutable(ctx, i, version, chosen.Plan); err != nil {
+	if err := o.checkPlan(ctx, i, version, chosen.Plan); err != nil {
 		return err
 	}
 	changedIt, err := o.edit(ctx, i, propose)
@@ -107,6 +108,15 @@ func (o *operation) choose(i *v1beta1.Instance, version, former *choice.Version)
 		return chosen, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
 	}
 	return chosen, nil
+}
+
+// checkPlan refuses a change whose plan would fail: one that undoes what it does, or that
+// changes what cannot be changed.
+func (o *operation) checkPlan(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) error {
+	if why := task.Contradiction(version.Spec, plan); why != "" {
+		return fmt.Errorf("plan %s would fail: %s", plan, why)
+	}
+	return o.checkImmutable(ctx, i, version, plan)
 }
 
 // checkImmutable refuses a change that the API server would refuse, before the plan that
