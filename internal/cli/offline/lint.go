@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/packages"
+	"github.com/spillway-dev/spillway/internal/packages/dependency"
 	"github.com/spillway-dev/spillway/internal/packages/origin"
 	"github.com/spillway-dev/spillway/internal/source"
 )
@@ -94,9 +95,28 @@ func (l *linting) readPackages(ctx context.Context) (documents []source.Document
 			unread = errors.Join(unread, unreadable(path, err))
 			continue
 		}
-		documents = append(documents, of...)
+		documents, unread = append(documents, of...), errors.Join(unread, lacking(ctx, path))
 	}
 	return documents, others, unread
+}
+
+// lacking is why a package in a directory can never be installed: a package beside it that it
+// needs cannot be read, or needs it in turn. What it names otherwise is not looked up.
+func lacking(ctx context.Context, path string) error {
+	p, err := packages.Load(path) // another one, in which versions are pinned
+	if info, failed := os.Stat(path); err != nil || failed != nil || !info.IsDir() {
+		return nil //nolint:nilerr // it is no directory, or was said to be unreadable
+	}
+	_, err = dependency.Resolve(ctx, p, func(_ context.Context, needed dependency.Reference) (*packages.Package, error) {
+		if !origin.IsPath(needed.Package) || strings.Contains(needed.Package, "://") {
+			return nil, nil //nolint:nilnil // it is in a repository
+		}
+		return packages.Load(needed.Package)
+	})
+	if err == nil {
+		return nil
+	}
+	return unreadable(path, err)
 }
 
 // unreadable is why a package cannot be read, as a mistake of the package.
