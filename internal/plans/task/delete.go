@@ -54,7 +54,7 @@ func (w *work) remove(f *Finding, ref object.Ref) {
 }
 
 // holders are why an object that is being deleted still exists, as far as it says so itself:
-// whoever has set a finalizer removes it.
+// the client that has set a finalizer removes it.
 func holders(live *unstructured.Unstructured) string {
 	var others []string
 	for _, finalizer := range live.GetFinalizers() {
