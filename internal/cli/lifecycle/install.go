@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +44,7 @@ func newInstall(env command.Environment) *cobra.Command {
 			"  spillway package install zookeeper zk2 -n shop --in-cluster",
 		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := i.checkInCluster(); err != nil {
+			if err := errors.Join(i.checkInCluster(), checkName(command.InstanceName(args[1]))); err != nil {
 				return err
 			}
 			if err := i.begin(cmd); err != nil {
@@ -66,6 +67,14 @@ func newInstall(env command.Environment) *cobra.Command {
 	cmd.Flags().BoolVar(&i.inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace, and read no other package: the latest version, or that of --operator-version and --app-version")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
 	return cmd
+}
+
+// checkName refuses a name that no object can have, before anything is written.
+func checkName(name string) error {
+	if len(validation.NameIsDNSSubdomain(name, false)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be the name of an Instance: use lowercase letters, digits, - and . and begin and end with a letter or a digit, as in: my-app", name)
 }
 
 // begin connects to the cluster, unless a dry run asks none.
