@@ -94,6 +94,9 @@ func planned(c choice.Choice) string {
 	if c.Plan == "" {
 		return "; no plan runs"
 	}
+	if c.Changed == "" {
+		return fmt.Sprintf("; plan %s runs", c.Plan)
+	}
 	return fmt.Sprintf("; plan %s runs (%s)", c.Plan, c.Changed)
 }
 

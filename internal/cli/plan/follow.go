@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type absentError struct{ error }
 func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) error {
 	view := p.view()
 	var seen *v1beta1.Instance
+	var before string
 	draw := func() {
 		if seen != nil {
 			view.show(seen, p.now())
@@ -50,6 +52,10 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 		x := i.Status.Execution
 		if x == nil || !is(x) {
+			if first := runsBefore(x, i); p.output == "" && first != before {
+				before = first
+				_, _ = io.WriteString(p.out, first)
+			}
 			return false, stalled(i)
 		}
 		seen = i
@@ -63,6 +69,14 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 			return true, nil
 		}
 	}, draw)
+}
+
+// runsBefore says which plan runs before the one that was asked for, if any does.
+func runsBefore(x *v1beta1.Execution, i *v1beta1.Instance) string {
+	if asked := i.Spec.PlanExecution.PlanName; x == nil || x.FinishedAt != nil || asked == "" || asked == x.Plan {
+		return ""
+	}
+	return fmt.Sprintf("plan %s runs first: %s\n", x.Plan, i.Status.WaitingFor)
 }
 
 // stalled is an error if what was asked for cannot be followed.
@@ -85,7 +99,7 @@ func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool,
 		err := p.watch(ctx, done, tick)
 		switch {
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return fmt.Errorf("the plan has not ended after %s; it continues without this command", p.timeout)
+			return fmt.Errorf("the plan has not ended after %s; it continues without this command; to see why it waits: spillway explain instance/%s -n %s", p.timeout, p.name.Name, p.name.Namespace)
 		case ctx.Err() != nil:
 			return errors.New("interrupted; the plan continues without this command")
 		case !errors.Is(err, errWatchEnded):
