@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -212,10 +213,20 @@ func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() e
 			options = append(options, client.DryRunAll)
 		}
 		err := o.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)
+		if isDenied(i, err) {
+			return fmt.Errorf("instance/%s: plan %s is running, so nothing can be changed yet; to see why it has not ended: %s; to give it up: %s",
+				i.Name, i.Status.Execution.Plan, o.next("explain", "instance/"+i.Name), o.next("plan", "abandon", i.Name))
+		}
 		if err != nil {
 			return fmt.Errorf("change instance/%s: %w", i.Name, err)
 		}
 		return nil
 	})
 	return isChanged, err
+}
+
+// isDenied is true if the guard in the API server refuses a change because a plan runs.
+func isDenied(i *v1beta1.Instance, err error) bool {
+	x := i.Status.Execution
+	return x != nil && x.FinishedAt == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), " is running: spec.")
 }

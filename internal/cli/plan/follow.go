@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -43,7 +42,6 @@ type absentError struct{ error }
 func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) error {
 	view := p.view()
 	var seen *v1beta1.Instance
-	var before string
 	draw := func() {
 		if seen != nil {
 			view.show(seen, p.now())
@@ -52,10 +50,6 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 		x := i.Status.Execution
 		if x == nil || !is(x) {
-			if first := runsBefore(x, i); p.output == "" && first != before {
-				before = first
-				_, _ = io.WriteString(p.out, first)
-			}
 			return false, stalled(i)
 		}
 		seen = i
@@ -69,14 +63,6 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 			return true, nil
 		}
 	}, draw)
-}
-
-// runsBefore says which plan runs before the one that was asked for, if any does.
-func runsBefore(x *v1beta1.Execution, i *v1beta1.Instance) string {
-	if asked := i.Spec.PlanExecution.PlanName; x == nil || x.FinishedAt != nil || asked == "" || asked == x.Plan {
-		return ""
-	}
-	return fmt.Sprintf("plan %s runs first: %s\n", x.Plan, i.Status.WaitingFor)
 }
 
 // stalled is an error if what was asked for cannot be followed.
