@@ -21,11 +21,11 @@ func fromArchive(r io.Reader) (files, error) {
 	unzipped, err := gzip.NewReader(r)
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("is empty; " + fetchAgain)
+		return nil, refuse(fetchAgain, "is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errEndsEarly
 	case err != nil:
-		return nil, errors.New("is no archive of a package: it is not compressed with gzip; name a directory or a .tgz file")
+		return nil, refuse("name a directory or a .tgz file", "is no archive of a package: it is not compressed with gzip")
 	}
 	limited := &io.LimitedReader{R: unzipped, N: mostArchive}
 	archive, found := tar.NewReader(limited), files{}
@@ -34,7 +34,7 @@ func fromArchive(r io.Reader) (files, error) {
 		entry, err := archive.Next()
 		switch {
 		case limited.N <= 0 || n >= mostEntries:
-			return nil, fmt.Errorf("has more than %d MiB, or more than %d entries; remove what is no template", mostArchive>>20, mostEntries)
+			return nil, refuse(removeOthers, "has more than %d MiB, or more than %d entries", mostArchive>>20, mostEntries)
 		case errors.Is(err, io.EOF):
 			return found.end(limited)
 		case err != nil:
@@ -54,9 +54,7 @@ func (f files) end(rest io.Reader) (files, error) {
 	return f.rooted()
 }
 
-const fetchAgain = "pack or download it again"
-
-var errEndsEarly = errors.New("ends early; " + fetchAgain)
+var errEndsEarly = refuse(fetchAgain, "ends early")
 
 // unpacked is why an archive cannot be unpacked.
 func unpacked(err error) error {
@@ -64,7 +62,7 @@ func unpacked(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errEndsEarly
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader):
-		return fmt.Errorf("is damaged: %w; %s", err, fetchAgain)
+		return refuse(fetchAgain, "is damaged: %v", err)
 	default:
 		return err
 	}
@@ -74,20 +72,20 @@ func unpacked(err error) error {
 func (f files) entry(entry *tar.Header, content io.Reader, size *int64) error {
 	name := path.Clean(entry.Name)
 	if path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") || strings.Contains(entry.Name, `\`) {
-		return fmt.Errorf("has a file with the path %q, which leaves the package; pack it again with relative paths", entry.Name)
+		return refuse("pack it again with relative paths", "has a file with the path %q, which leaves the package", entry.Name)
 	}
 	switch entry.Typeflag {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
 	case tar.TypeReg:
 	default:
-		return fmt.Errorf("has %q, which is a link or a device; pack files only", entry.Name)
+		return refuse("pack files only", "has %q, which is a link or a device", entry.Name)
 	}
 	if strings.HasPrefix(path.Base(name), ".") {
 		return nil // what systems add, such as ._operator.yaml
 	}
 	if _, twice := f[name]; twice {
-		return fmt.Errorf("has the file %q twice; pack it again", name)
+		return refuse("pack it again", "has the file %q twice", name)
 	}
 	return f.add(name, content, size)
 }
@@ -125,12 +123,17 @@ func (f files) root() (string, error) {
 	}
 	switch len(packages) {
 	case 0:
-		return "", fmt.Errorf("has no %s; pack a package with: spillway package create DIR", operatorFile)
+		return "", refuse("pack a package with: spillway package create DIR", "has no %s", operatorFile)
 	case 1:
 		return strings.TrimSuffix(packages[0], operatorFile), nil
 	default:
-		return "", fmt.Errorf("has %d packages, want one: %s; pack the folder of one package", len(packages), strings.Join(packages, ", "))
+		return "", refuse("pack the folder of one package", "has %d packages, want one: %s", len(packages), strings.Join(packages, ", "))
 	}
+}
+
+// ArchiveName is the name of the archive of the package.
+func (p *Package) ArchiveName() string {
+	return p.Operator.Name + "-" + p.Operator.OperatorVersion + ".tgz"
 }
 
 // Archive writes the package as a .tgz. Of the same files it is the same to the byte.

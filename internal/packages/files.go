@@ -44,10 +44,10 @@ func Load(from string) (*Package, error) {
 		defer func() { _ = root.Close() }()
 		f, err := fromFolder(root.FS())
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", from, err)
+			return nil, about(from, err)
 		}
 		if below := folderIn(root.FS()); f[operatorFile] == nil && below != "" {
-			return nil, fmt.Errorf("%s: has no %s; the package is in %s", from, operatorFile, filepath.Join(from, below))
+			return nil, about(from, refuse("the package is in "+filepath.Join(from, below), "has no %s", operatorFile))
 		}
 		return newPackage(from, f)
 	}
@@ -63,7 +63,7 @@ func Load(from string) (*Package, error) {
 func Read(from string, archive io.Reader) (*Package, error) {
 	f, err := fromArchive(archive)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, about(from, err)
 	}
 	return newPackage(from, f)
 }
@@ -92,7 +92,7 @@ func fromFolder(folder fs.FS) (files, error) {
 			return nil
 		}
 		if entries++; entries > mostEntries {
-			return fmt.Errorf("has more than %d entries; remove what is no template", mostEntries)
+			return refuse(removeOthers, "has more than %d entries", mostEntries)
 		}
 		if entry.IsDir() {
 			return nil
@@ -115,10 +115,10 @@ func folderIn(folder fs.FS) string {
 func (f files) read(folder fs.FS, name string, size *int64) error {
 	info, err := fs.Stat(folder, name)
 	if err != nil {
-		return fmt.Errorf("%s cannot be read: %w; a link must lead to a file of the package", name, cause(err))
+		return refuse("a link must lead to a file of the package", "%s cannot be read: %v", name, cause(err))
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no file; a package has files only", name)
+		return refuse("a package has files only", "%s is no file", name)
 	}
 	file, err := folder.Open(name)
 	if err != nil {
@@ -137,14 +137,14 @@ func isPart(name string) bool {
 // add reads a file, if the package is not too large with it.
 func (f files) add(name string, content io.Reader, size *int64) error {
 	if len(f) == MostFiles {
-		return fmt.Errorf("has more than %d files; remove what is no template", MostFiles)
+		return refuse(removeOthers, "has more than %d files", MostFiles)
 	}
 	raw, err := io.ReadAll(io.LimitReader(content, MostBytes-*size+1))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if *size += int64(len(raw)); *size > MostBytes {
-		return fmt.Errorf("has more than %d MiB of files; remove what is no template", MostBytes>>20)
+		return refuse(removeOthers, "has more than %d MiB of files", MostBytes>>20)
 	}
 	f[name] = raw
 	return nil
@@ -158,12 +158,25 @@ func fileIn(from, name string) string {
 	return filepath.Join(from, name)
 }
 
-// IsPackage is true of a folder or an archive that has a package: of any archive, and of a
-// folder whose operator.yaml is no manifest.
+// IsPackage is true of a folder or an archive that has a package: of any archive, of a folder
+// whose operator.yaml is no manifest, and of one that has the other files of a package.
 func IsPackage(at string) bool {
 	if strings.HasSuffix(at, ".tgz") || strings.HasSuffix(at, ".tar.gz") {
 		return true
 	}
 	raw, err := os.ReadFile(filepath.Join(at, operatorFile)) //nolint:gosec // the user names what is read
-	return err == nil && isOperator(raw)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lacksOnlyOperator(at)
+	}
+	return err == nil && (isOperator(raw) || wasOperator(raw))
+}
+
+// lacksOnlyOperator is true of a folder that has parameters and templates of a package.
+func lacksOnlyOperator(at string) bool {
+	raw, err := os.ReadFile(filepath.Join(at, paramsFile)) //nolint:gosec // the user names what is read
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(at, templatesDir))
+	return err == nil && info.IsDir() && nodeAt(raw, "parameters") != nil
 }

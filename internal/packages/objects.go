@@ -48,7 +48,7 @@ func (p *Package) VersionObject() (*v1beta1.OperatorVersion, error) {
 	for i := range p.Parameters {
 		parameter, err := p.Parameters[i].Object()
 		if err != nil {
-			return nil, fmt.Errorf("%s: parameter %s: %w", fileIn(p.From, paramsFile), p.Parameters[i].Name, err)
+			return nil, about(fileIn(p.From, paramsFile), refuse("correct the value", "parameter %s: %v", p.Parameters[i].Name, err))
 		}
 		v.Spec.Parameters = append(v.Spec.Parameters, parameter)
 	}

@@ -2,7 +2,7 @@ package packages
 
 import (
 	"encoding/json"
-	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,10 +93,10 @@ func newPackage(from string, f files) (*Package, error) {
 	p := &Package{From: from, Templates: map[string]string{}, files: f}
 	raw, ok := f[operatorFile]
 	if !ok {
-		return nil, fmt.Errorf("%s: has no %s; give the folder that has it", from, operatorFile)
+		return nil, about(from, refuse("give the folder that has it", "has no %s", operatorFile))
 	}
 	if isFormer(raw) {
-		return nil, fmt.Errorf("%s: has the format of KUDO before 0.9; rename version to operatorVersion; tasks must be a list, each with name, kind and spec", fileIn(from, operatorFile))
+		return nil, about(fileIn(from, operatorFile), refuse("rename version to operatorVersion; tasks must be a list, each with name, kind and spec", "has the format of KUDO before 0.9"))
 	}
 	if err := decode(fileIn(from, operatorFile), raw, &p.Operator); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (p *Package) check() error {
 	default:
 		return p.checkNames()
 	}
-	return fmt.Errorf("%s: has no %s; set it", fileIn(p.From, operatorFile), missing)
+	return about(fileIn(p.From, operatorFile), refuse("set it", "has no %s", missing))
 }
 
 // isOperator is true of an operator.yaml: a manifest of that name has a kind.
@@ -133,6 +133,14 @@ func isOperator(raw []byte) bool {
 	var o struct{ Kind, OperatorVersion string }
 	return yaml.Unmarshal(raw, &o) == nil && o.Kind == "" && o.OperatorVersion != ""
 }
+
+// wasOperator is true of an operator.yaml that is no YAML, as a mistake in it makes it.
+func wasOperator(raw []byte) bool {
+	var any map[string]any
+	return yaml.Unmarshal(raw, &any) != nil && versionLine.Match(raw)
+}
+
+var versionLine = regexp.MustCompile(`(?m)^operatorVersion\s*:`)
 
 // isFormer is true of an operator.yaml as KUDO had it before 0.9.
 func isFormer(raw []byte) bool {

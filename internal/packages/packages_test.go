@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -224,6 +225,26 @@ func TestIsPackage(t *testing.T) {
 	manifest := write(t, "operator.yaml", []byte("apiVersion: apps/v1\nkind: Deployment\noperatorVersion: x\n"))
 	if packages.IsPackage(filepath.Dir(manifest)) {
 		t.Error("a manifest is taken for a package")
+	}
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  bool
+	}{
+		"no YAML":             {map[string]string{"operator.yaml": operator + "tasks: [\n"}, true},
+		"no YAML, a manifest": {map[string]string{"operator.yaml": "kind: A\nspec: [\n"}, false},
+		"no operator.yaml":    {map[string]string{"params.yaml": "parameters: []\n", "templates/a.yaml": ""}, true},
+		"no templates":        {map[string]string{"params.yaml": "parameters: []\n"}, false},
+		"other parameters":    {map[string]string{"params.yaml": "a: b\n", "templates/a.yaml": ""}, false},
+	} {
+		dir := t.TempDir()
+		for file, text := range test.files {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := packages.IsPackage(dir); got != test.want {
+			t.Errorf("%s: a package is found: %v", name, got)
+		}
 	}
 }
 

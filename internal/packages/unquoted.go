@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/spillway-dev/spillway/internal/source"
 )
 
 // booleans are the words that YAML 1.1, and so Kubernetes and KUDO, read as true or false
@@ -34,21 +36,22 @@ func (p *Package) checkName(name, file string, path ...string) error {
 	if !isBoolean(name) {
 		return nil
 	}
-	line, err := unquoted(nodeAt(p.files[file], path...))
-	if err != nil {
-		return fmt.Errorf("%s:%d: parameter %w", fileIn(p.From, file), line, err)
+	if e := unquoted(nodeAt(p.files[file], path...)); e != nil {
+		return about(fileIn(p.From, file), e)
 	}
 	return nil
 }
 
 func isBoolean(name string) bool { return name == "true" || name == "false" }
 
-// unquoted says in which line a word is that YAML reads as a boolean.
-func unquoted(n *yamlv3.Node) (line int, _ error) {
+// unquoted says in which line a word is that YAML reads as a boolean, nil if it does not.
+func unquoted(n *yamlv3.Node) *source.Error {
 	if n == nil || n.Kind != yamlv3.ScalarNode || n.Style != 0 || !slices.Contains(booleans, n.Value) {
-		return 0, nil
+		return nil
 	}
-	return n.Line, fmt.Errorf("%s: YAML reads the word as a boolean; write it in quotes: %q", n.Value, n.Value)
+	e := refuse(fmt.Sprintf("write it in quotes: %q", n.Value), "parameter %s: YAML reads the word as a boolean", n.Value)
+	e.Line = n.Line
+	return e
 }
 
 // nodeAt is a field of a file, nil if there is none. An item of a list has its number.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kudov1 "github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/nearest"
@@ -39,6 +40,9 @@ func NotFound(ctx context.Context, reader client.Reader, kind schema.GroupVersio
 		return fmt.Errorf("%s not found%s; it is in namespace %s: name that with -n", lower+name, in, others[0])
 	default:
 		return fmt.Errorf("%s not found%s; namespaces %s have one: name one with -n", lower+name, in, strings.Join(others, ", "))
+	}
+	if kind.GroupKind() == kudov1.GroupVersion.WithKind(describe.KindInstance).GroupKind() {
+		in += "; to see all: spillway package get instances -n " + namespace
 	}
 	return fmt.Errorf("%s not found%s", lower+name, in)
 }

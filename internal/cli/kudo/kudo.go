@@ -31,7 +31,9 @@ type grammar struct {
 
 // New returns the root of KUDO's grammar.
 func New(env command.Environment, run Run) *cobra.Command {
-	g := &grammar{env: env, run: run}
+	g := &grammar{env: env, run: func(ctx context.Context, out io.Writer, args ...string) error {
+		return inGrammar(run(ctx, out, args...))
+	}}
 	root := &cobra.Command{
 		Use:   PluginName,
 		Short: "KUDO's command line, by Spillway",

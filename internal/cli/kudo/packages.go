@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,11 +95,17 @@ func (g *grammar) newPackage() *cobra.Command {
 }
 
 func (g *grammar) create() *cobra.Command {
-	var destination string
+	var (
+		destination string
+		overwrite   bool
+	)
 	cmd := &cobra.Command{
 		Use: "create DIR", Short: "Pack a package into an archive",
 		Args: command.Exactly(1, "name the directory of a package"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := refuseExisting(args[0], destination, overwrite); err != nil {
+				return err
+			}
 			var out bytes.Buffer
 			if err := g.run(cmd.Context(), &out, packageWord, "create", asPath(args[0]), "--destination", destination); err != nil {
 				return err
@@ -112,7 +119,21 @@ func (g *grammar) create() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&destination, "destination", "d", ".", "the directory to write the archive into")
+	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "replace an archive that exists")
 	return cmd
+}
+
+// refuseExisting refuses to replace an archive, unless that was asked for.
+func refuseExisting(dir, destination string, overwrite bool) error {
+	p, err := packages.Load(dir)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(destination, p.ArchiveName())
+	if _, err := os.Stat(path); err == nil && !overwrite {
+		return fmt.Errorf("%s exists; to replace it, add --overwrite", path)
+	}
+	return nil
 }
 
 // asPath is a directory as a path: these commands do not look into repositories.

@@ -55,10 +55,9 @@ func (o *operation) list(ctx context.Context, what string) error {
 		names = []string{getOperators, getVersions, getInstances}
 	}
 	r := o.results()
-	for i, name := range names {
-		if i > 0 && o.output == "" {
-			_, _ = fmt.Fprintln(o.out)
-		}
+	var tables []listed
+	objects := 0
+	for _, name := range names {
 		list, ok := lists[strings.TrimSuffix(name, "s")+"s"]
 		if !ok {
 			return fmt.Errorf("%q is not known; use instances, operators, operatorversions or all", name)
@@ -67,25 +66,38 @@ func (o *operation) list(ctx context.Context, what string) error {
 		if err != nil {
 			return err
 		}
-		if err := o.writeListed(r, found); err != nil {
+		tables, objects = append(tables, found), objects+len(found.objects)
+	}
+	if objects == 0 {
+		if err := command.NamespaceMissing(ctx, o.client, o.namespace); err != nil {
 			return err
+		}
+	}
+	if o.output == "" {
+		o.writeTables(tables, objects)
+		return nil
+	}
+	for _, table := range tables {
+		for _, obj := range table.objects {
+			if err := r.add(obj, ""); err != nil {
+				return err
+			}
 		}
 	}
 	return r.end()
 }
 
-// writeListed writes a table, or keeps the objects for the forms that are for machines.
-func (o *operation) writeListed(r *results, l listed) error {
-	if o.output == "" {
-		writeTable(o.out, l)
-		return nil
-	}
-	for _, obj := range l.objects {
-		if err := r.add(obj, ""); err != nil {
-			return err
+// writeTables writes what is listed, or what to type if there is nothing.
+func (o *operation) writeTables(tables []listed, objects int) {
+	for i, table := range tables {
+		if i > 0 {
+			_, _ = fmt.Fprintln(o.out)
 		}
+		writeTable(o.out, table)
 	}
-	return nil
+	if objects == 0 {
+		_, _ = fmt.Fprintf(o.env.Err, "note: nothing of that is in namespace %s; to install a package: %s\n", o.namespace, o.next("package", "install", "PACKAGE", "NAME"))
+	}
 }
 
 func writeTable(w io.Writer, l listed) {

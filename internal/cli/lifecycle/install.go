@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -42,7 +44,7 @@ func newInstall(env command.Environment) *cobra.Command {
 			"  spillway package install zookeeper zk2 -n shop --in-cluster",
 		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := i.checkInCluster(); err != nil {
+			if err := errors.Join(i.checkInCluster(), checkName(command.InstanceName(args[1]))); err != nil {
 				return err
 			}
 			if err := i.begin(cmd); err != nil {
@@ -59,15 +61,28 @@ func newInstall(env command.Environment) *cobra.Command {
 	i.settings.addFlags(cmd)
 	i.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
 	i.addDryRun(cmd)
+	i.kubeVersion.AddFlag(cmd.Flags())
+	cmd.Flags().Lookup("kube-version").Usage = "version of Kubernetes for which --dry-run=client warns of API versions that are not served"
 	cmd.Flags().BoolVar(&i.skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
 	cmd.Flags().BoolVar(&i.inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace, and read no other package: the latest version, or that of --operator-version and --app-version")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
 	return cmd
 }
 
+// checkName refuses a name that no object can have, before anything is written.
+func checkName(name string) error {
+	if len(validation.NameIsDNSSubdomain(name, false)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be the name of an Instance: use lowercase letters, digits, - and . and begin and end with a letter or a digit, as in: my-app", name)
+}
+
 // begin connects to the cluster, unless a dry run asks none.
 func (i *install) begin(cmd *cobra.Command) (err error) {
 	if !i.dryRun.IsClient() || i.inCluster {
+		if cmd.Flags().Changed("kube-version") {
+			return errors.New("--kube-version: the API server knows its version; leave it out, or add --dry-run=client")
+		}
 		return i.connect(cmd)
 	}
 	i.out = cmd.OutOrStdout()
@@ -97,6 +112,9 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	chosen, problems := choice.Choose(choice.Change{Namespace: i.namespace, Want: &instance.Spec, New: &version.Spec})
 	if len(problems) > 0 && !i.skipInstance {
 		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
+	}
+	if why := task.Contradiction(&version.Spec, chosen.Plan); why != "" && !i.skipInstance {
+		return fmt.Errorf("plan %s would fail: %s", chosen.Plan, why)
 	}
 	version.Namespace = i.namespace
 	r := i.results()

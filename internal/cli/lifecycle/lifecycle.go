@@ -26,9 +26,11 @@ type operation struct {
 	from    command.Packages
 	settings
 
-	output    string
-	dryRun    command.DryRun
-	wait, yes bool
+	output string
+	dryRun command.DryRun
+	// kubeVersion is that of the cluster that a dry run does not ask.
+	kubeVersion command.KubeVersion
+	wait, yes   bool
 	// tried: the API server was asked about the objects of the plan.
 	tried   bool
 	timeout time.Duration

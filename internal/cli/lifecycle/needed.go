@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,6 +67,9 @@ func (o *operation) loadNeeded(ctx context.Context, r dependency.Reference) (*pa
 		return p, err
 	}
 	key := client.ObjectKey{Namespace: o.namespace, Name: r.VersionName()}
+	if len(validation.NameIsDNSSubdomain(key.Name, false)) > 0 {
+		return nil, err // it is named by a path or a URL, as no object is
+	}
 	switch failed := o.client.Get(ctx, key, &v1beta1.OperatorVersion{}); {
 	case failed == nil:
 		return nil, nil //nolint:nilnil // it is installed

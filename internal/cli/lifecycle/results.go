@@ -7,7 +7,9 @@ import (
 	"io"
 	"strings"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
 )
 
 // What became of an object.
@@ -39,10 +42,12 @@ type results struct {
 	all  []*unstructured.Unstructured
 	// deleted are the full names of objects that the plan deletes.
 	deleted map[string]bool
+	// warned are the objects of which it was said that no API server accepts them.
+	warned map[object.Ref]bool
 }
 
 func (o *operation) results() *results {
-	return &results{out: o.out, output: o.output, suffix: o.dryRun.Note(), kudo: o.env.KUDO, deleted: map[string]bool{}}
+	return &results{out: o.out, output: o.output, suffix: o.dryRun.Note(), kudo: o.env.KUDO, deleted: map[string]bool{}, warned: map[object.Ref]bool{}}
 }
 
 // add records what became of an object.
@@ -155,6 +160,7 @@ func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instanc
 				continue
 			}
 			r.addRendered(u, "applied by "+at, true)
+			o.warnIfRetired(r, u)
 			if o.tried {
 				continue
 			}
@@ -164,6 +170,31 @@ func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instanc
 		}
 	}
 	return errors.Join(refusals...)
+}
+
+// warnIfRetired says, once, that no API server would accept an object, where none is asked.
+func (o *operation) warnIfRetired(r *results, u *unstructured.Unstructured) {
+	gvk := u.GroupVersionKind()
+	if !o.dryRun.IsClient() || r.warned[object.RefOf(u)] || o.isServed(gvk) {
+		return
+	}
+	r.warned[object.RefOf(u)] = true
+	advice := object.RetiredAdvice(gvk)
+	if to, _ := object.Successor(gvk); !to.Empty() {
+		advice += ", or have it changed with: spillway package modernize DIR"
+	}
+	_, _ = fmt.Fprintf(o.env.Err, "warning: %s: %s\n", shortName(u), advice)
+}
+
+// isServed is false of a version of one of Kubernetes' own kinds that the cluster does not
+// serve any more, or, if no cluster is known, that Kubernetes of the wanted version does not.
+func (o *operation) isServed(gvk schema.GroupVersionKind) bool {
+	if o.client == nil {
+		return object.IsServedIn(gvk, o.kubeVersion.Minor)
+	}
+	_, isRetired := object.Successor(gvk)
+	_, err := o.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	return !isRetired || !apimeta.IsNoMatchError(err)
 }
 
 // shortKind is how messages name the kind of an object.

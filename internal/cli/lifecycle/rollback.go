@@ -83,7 +83,7 @@ func (b *back) run(ctx context.Context, name, reason string) error {
 		return err
 	}
 	b.show(i, &before, to, former, next, chosen)
-	if err := b.checkImmutable(ctx, i, next, chosen.Plan); err != nil {
+	if err := b.checkPlan(ctx, i, next, chosen.Plan); err != nil {
 		return err
 	}
 	if err := b.confirm(fmt.Sprintf("Roll back instance/%s?", i.Name)); err != nil {

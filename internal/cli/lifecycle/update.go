@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
 func newUpdate(env command.Environment) *cobra.Command {
@@ -20,7 +22,8 @@ func newUpdate(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update instance/NAME", Short: "Change parameters of an Instance",
 		Long: "Change parameters of an Instance. Those that are not named stay as they are. The plan that\n" +
-			"they trigger then runs; which one that is, is printed.",
+			"they trigger then runs; which one that is, is printed. Immutable fields of objects that would\n" +
+			"change are found beforehand.",
 		Example: "  spillway package update instance/zk -n shop -p NODE_COUNT=5 --wait\n" +
 			"  spillway package update instance/zk -n shop --unset MEMORY --dry-run=server",
 		Args: command.Exactly(1, "name the Instance, as in: spillway package update instance/zk -p NAME=VALUE"),
@@ -54,13 +57,20 @@ func (o *operation) update(ctx context.Context, arg string) error {
 		return err
 	}
 	var chosen choice.Choice
-	changedIt, err := o.edit(ctx, i, func() error {
+	propose := func() (err error) {
 		if i.Spec.Parameters, err = o.applied(i.Spec.Parameters); err != nil {
 			return err
 		}
 		chosen, err = o.choose(i, version, former)
 		return err
-	})
+	}
+	if err := propose(); err != nil {
+		return err
+	}
+	if err := o.checkPlan(ctx, i, version, chosen.Plan); err != nil {
+		return err
+	}
+	changedIt, err := o.edit(ctx, i, propose)
 	if err != nil {
 		return err
 	}
@@ -85,6 +95,9 @@ func planned(c choice.Choice) string {
 	if c.Plan == "" {
 		return "; no plan runs"
 	}
+	if c.Changed == "" {
+		return fmt.Sprintf("; plan %s runs", c.Plan)
+	}
 	return fmt.Sprintf("; plan %s runs (%s)", c.Plan, c.Changed)
 }
 
@@ -99,6 +112,15 @@ func (o *operation) choose(i *v1beta1.Instance, version, former *choice.Version)
 		return chosen, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
 	}
 	return chosen, nil
+}
+
+// checkPlan refuses a change whose plan would fail: one that undoes what it does, or that
+// changes what cannot be changed.
+func (o *operation) checkPlan(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) error {
+	if why := task.Contradiction(version.Spec, plan); why != "" {
+		return fmt.Errorf("plan %s would fail: %s", plan, why)
+	}
+	return o.checkImmutable(ctx, i, version, plan)
 }
 
 // checkImmutable refuses a change that the API server would refuse, before the plan that
@@ -191,10 +213,20 @@ func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() e
 			options = append(options, client.DryRunAll)
 		}
 		err := o.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)
+		if isDenied(i, err) {
+			return fmt.Errorf("instance/%s: plan %s is running, so nothing can be changed yet; to see why it has not ended: %s; to give it up: %s",
+				i.Name, i.Status.Execution.Plan, o.next("explain", "instance/"+i.Name), o.next("plan", "abandon", i.Name))
+		}
 		if err != nil {
 			return fmt.Errorf("change instance/%s: %w", i.Name, err)
 		}
 		return nil
 	})
 	return isChanged, err
+}
+
+// isDenied is true if the guard in the API server refuses a change because a plan runs.
+func isDenied(i *v1beta1.Instance, err error) bool {
+	x := i.Status.Execution
+	return x != nil && x.FinishedAt == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), " is running: spec.")
 }

@@ -81,7 +81,7 @@ func (u *upgrade) run(ctx context.Context, arg, from string) error {
 	if u.output == "" {
 		showUpgrade(u.out, i, former, next, chosen)
 	}
-	if err := u.checkImmutable(ctx, i, next, chosen.Plan); err != nil {
+	if err := u.checkPlan(ctx, i, next, chosen.Plan); err != nil {
 		return err
 	}
 	if err := u.confirm(fmt.Sprintf("Upgrade instance/%s?", i.Name)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/packages"
+	"github.com/spillway-dev/spillway/internal/packages/dependency"
 	"github.com/spillway-dev/spillway/internal/packages/origin"
 	"github.com/spillway-dev/spillway/internal/source"
 )
@@ -80,8 +82,9 @@ func (l *linting) addForm(cmd *cobra.Command) {
 	l.kubeVersion.AddFlag(flags)
 }
 
-// readPackages reads those paths that are packages, and returns the others.
-func (l *linting) readPackages(ctx context.Context) (documents []source.Document, others []string, err error) {
+// readPackages reads those paths that are packages, and returns the others. The error is
+// about packages that cannot be read.
+func (l *linting) readPackages(ctx context.Context) (documents []source.Document, others []string, unread error) {
 	for _, path := range l.files {
 		if l.origin == nil && (path == source.Stdin || !packages.IsPackage(path)) {
 			others = append(others, path)
@@ -89,11 +92,43 @@ func (l *linting) readPackages(ctx context.Context) (documents []source.Document
 		}
 		of, err := documentsOf(ctx, cmp.Or(l.origin, &origin.Origin{}), path)
 		if err != nil {
-			return nil, nil, err
+			unread = errors.Join(unread, unreadable(path, err))
+			continue
 		}
-		documents = append(documents, of...)
+		documents, unread = append(documents, of...), errors.Join(unread, lacking(ctx, path))
 	}
-	return documents, others, nil
+	return documents, others, unread
+}
+
+// lacking is why a package in a directory can never be installed: a package beside it that it
+// needs cannot be read, or needs it in turn. What it names otherwise is not looked up.
+func lacking(ctx context.Context, path string) error {
+	p, err := packages.Load(path) // another one, in which versions are pinned
+	if info, failed := os.Stat(path); err != nil || failed != nil || !info.IsDir() {
+		return nil //nolint:nilerr // it is no directory, or was said to be unreadable
+	}
+	_, err = dependency.Resolve(ctx, p, func(_ context.Context, needed dependency.Reference) (*packages.Package, error) {
+		if !origin.IsPath(needed.Package) || strings.Contains(needed.Package, "://") {
+			return nil, nil //nolint:nilnil // it is in a repository
+		}
+		return packages.Load(needed.Package)
+	})
+	if err == nil {
+		return nil
+	}
+	return unreadable(path, err)
+}
+
+// unreadable is why a package cannot be read, as a mistake of the package.
+func unreadable(name string, err error) error {
+	if mistakes := source.Errors(err); len(mistakes) > 0 {
+		return err
+	}
+	problem, action, _ := strings.Cut(err.Error(), "; ") // as all messages have it
+	for _, before := range []string{name, ":", " "} {
+		problem = strings.TrimPrefix(problem, before)
+	}
+	return &source.Error{File: name, Problem: problem, Action: action}
 }
 
 // documentsOf are the objects of a package.
@@ -116,15 +151,10 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	var skipped []source.Skipped
 	leaveOut := func(s source.Skipped) { skipped = append(skipped, s) }
 	notText := func(path string) { tellNotText(cmd.ErrOrStderr(), path) }
-	documents, manifests, err := l.readPackages(cmd.Context())
-	if err != nil {
-		return err
-	}
-	var unread error
+	documents, manifests, unread := l.readPackages(cmd.Context())
 	if len(manifests) > 0 {
-		var others []source.Document
-		others, unread = source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText}, manifests...)
-		documents = append(documents, others...)
+		others, err := source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText}, manifests...)
+		documents, unread = append(documents, others...), errors.Join(unread, err)
 	}
 	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor})
 	if err != nil {

@@ -95,7 +95,7 @@ func newPackageCreate(env command.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			path := filepath.Join(to, p.Operator.Name+"-"+p.Operator.OperatorVersion+".tgz")
+			path := filepath.Join(to, p.ArchiveName())
 			if err := pack(p, path); err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
@@ -210,7 +211,7 @@ func (x *indexing) run(cmd *cobra.Command, dir string) error {
 	if err := repository.Replace(path, raw); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s written: %d packages\n", path, len(index.Entries))
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s written: %s\n", path, report.Plural(len(index.Entries), "package"))
 	return nil
 }
 

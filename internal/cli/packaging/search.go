@@ -37,7 +37,7 @@ func newSearch(env command.Environment) *cobra.Command {
 				return err
 			}
 			found := append([]repository.Entry{}, index.Search(first(args), all)...)
-			return command.Show(cmd.OutOrStdout(), output, found, func(w io.Writer) { writeFound(w, r.Name, found) })
+			return command.Show(cmd.OutOrStdout(), output, found, func(w io.Writer) { writeFound(w, r.Name, first(args), found) })
 		},
 	}
 	from.Home.AddFlag(cmd.Flags())
@@ -55,9 +55,14 @@ func first(args []string) string {
 	return args[0]
 }
 
-func writeFound(w io.Writer, from string, found []repository.Entry) {
-	if len(found) == 0 {
-		_, _ = fmt.Fprintf(w, "no package of repository %s has that text in its name\n", from)
+func writeFound(w io.Writer, from, text string, found []repository.Entry) {
+	switch {
+	case len(found) > 0:
+	case text == "":
+		_, _ = fmt.Fprintf(w, "repository %s has no packages\n", from)
+		return
+	default:
+		_, _ = fmt.Fprintf(w, "no package of repository %s has that text in its name; to see all: spillway package search --repo %s\n", from, from)
 		return
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -85,7 +85,7 @@ func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool,
 		err := p.watch(ctx, done, tick)
 		switch {
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return fmt.Errorf("the plan has not ended after %s; it continues without this command", p.timeout)
+			return fmt.Errorf("the plan has not ended after %s; it continues without this command; to see why it waits: spillway explain instance/%s -n %s", p.timeout, p.name.Name, p.name.Namespace)
 		case ctx.Err() != nil:
 			return errors.New("interrupted; the plan continues without this command")
 		case !errors.Is(err, errWatchEnded):

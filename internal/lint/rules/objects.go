@@ -16,7 +16,7 @@ import (
 func manifestRules() []rule {
 	return []rule{
 		{report.Rule{
-			Code: "SPW901", Level: report.Error, Title: "A file that cannot be read as manifests",
+			Code: "SPW901", Level: report.Error, Title: "A file that cannot be read as manifests, or a package that cannot be read",
 			Why:    "Its content was not checked.",
 			Action: "Correct it, or leave it out.",
 		}, unreadFiles},

@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func retiredVersions(m *manifest.Manifests, r *reporter) {
 			}
 		}
 	})
-	rendered(m, func(o *manifest.Object, name string, u *unstructured.Unstructured) {
+	rendered(m, func(o *manifest.Object, _ *v1beta1.OperatorVersion, name string, u *unstructured.Unstructured) {
 		advice := object.RetiredAdvice(u.GroupVersionKind())
 		if advice != "" && !object.IsServedIn(u.GroupVersionKind(), minor) && !found[name+u.GetKind()] {
 			r.findf(o, template(name), "template %s: %s: %s", name, object.RefOf(u), advice)
@@ -77,7 +78,7 @@ func retiredVersions(m *manifest.Manifests, r *reporter) {
 
 // unknownTemplateFields compares the objects of Kubernetes' own kinds with their types.
 func unknownTemplateFields(m *manifest.Manifests, r *reporter) {
-	rendered(m, func(o *manifest.Object, name string, u *unstructured.Unstructured) {
+	rendered(m, func(o *manifest.Object, v *v1beta1.OperatorVersion, name string, u *unstructured.Unstructured) {
 		typed, err := scheme.Scheme.New(u.GroupVersionKind())
 		if err != nil {
 			return // a kind of others
@@ -90,10 +91,28 @@ func unknownTemplateFields(m *manifest.Manifests, r *reporter) {
 		if err != nil {
 			return // another rule or the API server says what is wrong with it
 		}
-		if all := errors.Join(strict...); all != nil {
-			r.findf(o, template(name), "template %s: %s: %s", name, object.RefOf(u), strings.ReplaceAll(all.Error(), "\n", ", "))
+		for _, mistake := range strict {
+			r.findf(o, lineOfField(v, name, mistake), "template %s: %s: %s", name, object.RefOf(u), mistake)
 		}
 	})
+}
+
+// fieldNamed is the last part of the path of a field that an error names.
+var fieldNamed = regexp.MustCompile(`"(?:.*\.)?([^."\[]+)(?:\[\d+\])?"$`)
+
+// lineOfField is the line of a template with the field that an error names. If the template
+// has several of that name, any of them may be meant, and no line is named.
+func lineOfField(v *v1beta1.OperatorVersion, name string, err error) []string {
+	named := fieldNamed.FindStringSubmatch(err.Error())
+	if named == nil {
+		return template(name)
+	}
+	text := v.Spec.Templates[name]
+	places := regexp.MustCompile(`(?:^|[\s{,])`+regexp.QuoteMeta(named[1])+`[ \t]*:`).FindAllStringIndex(text, -1)
+	if len(places) != 1 {
+		return template(name)
+	}
+	return append(template(name), strconv.Itoa(1+strings.Count(text[:places[0][1]], "\n")))
 }
 
 func unknownReferences(m *manifest.Manifests, r *reporter) {
@@ -264,7 +283,7 @@ func contextOf(v *v1beta1.OperatorVersion, plan string) render.Context {
 
 // rendered visits the objects of the templates that tasks apply, rendered with the default
 // of each parameter. What cannot be rendered so is left out.
-func rendered(m *manifest.Manifests, visit func(o *manifest.Object, name string, u *unstructured.Unstructured)) {
+func rendered(m *manifest.Manifests, visit func(o *manifest.Object, v *v1beta1.OperatorVersion, name string, u *unstructured.Unstructured)) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		c := contextOf(v, v1beta1.DeployPlan)
 		applied := map[string]bool{}
@@ -279,7 +298,7 @@ func rendered(m *manifest.Manifests, visit func(o *manifest.Object, name string,
 				continue
 			}
 			for _, u := range objects {
-				visit(o, name, u)
+				visit(o, v, name, u)
 			}
 		}
 	})

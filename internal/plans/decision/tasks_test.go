@@ -297,7 +297,7 @@ func TestDelete(t *testing.T) {
 	w.unknown[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = true
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: "2026-05-04T12:00:00Z", finalizers: [x]}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is updating: waiting for ConfigMap a to be deleted" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for ConfigMap a to be deleted; it has the finalizer x" {
 		t.Error(got)
 	}
 	delete(w.objects, object.RefOf(u))

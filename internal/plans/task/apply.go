@@ -87,7 +87,7 @@ func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 	case live == nil:
 		w.write(f, ref, u, live)
 	case live.GetDeletionTimestamp() != nil:
-		f.lackf("waiting for the old %s to be deleted", ref)
+		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
 	case !w.adopts(f, ref, u, live, inTemplate):
 	case w.mustRecreate(ref, u, live):
 		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})

@@ -310,6 +310,8 @@ func TestDelete(t *testing.T) {
 		"of the Instance":              {live: strings.Replace(live, "%", ", "+ours, 1), want: "Delete ConfigMap a; "},
 		"of another client":            {live: strings.Replace(live, "%", "", 1), want: "Delete ConfigMap a; "},
 		"being deleted":                {live: strings.Replace(live, "%", `, deletionTimestamp: "2026-05-04T09:00:00Z"`, 1), want: "waiting for ConfigMap a to be deleted"},
+		"being deleted, and used":      {live: strings.Replace(live, "%", `, deletionTimestamp: "2026-05-04T09:00:00Z", finalizers: [kubernetes.io/pvc-protection]`, 1), want: "waiting for ConfigMap a to be deleted; Pods use it"},
+		"being deleted, and held":      {live: strings.Replace(live, "%", `, deletionTimestamp: "2026-05-04T09:00:00Z", finalizers: [foregroundDeletion, example.com/a, example.com/b]`, 1), want: "waiting for ConfigMap a to be deleted; it has the finalizer example.com/a, example.com/b"},
 		"that must not be read":        {forbidden: true, want: "failed: no permission"},
 		"of a kind that is not known":  {template: "{apiVersion: v1, kind: Unknown, metadata: {name: a}}", want: "done"},
 		"named in another namespace":   {template: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}", live: strings.Replace(live, "%", "", 1), want: "Delete ConfigMap a; "},

@@ -1,7 +1,12 @@
 package task
 
 import (
+	"fmt"
 	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -14,7 +19,7 @@ type deleteTask struct{}
 
 func (deleteTask) assess(w *work) Finding {
 	if other := Undoes(w.Version.Spec, w.siblings(), w.name); other != "" {
-		return fatal("task %s deletes what task %s of the same step applies; give each of them a step of its own", w.name, other)
+		return fatal("%s", contradiction(w.name, other))
 	}
 	objects, err := w.objects(w.spec.Resources)
 	if err != nil {
@@ -42,10 +47,29 @@ func (w *work) remove(f *Finding, ref object.Ref) {
 	switch {
 	case live == nil:
 	case live.GetDeletionTimestamp() != nil:
-		f.lackf("waiting for %s to be deleted", ref)
+		f.lackf("waiting for %s to be deleted%s", ref, holders(live))
 	default:
 		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})
 	}
+}
+
+// holders are why an object that is being deleted still exists, as far as it says so itself:
+// the client that has set a finalizer removes it.
+func holders(live *unstructured.Unstructured) string {
+	var others []string
+	for _, finalizer := range live.GetFinalizers() {
+		switch finalizer {
+		case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents: // of the deletion itself
+		case "kubernetes.io/pvc-protection":
+			return "; Pods use it"
+		default:
+			others = append(others, finalizer)
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return "; it has the finalizer " + strings.Join(others, ", ")
 }
 
 // siblings are the tasks of the step.
@@ -58,6 +82,25 @@ func (w *work) siblings() []string {
 		}
 	}
 	return nil
+}
+
+// Contradiction is why a plan can never end: a task deletes what another one of the same step
+// applies. It is empty if there is none.
+func Contradiction(v *v1beta1.OperatorVersionSpec, plan string) string {
+	for _, phase := range v.Plans[plan].Phases {
+		for _, step := range phase.Steps {
+			for _, name := range step.Tasks {
+				if other := Undoes(v, step.Tasks, name); other != "" {
+					return contradiction(name, other)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func contradiction(deletes, applies string) string {
+	return fmt.Sprintf("task %s deletes what task %s of the same step applies; give each of them a step of its own", deletes, applies)
 }
 
 // Undoes is the task, of those of a step, that applies what another of them deletes; empty

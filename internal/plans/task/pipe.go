@@ -102,7 +102,7 @@ func (w *work) runPod(f *Finding, pod *unstructured.Unstructured, e *pipe.Extrac
 	case live == nil:
 		f.Writes = append(f.Writes, write.Write{Act: write.Apply, Ref: ref, Object: pod})
 	case live.GetDeletionTimestamp() != nil:
-		f.lackf("waiting for the old %s to be deleted", ref)
+		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
 	case !w.o.isOwned(live):
 		f.Blocked = w.foreign(ref)
 	case !w.isApplied(live):
