@@ -34,7 +34,7 @@ func (b *browser) tries(ctx context.Context) (status int, leave func()) {
 // One person who opens many pages has only so many places. Others follow, she reads on, and
 // memory does not grow with what she tries.
 func TestOnePersonFollowing(t *testing.T) {
-	const attempts = 1000
+	const attempts = 400
 	w := login(t)
 	anna := w.browser()
 	anna.ask("/")
@@ -96,8 +96,7 @@ func heap() int64 {
 // One person whose requests take long keeps no one else from being answered.
 func TestOnePersonAsking(t *testing.T) {
 	release, asked := make(chan struct{}), make(chan struct{}, 100)
-	w := &world{}
-	*w = *login(t, func(o *Options) {
+	w := login(t, func(o *Options) {
 		open := o.Open
 		o.Open = func(ctx context.Context, who Person, namespace string) (*dashboard.Source, error) {
 			source, err := open(ctx, who, namespace)

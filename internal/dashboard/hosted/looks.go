@@ -93,10 +93,11 @@ func (l *looks) enter(ctx context.Context, who Person, namespace string) (found 
 	found.viewers++
 	l.mu.Unlock()
 	leave = func() {
+		now := l.clock.Now()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		found.viewers--
-		found.left = l.clock.Now()
+		found.left = now
 	}
 	select {
 	case <-found.made:
@@ -154,17 +155,16 @@ func (l *looks) forget(key string, f *look) {
 
 // make makes the pages of a look. One that may not be seen at all is not kept.
 func (l *looks) make(f *look, key, namespace string) {
-	err := l.fill(f, namespace)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f.err = err; err != nil {
+	f.err = l.fill(f, namespace)
+	end := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.forget(key, f)
+	}
+	if f.err != nil {
+		end()
 	} else {
-		l.clock.AfterFunc(l.Life, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.forget(key, f)
-		})
+		l.clock.AfterFunc(l.Life, end)
 	}
 	close(f.made)
 }
@@ -194,9 +194,10 @@ func (l *looks) sweep() {
 		case <-l.ctx.Done():
 			return
 		case <-tick.C():
+			now := l.clock.Now() // a clock that calls back must not wait for what waits for it
 			l.mu.Lock()
 			for key, f := range l.all {
-				if f.viewers == 0 && !l.clock.Now().Before(f.left.Add(l.Away)) {
+				if f.viewers == 0 && !now.Before(f.left.Add(l.Away)) {
 					l.forget(key, f)
 				}
 			}

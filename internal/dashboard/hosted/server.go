@@ -59,7 +59,7 @@ func New(ctx context.Context, o *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Options: o, looks: newLooks(ctx, o.Limits, o.Clock, o.Open, dashboard.NewSharedWith(forms)), mux: http.NewServeMux()}
+	s := &Server{Options: o, looks: newLooks(ctx, o.Limits, o.Clock, o.Open, dashboard.NewShared(forms)), mux: http.NewServeMux()}
 	s.mux.HandleFunc("GET /assets/{file}", dashboard.Asset)
 	s.mux.HandleFunc("GET /account", s.account)
 	s.mux.HandleFunc("/", s.pages)
