@@ -45,9 +45,9 @@ type hosting struct {
 	proxyAddresses       []string
 	proxyCA              string
 
-	replicas int
-	keyFile  string
-	offered  []string
+	keyFile     string
+	keyRequired bool
+	offered     []string
 }
 
 // newServe returns the command dashboard serve.
@@ -89,7 +89,7 @@ func (h *hosting) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&h.limits.Following, "pages-per-user", h.limits.Following, "how many pages of one user are kept up to date at a time")
 	flags.StringSliceVar(&h.offered, "offer-namespaces", nil, "namespaces to offer to users who may see them, if they may not list namespaces")
 	flags.StringVar(&h.keyFile, "session-key-file", "", "file with the keys that sessions are sealed with, one a line, by the first; not used if it does not exist: then sessions end when this process does")
-	flags.IntVar(&h.replicas, "replicas", 1, "how many of these servers run beside each other; more than one need the same --session-key-file")
+	flags.BoolVar(&h.keyRequired, "session-key-required", false, "do not start without a key in that file; for several of these servers beside each other, of which each accepts the sessions of the others")
 	flags.IntVar(&h.limits.Looks, "looks", h.limits.Looks, "how many users may look at the cluster at a time, each with watches of her own")
 	flags.DurationVar(&h.limits.Away, "look-idle", h.limits.Away, "how long these watches stay open without a viewer")
 	flags.DurationVar(&h.limits.Life, "look-lifetime", h.limits.Life, "how long what a user may see is shown before it is read anew, and so how long what she may not see any more")
@@ -120,8 +120,8 @@ func (h *hosting) addProxyFlags(flags *pflag.FlagSet) {
 func (h *hosting) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	if min(h.connections, h.limits.OfAddress, h.limits.Following, h.limits.Looks, h.replicas) < 1 || h.limits.Life <= 0 || h.limits.Away <= 0 {
-		return errors.New("--connections, --connections-per-address, --pages-per-user, --looks, --look-idle, --look-lifetime and --replicas: must be more than 0")
+	if min(h.connections, h.limits.OfAddress, h.limits.Following, h.limits.Looks) < 1 || h.limits.Life <= 0 || h.limits.Away <= 0 {
+		return errors.New("--connections, --connections-per-address, --pages-per-user, --looks, --look-idle and --look-lifetime: must be more than 0")
 	}
 	o, authorities, err := h.options()
 	if err != nil {
@@ -195,8 +195,8 @@ func (h *hosting) choose() (*hosted.Options, error) {
 	if err := command.CheckNamespaces("offer-namespaces", h.offered...); err != nil {
 		return nil, err
 	}
-	if h.replicas > 1 && h.keyFile == "" {
-		return nil, errors.New("--replicas: name the file with the keys of sessions with --session-key-file, so that each server accepts the sessions of the others")
+	if h.keyRequired && h.keyFile == "" {
+		return nil, errors.New("--session-key-required: name the file with the key with --session-key-file")
 	}
 	o := &hosted.Options{URL: self, Namespace: h.Cluster.Namespace, Open: h.open, Namespaces: h.namespaces, Limits: h.limits, Clock: clock.RealClock{}}
 	switch isLogin, isProxy := h.login.Issuer != "", len(h.proxyAddresses) > 0; {
@@ -234,10 +234,10 @@ func (h *hosting) options() (*hosted.Options, *x509.CertPool, error) {
 func (h *hosting) keys() (*hosted.Keys, error) {
 	raw, err := os.ReadFile(h.keyFile)
 	switch {
-	case h.keyFile == "", errors.Is(err, os.ErrNotExist) && h.replicas == 1:
+	case h.keyFile == "", errors.Is(err, os.ErrNotExist) && !h.keyRequired:
 		return nil, nil //nolint:nilnil // it makes its own
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("--session-key-file: %s does not exist, and %d servers need the same keys: put one into the Secret as session-key", h.keyFile, h.replicas)
+		return nil, fmt.Errorf("--session-key-file: %s does not exist; put a key into the Secret spillway-dashboard as session-key, such as openssl rand -base64 32 makes", h.keyFile)
 	case err != nil:
 		return nil, fmt.Errorf("--session-key-file: %w", err)
 	}

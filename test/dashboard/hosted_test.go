@@ -1,0 +1,98 @@
+//go:build browser
+
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/issuer"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// hosts serves the pages as in a cluster to the end of the test, to who logs in at an issuer.
+func (s *story) hosts(at *issuer.Issuer, more ...string) (address string) {
+	s.t.Helper()
+	secret := filepath.Join(s.t.TempDir(), "client-secret")
+	if err := os.WriteFile(secret, []byte(at.Secret), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if err := listener.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	address = "https://localhost:" + port
+	ctx, stop := context.WithCancel(s.t.Context())
+	out, ended := run(ctx, append([]string{
+		"dashboard", "serve", "--steering", "--listen", "127.0.0.1:" + port, "--probes", "127.0.0.1:0", "--url", address,
+		"--oidc-issuer-url", at.URL, "--oidc-client-id", at.ClientID, "--oidc-client-secret-file", secret, "--oidc-ca-file", at.CAFile(s.t),
+		"--oidc-username-prefix", "-", "--offer-namespaces", "shop,mimir",
+	}, more...)...)
+	s.t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != 0 {
+			s.t.Errorf("exit code %d: %s", code, out)
+		}
+	})
+	s.until(func(context.Context) error {
+		if !strings.Contains(out.String(), "listens on") {
+			return errors.New(out.String())
+		}
+		return nil
+	})
+	return address
+}
+
+// hostedPages has two people log in to the pages in the cluster. Each sees her namespace; one
+// steers, and the other is told which permission she lacks.
+func hostedPages(t *testing.T, s *story) {
+	read := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
+	steer := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}
+	testenv.Grant(t, s.client, "shop", "carla", []rbacv1.PolicyRule{read, steer})
+	testenv.Grant(t, s.client, "mimir", "dan", []rbacv1.PolicyRule{read})
+	s.until(func(ctx context.Context) error { // until the API server knows the roles
+		return errors.Join(s.said("web", "status", "-n", "shop", "--as", "carla"), s.said("ingester", "status", "-n", "mimir", "--as", "dan"))
+	})
+	at := issuer.New(t, nil)
+	address := s.hosts(at)
+	check := func(said string, wants []string, not string) {
+		t.Helper()
+		for _, want := range wants {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is not said: %s", want, said)
+			}
+		}
+		if strings.Contains(said, not) {
+			t.Errorf("%q is said: %s", not, said)
+		}
+	}
+	at.LogsIn(issuer.Claims{"sub": "carla"})
+	said := browser(t, "hosted", address, "/why/deployment/web?namespace=shop", "carla")
+	check(said, []string{"You are carla", "Done: deployment/web paused.", "You are logged out here", "status 401"}, "ingester")
+	web := &appsv1.Deployment{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, web); err != nil {
+		t.Fatal(err)
+	}
+	if by := web.Annotations[vocabulary.PausedBy.Native]; !strings.Contains(by, `"carla"`) {
+		t.Errorf("paused by %q", by)
+	}
+	at.LogsIn(issuer.Claims{"sub": "dan"})
+	said = browser(t, "hosted", address, "/why/rolloutgroup/ingester?namespace=mimir", "dan")
+	check(said, []string{"You are dan", "Disabled: You may not do it: it takes the permission to patch", "in namespace mimir", "You are logged out here", "status 401"}, "checkout")
+	said = browser(t, "hosted", s.hosts(at, "--session-lifetime", "15s"), "/why/rolloutgroup/ingester?namespace=mimir", "dan", "ends")
+	check(said, []string{"The session has ended."}, "checkout")
+}
