@@ -294,7 +294,7 @@ func TestHostedDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, bank := testenv.Namespace(t), testenv.Namespace(t)
+	shop, bank, third := testenv.Namespace(t), testenv.Namespace(t), testenv.Namespace(t)
 	read := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
 	steer := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}
 	anna, ben := "anna-"+shop, "ben-"+shop
@@ -335,6 +335,21 @@ func TestHostedDashboard(t *testing.T) {
 		t.Errorf("the namespace of another: status %d: %s", status, text)
 	}
 
+	t.Run("offered namespaces", func(t *testing.T) {
+		testenv.Grant(t, admin, third, "oidc:"+ben, []rbacv1.PolicyRule{read})
+		offering := serveHosted(t, a, "--offer-namespaces", strings.Join([]string{shop, bank, third}, ","))
+		if status, text := offering.visits(anna, "").ask(http.MethodGet, "/", nil); status != http.StatusOK || !strings.Contains(text, "namespace "+shop) {
+			t.Errorf("who may see one: status %d: %s", status, text)
+		}
+		testenv.Eventually(t, func(context.Context) error { // until the API server knows the role
+			status, text := offering.visits(ben, "").ask(http.MethodGet, "/", nil)
+			if status != http.StatusForbidden || !strings.Contains(text, "Choose a namespace that you may see") ||
+				!strings.Contains(text, "/account?show="+bank) || !strings.Contains(text, "/account?show="+third) || strings.Contains(text, "/account?show="+shop) {
+				return fmt.Errorf("who may see two: status %d: %s", status, text)
+			}
+			return nil
+		})
+	})
 	t.Run("acting", func(t *testing.T) { h.acts(t, admin, ofAnna, ofBen, shop, bank) })
 
 	t.Run("a further viewer", func(t *testing.T) {
