@@ -336,7 +336,7 @@ func TestDex(t *testing.T) {
 		}
 		return nil
 	})
-	anna.open(hostedURL+"/account").says(t, "the account", http.StatusOK, "You are oidc:anna@example.com, with no groups", `<a href="/account?show=`+shop+`">`)
+	anna.open(hostedURL+"/account?find").says(t, "the account", http.StatusOK, "You are oidc:anna@example.com, with no groups", `<a href="/account?show=`+shop+`">`)
 	anna.sees(shop)
 	ben := h.visitor()
 	ben.arrives("/account?show="+bank, "ben@example.com")

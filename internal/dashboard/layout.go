@@ -162,7 +162,7 @@ func (a *Account) show() []*html.Node {
 		el("form", at("class", "ask"), at("method", "get"), at("action", "/account"),
 			el("label", "Namespace ", el("input", at("name", "show"), at("value", a.Namespace))),
 			el("button", "Show"),
-			el("p", at("class", "hint"), "Empty: all namespaces.")),
+			el("p", at("class", "hint"), "Empty: all namespaces. ", el("a", at("href", "/account?find"), "Find those that you may see."))),
 	)
 	if len(a.Visible) > 0 {
 		nodes = append(nodes, el("h2", "Namespaces that you may see"), el("ul", each(a.Visible, func(name *string) *html.Node {

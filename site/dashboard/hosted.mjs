@@ -14,7 +14,7 @@ const text = (tab, selector) => tab.$$eval(selector, (all) => all.map((e) => e.t
 const enters = (tab) => Promise.all([tab.waitForNavigation({ waitUntil: 'load' }), tab.keyboard.press('Enter')])
 
 const tab = await open(browser, address, {}, where)
-for (at of ['/', '/?all', '/past', '/account', path]) {
+for (at of ['/', '/?all', '/past', '/account', '/account?find', path]) {
   await tab.goto(new URL(at, address).href, { waitUntil: 'load' })
   console.log(`${at}: ${(await text(tab, 'main')).join(' ')}`)
   await audit(tab, where())

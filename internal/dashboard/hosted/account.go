@@ -78,7 +78,11 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !r.URL.Query().Has("show") {
-		s.writeAccount(w, v, s.namespace(r), s.visible(r, v), http.StatusOK, "")
+		var found []string
+		if r.URL.Query().Has("find") { // it costs requests
+			found = s.visible(r, v)
+		}
+		s.writeAccount(w, v, s.namespace(r), found, http.StatusOK, "")
 		return
 	}
 	chosen := strings.TrimSpace(r.URL.Query().Get("show"))

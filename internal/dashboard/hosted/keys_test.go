@@ -118,7 +118,12 @@ func TestOfferedNamespaces(t *testing.T) {
 	answer, text = b.ask("/account?show=bank", header("Sec-Fetch-Site", "same-origin"))
 	says(t, "chosen", answer, text, http.StatusOK, " in bank")
 	answer, text = b.ask("/account")
-	says(t, "the account", answer, text, http.StatusOK, `<a href="/account?show=shop">shop</a>`)
+	says(t, "the account", answer, text, http.StatusOK, `<a href="/account?find">`)
+	if strings.Contains(text, "show=shop") {
+		t.Error("what is not asked for is found")
+	}
+	answer, text = b.ask("/account?find")
+	says(t, "found", answer, text, http.StatusOK, `<a href="/account?show=shop">shop</a>`)
 	b.ask("/account?show=")
 	names = []string{"shop"}
 	answer, text = b.ask("/past")
