@@ -303,7 +303,7 @@ func prepared(t *testing.T) (admin client.Client, shop, bank string) {
 	return admin, shop, bank
 }
 
-// sees waits until a visitor sees a namespace, and nothing else: the API server learns roles
+// sees waits until a visitor sees a namespace, and nothing else: the API server reads roles
 // with a delay.
 func (v *visitor) sees(namespace string) {
 	v.t.Helper()

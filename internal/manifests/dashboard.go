@@ -134,10 +134,9 @@ func dashboardDeployment(o Options) *appsv1.Deployment {
 	d.ObjectMeta = dashboardMeta(o, o.Namespace, dashboardName)
 	replicas := max(o.Dashboard.Replicas, 1)
 	d.Spec.Replicas, d.Spec.Selector.MatchLabels = &replicas, dashboardLabels()
-	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	if replicas > 1 {
-		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
-	}
+	// A Pod goes before the next one comes: a session is not of both, if they share no key.
+	none, single := intstr.FromInt32(0), intstr.FromInt32(1)
+	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &none, MaxUnavailable: &single}}
 	d.Spec.Template.Labels = dashboardLabels()
 	pod := &d.Spec.Template.Spec
 	pod.ServiceAccountName = dashboardName

@@ -58,7 +58,7 @@ func (s *story) hosts(at *issuer.Issuer, more ...string) (address string) {
 }
 
 // hostedPages has two people log in to the pages in the cluster. Each sees her namespace; one
-// steers, and the other is told which permission she lacks.
+// steers, and the other one sees which permission she lacks.
 func hostedPages(t *testing.T, s *story) {
 	read := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
 	steer := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}

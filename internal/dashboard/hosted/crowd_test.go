@@ -163,7 +163,7 @@ func TestLoginsOfAnAddress(t *testing.T) {
 	}
 }
 
-// Addresses are told apart by what one client can have.
+// Addresses differ by what one client can have.
 func TestClients(t *testing.T) {
 	for address, want := range map[string]string{
 		"10.1.2.3": "10.1.2.3/32", "::ffff:10.1.2.3": "10.1.2.3/32", "2001:db8::1": "2001:db8::/64", "2001:db8:0:0:ffff::1": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
