@@ -67,7 +67,6 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Run("anna steers by the keyboard", func(t *testing.T) { steers(t, s, s.open("anna")) })
 	t.Run("bob looks", func(t *testing.T) { looks(t, s, s.open("bob")) })
 	t.Run("a page follows", func(t *testing.T) { follows(t, s, all) })
-	t.Run("in the cluster", func(t *testing.T) { hostedPages(t, s) })
 }
 
 // reads has a program read the pages: they are as the published schemas say.

@@ -5,6 +5,7 @@ package dashboard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func (s *story) hosts(at *issuer.Issuer, more ...string) (address string) {
 	out, ended := run(ctx, append([]string{
 		"dashboard", "serve", "--steering", "--listen", "127.0.0.1:" + port, "--probes", "127.0.0.1:0", "--url", address,
 		"--oidc-issuer-url", at.URL, "--oidc-client-id", at.ClientID, "--oidc-client-secret-file", secret, "--oidc-ca-file", at.CAFile(s.t),
-		"--oidc-username-prefix", "-", "--offer-namespaces", "shop,mimir",
+		"--oidc-username-prefix", "-",
 	}, more...)...)
 	s.t.Cleanup(func() {
 		stop()
@@ -57,18 +58,34 @@ func (s *story) hosts(at *issuer.Issuer, more ...string) (address string) {
 	return address
 }
 
-// hostedPages has two people log in to the pages in the cluster. Each sees her namespace; one
-// steers, and the other one sees which permission she lacks.
-func hostedPages(t *testing.T, s *story) {
+const waits = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s, namespace: %s, annotations: {spillway.dev/update-on-config-change: "true"}}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: x, envFrom: [{secretRef: {name: db}}]}]}
+`
+
+// Two people log in to the pages in the cluster. Each sees her namespace; one steers, and the
+// other one sees which permission she lacks.
+func TestHostedPagesInABrowser(t *testing.T) {
+	s := begin(t)
+	ofCarla, ofDan := testenv.Namespace(t), testenv.Namespace(t)
+	s.apply(fmt.Sprintf(waits, "checkout", ofCarla))
+	s.apply(fmt.Sprintf(waits, "ledger", ofDan))
 	read := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
 	steer := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}
-	testenv.Grant(t, s.client, "shop", "carla", []rbacv1.PolicyRule{read, steer})
-	testenv.Grant(t, s.client, "mimir", "dan", []rbacv1.PolicyRule{read})
+	testenv.Grant(t, s.client, ofCarla, "carla", []rbacv1.PolicyRule{read, steer})
+	testenv.Grant(t, s.client, ofDan, "dan", []rbacv1.PolicyRule{read})
 	s.until(func(ctx context.Context) error { // until the API server knows the roles
-		return errors.Join(s.said("web", "status", "-n", "shop", "--as", "carla"), s.said("ingester", "status", "-n", "mimir", "--as", "dan"))
+		return errors.Join(s.said("checkout", "status", "-n", ofCarla, "--as", "carla"), s.said("ledger", "status", "-n", ofDan, "--as", "dan"))
 	})
 	at := issuer.New(t, nil)
-	address := s.hosts(at)
+	offered := []string{"--offer-namespaces", ofCarla + "," + ofDan}
+	address := s.hosts(at, offered...)
 	check := func(said string, wants []string, not string) {
 		t.Helper()
 		for _, want := range wants {
@@ -81,18 +98,18 @@ func hostedPages(t *testing.T, s *story) {
 		}
 	}
 	at.LogsIn(issuer.Claims{"sub": "carla"})
-	said := browser(t, "hosted", address, "/why/deployment/web?namespace=shop", "carla")
-	check(said, []string{"You are carla", "Done: deployment/web paused.", "You are logged out here", "status 401"}, "ingester")
+	said := browser(t, "hosted", address, "/why/deployment/checkout?namespace="+ofCarla, "carla")
+	check(said, []string{"You are carla", "Done: deployment/checkout paused.", "You are logged out here", "status 401"}, "ledger")
 	web := &appsv1.Deployment{}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, web); err != nil {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: ofCarla, Name: "checkout"}, web); err != nil {
 		t.Fatal(err)
 	}
 	if by := web.Annotations[vocabulary.PausedBy.Native]; !strings.Contains(by, `"carla"`) {
 		t.Errorf("paused by %q", by)
 	}
 	at.LogsIn(issuer.Claims{"sub": "dan"})
-	said = browser(t, "hosted", address, "/why/rolloutgroup/ingester?namespace=mimir", "dan")
-	check(said, []string{"You are dan", "Disabled: You may not do it: it takes the permission to patch", "in namespace mimir", "You are logged out here", "status 401"}, "checkout")
-	said = browser(t, "hosted", s.hosts(at, "--session-lifetime", "15s"), "/why/rolloutgroup/ingester?namespace=mimir", "dan", "ends")
+	said = browser(t, "hosted", address, "/why/deployment/ledger?namespace="+ofDan, "dan")
+	check(said, []string{"You are dan", "Disabled: You may not do it: it takes the permission to patch deployments.apps in namespace " + ofDan, "You are logged out here", "status 401"}, "checkout")
+	said = browser(t, "hosted", s.hosts(at, append(offered, "--session-lifetime", "15s")...), "/why/deployment/ledger?namespace="+ofDan, "dan", "ends")
 	check(said, []string{"The session has ended."}, "checkout")
 }
