@@ -68,6 +68,12 @@ monitoring-check: ## Test alerts with promtool, and each ring with a real Promet
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets PROMETHEUS=$(CURDIR)/bin/prometheus; \
 	$(GO) test -tags prometheus -count=1 -run 'TestPrometheus$$' ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub ./internal/fleet/agent
 
+.PHONY: identity-check
+identity-check: ## Log in to the dashboard through a real Dex, and through oauth2-proxy before it; the first time it compiles both, and needs a C compiler
+	mkdir -p bin && cd test/identity && $(GO) mod tidy -diff && CGO_ENABLED=1 $(GO) build -o ../../bin/ github.com/dexidp/dex/cmd/dex github.com/oauth2-proxy/oauth2-proxy/v7
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets DEX=$(CURDIR)/bin/dex OAUTH2_PROXY=$(CURDIR)/bin/oauth2-proxy; \
+	$(GO) test -tags identity -count=1 -timeout 10m -run '^(TestDex|TestOAuth2Proxy)' ./internal/cli
+
 .PHONY: upgrade-test
 upgrade-test: ## Upgrade over rollouts under way, and back, by the command and by the real Helm; run the FIPS variant (PREVIOUS=commit)
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
@@ -162,6 +168,7 @@ release-test: ## Run all that CI runs, and more of what can be run for longer: d
 	$(MAKE) preconditions
 	$(MAKE) upgrade-test
 	$(MAKE) monitoring-check
+	$(MAKE) identity-check
 
 .PHONY: public
 public: ## Lint and simulate manifests that other projects publish, as the tests do, and print how long each takes

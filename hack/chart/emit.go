@@ -427,7 +427,10 @@ var plain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
 func scalar(value any) string {
 	s, ok := value.(string)
 	if !ok {
-		if text(value) == fmt.Sprint(sampleReplicas) {
+		switch text(value) {
+		case fmt.Sprint(samplePageReplicas):
+			return "{{ $.Values.dashboard.replicas }}"
+		case fmt.Sprint(sampleReplicas):
 			return "{{ $.Values.replicas }}"
 		}
 		return text(value)

@@ -107,6 +107,10 @@ func options() []option {
 func dashboardOptions() []option {
 	return []option{
 		boolean("dashboard", "$.Values.dashboard.enabled", func(v *manifests.Values, on bool) { v.Dashboard.Enabled = on }),
+		{
+			name: "several", define: "gt (int $.Values.dashboard.replicas) 1", apart: "Deployment",
+			set: func(v *manifests.Values, value int) { v.Dashboard.Replicas = []int32{1, samplePageReplicas}[value] },
+		},
 		boolean("steering", "$.Values.dashboard.steering", func(v *manifests.Values, on bool) { v.Dashboard.Steering = on }),
 		{
 			name: "users", define: named("users"), cases: []string{"none", "some", "all"},
@@ -144,6 +148,7 @@ const (
 	samplePageArgument  = "--samplepageargument"
 	sampleRings         = "samplerings"
 	sampleReplicas      = 7919
+	samplePageReplicas  = 7927
 )
 
 // sampled are the values in strings, and what a template has in their place.

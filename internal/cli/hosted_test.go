@@ -158,19 +158,29 @@ type hosted struct {
 
 func serveHosted(t *testing.T, a *account, args ...string) *hosted {
 	t.Helper()
-	h := &hosted{t: t, issuer: issuer.New(t, nil)}
+	of := issuer.New(t, nil)
 	secret := filepath.Join(t.TempDir(), "client-secret")
-	if err := os.WriteFile(secret, []byte(h.issuer.Secret+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(secret, []byte(of.Secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	h := startHosted(t, a, append([]string{
+		"--oidc-issuer-url", of.URL, "--oidc-client-id", of.ClientID, "--oidc-client-secret-file", secret, "--oidc-ca-file", of.CAFile(t),
+		"--oidc-username-prefix", "oidc:", "--oidc-groups-claim", "groups", "--oidc-groups-prefix", "oidc:",
+	}, args...)...)
+	h.issuer = of
+	return h
+}
+
+// startHosted runs a dashboard that knows people as the arguments say.
+func startHosted(t *testing.T, a *account, args ...string) *hosted {
+	t.Helper()
+	h := &hosted{t: t}
 	out := &testenv.Buffer{}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
 		ended <- cli.Run(ctx, command.Environment{Args: append([]string{
 			"spillway", "dashboard", "serve", "--kubeconfig", a.kubeconfig, "--listen", "127.0.0.1:0", "--probes", "127.0.0.1:0", "--url", hostedURL,
-			"--oidc-issuer-url", h.issuer.URL, "--oidc-client-id", h.issuer.ClientID, "--oidc-client-secret-file", secret, "--oidc-ca-file", h.issuer.CAFile(t),
-			"--oidc-username-prefix", "oidc:", "--oidc-groups-claim", "groups", "--oidc-groups-prefix", "oidc:",
 		}, args...), Out: out, Err: out, Lookup: os.LookupEnv, Now: time.Now})
 	}()
 	t.Cleanup(func() {
@@ -199,6 +209,18 @@ type visitor struct {
 // visits logs a person in, and shows her a namespace.
 func (h *hosted) visits(user, namespace string, groups ...string) *visitor {
 	h.t.Helper()
+	v := h.visitor()
+	h.issuer.LogsIn(issuer.Claims{"sub": user, "groups": groups})
+	v.ask(http.MethodGet, "/account", nil)
+	if namespace != "" {
+		v.ask(http.MethodGet, "/account?show="+namespace, nil)
+	}
+	return v
+}
+
+// visitor is a browser of which no one has logged in yet.
+func (h *hosted) visitor() *visitor {
+	h.t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		h.t.Fatal(err)
@@ -211,11 +233,6 @@ func (h *hosted) visits(user, namespace string, groups ...string) *visitor {
 	}
 	v := &visitor{h, &http.Client{Jar: jar, Transport: &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}}
 	h.t.Cleanup(v.CloseIdleConnections)
-	h.issuer.LogsIn(issuer.Claims{"sub": user, "groups": groups})
-	v.ask(http.MethodGet, "/account", nil)
-	if namespace != "" {
-		v.ask(http.MethodGet, "/account?show="+namespace, nil)
-	}
 	return v
 }
 
@@ -277,7 +294,7 @@ func TestHostedDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, bank := testenv.Namespace(t), testenv.Namespace(t)
+	shop, bank, third := testenv.Namespace(t), testenv.Namespace(t), testenv.Namespace(t)
 	read := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
 	steer := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}
 	anna, ben := "anna-"+shop, "ben-"+shop
@@ -318,6 +335,21 @@ func TestHostedDashboard(t *testing.T) {
 		t.Errorf("the namespace of another: status %d: %s", status, text)
 	}
 
+	t.Run("offered namespaces", func(t *testing.T) {
+		testenv.Grant(t, admin, third, "oidc:"+ben, []rbacv1.PolicyRule{read})
+		offering := serveHosted(t, a, "--offer-namespaces", strings.Join([]string{shop, bank, third}, ","))
+		if status, text := offering.visits(anna, "").ask(http.MethodGet, "/", nil); status != http.StatusOK || !strings.Contains(text, "namespace "+shop) {
+			t.Errorf("who may see one: status %d: %s", status, text)
+		}
+		testenv.Eventually(t, func(context.Context) error { // until the API server knows the role
+			status, text := offering.visits(ben, "").ask(http.MethodGet, "/", nil)
+			if status != http.StatusForbidden || !strings.Contains(text, "Choose a namespace that you may see") ||
+				!strings.Contains(text, "/account?show="+bank) || !strings.Contains(text, "/account?show="+third) || strings.Contains(text, "/account?show="+shop) {
+				return fmt.Errorf("who may see two: status %d: %s", status, text)
+			}
+			return nil
+		})
+	})
 	t.Run("acting", func(t *testing.T) { h.acts(t, admin, ofAnna, ofBen, shop, bank) })
 
 	t.Run("a further viewer", func(t *testing.T) {
@@ -419,7 +451,7 @@ func (h *hosted) acts(t *testing.T, admin client.Client, may, mayNot *visitor, h
 		}
 		return nil
 	})
-	if by := pausedBy(hers); !strings.Contains(by, "oidc:anna") || !strings.Contains(by, "incident 42") {
+	if by := pausedBy(hers); !strings.Contains(by, "anna") || !strings.Contains(by, "incident 42") {
 		t.Errorf("it is recorded as done by %q", by)
 	}
 	testenv.Eventually(t, func(context.Context) error {

@@ -132,8 +132,9 @@ func table(caption string, heads []string, rows []*html.Node) *html.Node {
 type Account struct {
 	User   string
 	Groups []string
-	// Namespace is the one that she sees, all if it is empty.
+	// Namespace is the one that she sees, all if it is empty; Visible are others that she may see.
 	Namespace string
+	Visible   []string
 	// Problem is why she does not see it, Ends when she has to log in again.
 	Problem string
 	Ends    time.Time
@@ -161,8 +162,13 @@ func (a *Account) show() []*html.Node {
 		el("form", at("class", "ask"), at("method", "get"), at("action", "/account"),
 			el("label", "Namespace ", el("input", at("name", "show"), at("value", a.Namespace))),
 			el("button", "Show"),
-			el("p", at("class", "hint"), "Empty: all namespaces.")),
+			el("p", at("class", "hint"), "Empty: all namespaces. ", el("a", at("href", "/account?find"), "Find those that you may see."))),
 	)
+	if len(a.Visible) > 0 {
+		nodes = append(nodes, el("h2", "Namespaces that you may see"), el("ul", each(a.Visible, func(name *string) *html.Node {
+			return el("li", el("a", at("href", "/account?"+url.Values{"show": {*name}}.Encode()), *name))
+		})))
+	}
 	if a.Token == "" {
 		return nodes
 	}

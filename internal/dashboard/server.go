@@ -57,15 +57,15 @@ type Shared struct {
 	key []byte
 }
 
-// NewShared returns it, with a key of its own.
-func NewShared() *Shared {
-	return &Shared{foreseeing: make(chan struct{}, 1), following: make(chan struct{}, followers), key: []byte(rand.Text())}
+// NewShared returns it. Servers that have the same key accept the forms of each other.
+func NewShared(key []byte) *Shared {
+	return &Shared{foreseeing: make(chan struct{}, 1), following: make(chan struct{}, followers), key: key}
 }
 
 // New returns the pages, for who knows the token, on a port of the loopback interface. It
 // looks on until the context ends.
 func New(ctx context.Context, s Source, token string, port int) http.Handler {
-	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: Pages(ctx, &s, NewShared(), "")}
+	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: Pages(ctx, &s, NewShared([]byte(rand.Text())), "")}
 }
 
 // Pages returns the pages of one person, without a guard: who calls it has to know that it is

@@ -33,6 +33,8 @@ type Dashboard struct {
 	Users, Groups []string
 	// Resources are those of its Pod.
 	Resources corev1.ResourceRequirements
+	// Replicas is how many Pods there are. More than one need a key for sessions in the Secret.
+	Replicas int32
 	// Args are further arguments, such as those about the issuer.
 	Args []string
 }
@@ -125,13 +127,16 @@ func dashboardPolicy(o Options) *networkingv1.NetworkPolicy {
 	}
 }
 
-// dashboardDeployment has one Pod: sessions are of the process that has begun them.
+// dashboardDeployment has one Pod, of which the sessions are, or several that share the key of
+// their sessions and so are replaced one after another.
 func dashboardDeployment(o Options) *appsv1.Deployment {
 	d := deployment(o)
 	d.ObjectMeta = dashboardMeta(o, o.Namespace, dashboardName)
-	one := int32(1)
-	d.Spec.Replicas, d.Spec.Selector.MatchLabels = &one, dashboardLabels()
-	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	replicas := max(o.Dashboard.Replicas, 1)
+	d.Spec.Replicas, d.Spec.Selector.MatchLabels = &replicas, dashboardLabels()
+	// A Pod goes before the next one comes: a session is not of both, if they share no key.
+	none, single := intstr.FromInt32(0), intstr.FromInt32(1)
+	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &none, MaxUnavailable: &single}}
 	d.Spec.Template.Labels = dashboardLabels()
 	pod := &d.Spec.Template.Spec
 	pod.ServiceAccountName = dashboardName
@@ -156,14 +161,20 @@ func dashboardDeployment(o Options) *appsv1.Deployment {
 
 // DefaultDashboard is what holds unless a user says otherwise: there is none.
 func DefaultDashboard() Dashboard {
-	return Dashboard{Users: []string{All}, Resources: corev1.ResourceRequirements{
+	return Dashboard{Users: []string{All}, Replicas: 1, Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
 	}}
 }
 
 func (d *Dashboard) arguments() []string {
-	args := []string{"dashboard", "serve", "--tls-dir=" + certificatesDir, "--oidc-client-secret-file=" + dashboardSecretDir + "/client-secret"}
+	args := []string{
+		"dashboard", "serve", "--tls-dir=" + certificatesDir, "--oidc-client-secret-file=" + dashboardSecretDir + "/client-secret",
+		"--session-key-file=" + dashboardSecretDir + "/session-key",
+	}
+	if d.Replicas > 1 {
+		args = append(args, "--session-key-required")
+	}
 	if d.Steering {
 		args = append(args, "--steering")
 	}

@@ -75,7 +75,7 @@ func TestDashboardPod(t *testing.T) {
 			t.Errorf("%v does not select %v", selector, pod.Labels)
 		}
 	}
-	want := []string{"dashboard", "serve", "--tls-dir=/certificates", "--oidc-client-secret-file=/dashboard/client-secret", "--steering", "--groups=ops,dev", "--url=https://a.example.test"}
+	want := []string{"dashboard", "serve", "--tls-dir=/certificates", "--oidc-client-secret-file=/dashboard/client-secret", "--session-key-file=/dashboard/session-key", "--steering", "--groups=ops,dev", "--url=https://a.example.test"}
 	if got := pod.Spec.Containers[0].Args; !slices.Equal(got, want) {
 		t.Errorf("it runs with %q", got)
 	}

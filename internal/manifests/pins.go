@@ -47,6 +47,9 @@ func (o Options) Validate() error {
 	if err := o.validatePins(); err != nil {
 		return err
 	}
+	if o.Dashboard.Enabled && o.Dashboard.Replicas < 1 {
+		return errors.New("dashboard.replicas: must be at least 1; to have no dashboard, set dashboard.enabled to false")
+	}
 	return o.Admission.Validate()
 }
 

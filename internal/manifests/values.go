@@ -73,6 +73,7 @@ type DashboardValues struct {
 	Steering  bool                        `json:"steering"  desc:"Let people pause, resume, approve and more on its pages, each with her own permissions."`
 	Users     []string                    `json:"users"     desc:"Users, with their prefix, that its account may impersonate; [\"*\"] for all, those of Kubernetes itself among them."`
 	Groups    []string                    `json:"groups"    desc:"Groups, with their prefix, that its account may impersonate, and that people are in on its pages; [\"*\"] for all."`
+	Replicas  int32                       `json:"replicas"  desc:"How many Pods serve the dashboard. More than one need a session-key in the Secret spillway-dashboard."`
 	Args      []string                    `json:"args"      desc:"Flags of spillway dashboard serve, such as --url and --oidc-issuer-url."`
 	Resources corev1.ResourceRequirements `json:"resources" desc:"Resources of the dashboard."`
 }
@@ -84,7 +85,7 @@ func DefaultValues() Values {
 		DefaultPolicy: true, PinBy: pin.ByPolicy,
 		Webhooks: WebhookValues{Enabled: true, CertificateSource: admission.Generated}, RestrictManager: true,
 		Metrics: MetricsValues{Secure: true}, NetworkPolicy: true, DisruptionBudget: true,
-		Dashboard: DashboardValues{Users: DefaultDashboard().Users, Resources: DefaultDashboard().Resources},
+		Dashboard: DashboardValues{Users: DefaultDashboard().Users, Replicas: DefaultDashboard().Replicas, Resources: DefaultDashboard().Resources},
 	}
 }
 
@@ -131,7 +132,7 @@ func (v Values) Options(namespace, version, image string) Options {
 		},
 		Dashboard: Dashboard{
 			Enabled: v.Dashboard.Enabled, Steering: v.Dashboard.Steering, Users: v.Dashboard.Users, Groups: v.Dashboard.Groups,
-			Args: v.Dashboard.Args, Resources: v.Dashboard.Resources,
+			Args: v.Dashboard.Args, Replicas: v.Dashboard.Replicas, Resources: v.Dashboard.Resources,
 		},
 		NoDefaultPolicy: !v.DefaultPolicy, Unrestricted: !v.RestrictManager, PlainMetrics: !v.Metrics.Secure, ServiceMonitor: v.Metrics.ServiceMonitor,
 		NoNetworkPolicy: !v.NetworkPolicy, NoDisruptionBudget: !v.DisruptionBudget, PackageKinds: v.PackageKinds, WaveCleanup: v.WaveCleanup,

@@ -15,12 +15,12 @@ export const phone = { width: 390, height: 844, isMobile: true, hasTouch: true }
 export const found = { axe: [], 'reports of the policy': [], 'errors of the console': [], other: [] }
 
 // launch starts Chromium, which now and then crashes before it has started.
-export async function launch(tries = 3) {
+export async function launch(args = [], tries = 3) {
   try {
-    return await puppeteer.launch({ executablePath: chromium(), args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] })
+    return await puppeteer.launch({ executablePath: chromium(), args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', ...args] })
   } catch (error) {
     if (tries <= 1) throw error
-    return launch(tries - 1)
+    return launch(args, tries - 1)
   }
 }
 
@@ -57,6 +57,22 @@ export async function audit(tab, where) {
   })
   for (const text of JSON.parse(result.value)) found.axe.push(`${where}: ${text}`)
   await session.detach()
+}
+
+// walk moves the focus on by the keyboard until it is where the person wants it, and visible
+// there.
+export async function walk(tab, where, what, is) {
+  for (let i = 0; i < 200; i++) {
+    await tab.keyboard.press('Tab')
+    const focus = await tab.evaluate(() => {
+      const e = document.activeElement
+      return { name: e.tagName, text: e.textContent.trim(), field: e.name, outline: getComputedStyle(e).outlineStyle }
+    })
+    if (!is(focus)) continue
+    if (focus.outline === 'none') found.other.push(`${where()}: the focus on ${what} is not seen`)
+    return
+  }
+  throw new Error(`the keyboard does not reach ${what} of ${tab.url()}`)
 }
 
 // end says what has gone wrong; the exit code is 1 if something has.

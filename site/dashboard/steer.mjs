@@ -2,7 +2,7 @@
 // its page to what can be done, the reason, and back; and prints what the pages say. The
 // address is what spillway dashboard prints; the page, the act and the reason follow, and
 // "without-scripts" of a browser that runs none. What is forbidden is said and not tried.
-import { audit, end, found, launch, open } from './browser.mjs'
+import { audit, end, found, launch, open, walk } from './browser.mjs'
 
 const [address, path, act, reason, without] = process.argv.slice(2)
 const browser = await launch()
@@ -10,24 +10,9 @@ const where = () => `${path} ${act}`
 const tab = await open(browser, address, { scripts: !without }, where)
 await tab.goto(new URL(path, address).href, { waitUntil: 'load' })
 
-// walk moves the focus on until it is where the person wants it, and visible there.
-async function walk(what, is) {
-  for (let i = 0; i < 200; i++) {
-    await tab.keyboard.press('Tab')
-    const focus = await tab.evaluate(() => {
-      const e = document.activeElement
-      return { name: e.tagName, text: e.textContent.trim(), field: e.name, outline: getComputedStyle(e).outlineStyle }
-    })
-    if (!is(focus)) continue
-    if (focus.outline === 'none') found.other.push(`${where()}: the focus on ${what} is not seen`)
-    return
-  }
-  throw new Error(`the keyboard does not reach ${what} of ${tab.url()}`)
-}
-
 const leads = () => tab.waitForNavigation({ waitUntil: 'load' })
 const text = (selector) => tab.$$eval(selector, (all) => all.map((e) => e.textContent.trim()))
-await walk(act, (f) => f.name === 'A' && f.text.split(' ')[0] === act)
+await walk(tab, where, act, (f) => f.name === 'A' && f.text.split(' ')[0] === act)
 await Promise.all([leads(), tab.keyboard.press('Enter')])
 if (!without) await audit(tab, where())
 for (const line of await text('main > p')) console.log(line)
@@ -36,9 +21,9 @@ if (denied.length > 0) {
   if (!(await tab.$('form[method=post] button[disabled]'))) found.other.push(`${where()}: the button works, although it is forbidden`)
   console.log(`Disabled: ${denied[0]}`)
 } else {
-  await walk('the reason', (f) => f.field === 'reason')
+  await walk(tab, where, 'the reason', (f) => f.field === 'reason')
   await tab.keyboard.type(reason)
-  await walk('the button', (f) => f.name === 'BUTTON' && f.text === act)
+  await walk(tab, where, 'the button', (f) => f.name === 'BUTTON' && f.text === act)
   await Promise.all([leads(), tab.keyboard.press('Enter')])
   for (const line of await text('main > [role=status], main > [role=alert]')) console.log(line)
   if (!without) await audit(tab, where())

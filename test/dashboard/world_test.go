@@ -35,12 +35,18 @@ type story struct {
 	client client.Client
 }
 
-// tell has all rings come to where each of them waits, in a way of its own.
-func tell(t *testing.T) *story {
+// begin has nothing on the pages yet.
+func begin(t *testing.T) *story {
 	t.Helper()
 	t.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())
 	c := testenv.Client(t)
-	s := &story{t: t, client: c}
+	return &story{t: t, client: c}
+}
+
+// tell has all rings come to where each of them waits, in a way of its own.
+func tell(t *testing.T) *story {
+	t.Helper()
+	s := begin(t)
 	if out := s.spillway("install", "--rings=config,zones,plans,fleet,assemblage", "--webhooks=false", "--", "--max-rolling=2"); !strings.Contains(out, "customresourcedefinition") {
 		t.Fatal(out)
 	}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/dashboard/hosted"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/outbound"
@@ -45,6 +44,10 @@ type hosting struct {
 	proxy                hosted.Proxy
 	proxyAddresses       []string
 	proxyCA              string
+
+	keyFile     string
+	keyRequired bool
+	offered     []string
 }
 
 // newServe returns the command dashboard serve.
@@ -82,6 +85,11 @@ func (h *hosting) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&h.steering, "steering", false, "let people pause, resume, approve and more, each with her own permissions (default: the pages only show)")
 	flags.StringSliceVar(&h.groups, "groups", nil, "groups, with their prefix, that people are in here; \"*\" for all that are claimed (default: none)")
 	flags.IntVar(&h.connections, "connections", connections, "how many connections there may be at a time")
+	flags.IntVar(&h.limits.OfAddress, "connections-per-address", h.limits.OfAddress, "how many of them one address may have, the proxy excepted; behind a load balancer that hides addresses, as many as --connections")
+	flags.IntVar(&h.limits.Following, "pages-per-user", h.limits.Following, "how many pages of one user are kept up to date at a time")
+	flags.StringSliceVar(&h.offered, "offer-namespaces", nil, "namespaces to offer to users who may see them, if they may not list namespaces")
+	flags.StringVar(&h.keyFile, "session-key-file", "", "file with the keys that sessions are sealed with, one a line, by the first; not used if it does not exist: then sessions end when this process does")
+	flags.BoolVar(&h.keyRequired, "session-key-required", false, "do not start without a key in that file; for several of these servers beside each other, of which each accepts the sessions of the others")
 	flags.IntVar(&h.limits.Looks, "looks", h.limits.Looks, "how many users may look at the cluster at a time, each with watches of her own")
 	flags.DurationVar(&h.limits.Away, "look-idle", h.limits.Away, "how long these watches stay open without a viewer")
 	flags.DurationVar(&h.limits.Life, "look-lifetime", h.limits.Life, "how long what a user may see is shown before it is read anew, and so how long what she may not see any more")
@@ -112,8 +120,8 @@ func (h *hosting) addProxyFlags(flags *pflag.FlagSet) {
 func (h *hosting) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	if h.connections < 1 || h.limits.Looks < 1 || h.limits.Life <= 0 || h.limits.Away <= 0 {
-		return errors.New("--connections, --looks, --look-idle and --look-lifetime: must be more than 0")
+	if min(h.connections, h.limits.OfAddress, h.limits.Following, h.limits.Looks) < 1 || h.limits.Life <= 0 || h.limits.Away <= 0 {
+		return errors.New("--connections, --connections-per-address, --pages-per-user, --looks, --look-idle and --look-lifetime: must be more than 0")
 	}
 	o, authorities, err := h.options()
 	if err != nil {
@@ -128,18 +136,18 @@ func (h *hosting) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("--tls-dir: %w", err)
 	}
-	limited := func(address, flag string) (net.Listener, error) {
+	limited := func(address, flag string, also func(net.Listener) net.Listener) (net.Listener, error) {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", flag, err)
 		}
-		return netutil.LimitListener(l, h.connections), nil
+		return netutil.LimitListener(also(l), h.connections), nil
 	}
-	forPages, err := limited(h.listen, "listen")
+	forPages, err := limited(h.listen, "listen", pages.LimitAddresses)
 	if err != nil {
 		return err
 	}
-	forProbes, err := limited(h.probes, "probes")
+	forProbes, err := limited(h.probes, "probes", func(l net.Listener) net.Listener { return l })
 	if err != nil {
 		return err
 	}
@@ -184,7 +192,13 @@ func (h *hosting) choose() (*hosted.Options, error) {
 			return nil, err
 		}
 	}
-	o := &hosted.Options{URL: self, Namespace: h.Cluster.Namespace, Open: h.open, Limits: h.limits, Clock: clock.RealClock{}}
+	if err := command.CheckNamespaces("offer-namespaces", h.offered...); err != nil {
+		return nil, err
+	}
+	if h.keyRequired && h.keyFile == "" {
+		return nil, errors.New("--session-key-required: name the file with the key with --session-key-file")
+	}
+	o := &hosted.Options{URL: self, Namespace: h.Cluster.Namespace, Open: h.open, Namespaces: h.namespaces, Limits: h.limits, Clock: clock.RealClock{}}
 	switch isLogin, isProxy := h.login.Issuer != "", len(h.proxyAddresses) > 0; {
 	case isLogin && isProxy:
 		return nil, errors.New("--oidc-issuer-url and --proxy-addresses: people are known by one of them; leave the other out")
@@ -201,15 +215,37 @@ func (h *hosting) choose() (*hosted.Options, error) {
 // options are what the flags say, and the authorities of the proxy's certificate.
 func (h *hosting) options() (*hosted.Options, *x509.CertPool, error) {
 	o, err := h.choose()
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, nil, err
+	}
+	if o.Keys, err = h.keys(); err != nil {
+		return nil, nil, err
+	}
+	switch {
 	case o.Login != nil:
 		return o, nil, h.completeLogin()
 	default:
 		authorities, err := h.completeProxy()
 		return o, authorities, err
 	}
+}
+
+// keys are those of the file, nil if it does not exist.
+func (h *hosting) keys() (*hosted.Keys, error) {
+	raw, err := os.ReadFile(h.keyFile)
+	switch {
+	case h.keyFile == "", errors.Is(err, os.ErrNotExist) && !h.keyRequired:
+		return nil, nil //nolint:nilnil // it makes its own
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("--session-key-file: %s does not exist; put a key into the Secret spillway-dashboard as session-key, such as openssl rand -base64 32 makes", h.keyFile)
+	case err != nil:
+		return nil, fmt.Errorf("--session-key-file: %w", err)
+	}
+	keys, err := hosted.ParseKeys(string(raw))
+	if err != nil {
+		return nil, fmt.Errorf("--session-key-file: %w", err)
+	}
+	return keys, nil
 }
 
 func (h *hosting) completeLogin() error {
@@ -264,46 +300,4 @@ func authorities(flag, file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("--%s: %s has no certificates", flag, file)
 	}
 	return pool, nil
-}
-
-// open reads a namespace, all if it is empty, as a person.
-func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string) (*dashboard.Source, error) {
-	r := reader{Query: h.anew()}
-	if err := r.Cluster.ActAs(who.User, who.Groups); err != nil {
-		return nil, err
-	}
-	var err error
-	if r.live, r.rules, err = r.Connect(ctx, namespace); err != nil {
-		return nil, err
-	}
-	if err := r.watch(ctx, namespace); err != nil {
-		return nil, err
-	}
-	source := r.source()
-	if h.steering {
-		source.Steering = r.person()
-	}
-	return &source, nil
-}
-
-// anew are the flags as they were given: what one person may see of the manager's Deployment
-// must not change what others see.
-func (h *hosting) anew() *command.Query {
-	cmd := &cobra.Command{}
-	q := command.NewUnprinted(h.Env, cmd)
-	h.given.Visit(func(f *pflag.Flag) {
-		mine := cmd.Flags().Lookup(f.Name)
-		if mine == nil {
-			return
-		}
-		mine.Changed = true
-		from, several := f.Value.(pflag.SliceValue)
-		to, _ := mine.Value.(pflag.SliceValue)
-		if several && to != nil {
-			_ = to.Replace(from.GetSlice()) // it was accepted before
-			return
-		}
-		_ = mine.Value.Set(f.Value.String()) // the same
-	})
-	return q
 }

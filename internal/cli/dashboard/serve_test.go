@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -13,8 +15,10 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+	"k8s.io/utils/clock"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/dashboard/hosted"
 )
 
 // Clients that send slowly have a place for a while, and not more places than there are: others
@@ -61,6 +65,54 @@ func TestSlowClients(t *testing.T) {
 	}
 	if grown > 64<<20 {
 		t.Errorf("%d bytes more", grown)
+	}
+}
+
+// One address that opens very many connections has only so many; others are served, and memory
+// does not grow with what it tries.
+func TestOneAddress(t *testing.T) {
+	const attempts, places = 2000, 50
+	pages, err := hosted.New(t.Context(), &hosted.Options{
+		URL: &url.URL{Scheme: "https", Host: "a.example.test"}, Proxy: &hosted.Proxy{User: "X-User", Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}},
+		Limits: hosted.Limits{OfAddress: places, Away: time.Minute, Answer: time.Minute}, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &counting{Listener: pages.LimitAddresses(listener)}
+	go func() {
+		_ = serve(t.Context(), newServer(t.Context(), http.HandlerFunc(alive)), netutil.LimitListener(counted, 2*places))
+	}()
+	before := heap()
+	var hostile []net.Conn
+	for range attempts {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		hostile = append(hostile, c)
+	}
+	from := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}
+	defer from.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: from}).Get("http://" + listener.Addr().String() + "/healthz")
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("another address gets %v: %v", answer, err)
+	}
+	answer.Body.Close()
+	grown := heap() - before
+	t.Logf("%d connections of one address: %d open at most with one of another, %d KiB more on the heap", attempts, counted.most.Load(), grown>>10)
+	if most := counted.most.Load(); most > places+1 {
+		t.Errorf("%d connections", most)
+	}
+	if grown > 32<<20 {
+		t.Errorf("%d bytes more", grown)
+	}
+	for _, c := range hostile {
+		c.Close()
 	}
 }
 
@@ -132,17 +184,22 @@ func TestServeSaysWhatLacks(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                            "--url: name the address",
 		"--url=https://a.example.com": "--oidc-issuer-url",
-		"--url=https://a.example.com --oidc-issuer-url=https://i.example.com --proxy-addresses=10.0.0.1": "leave the other out",
-		"--url=https://a.example.com --oidc-issuer-url=https://i.example.com":                            "client",
-		"--url=https://a.example.com --oidc-issuer-url=http://i.example.com --oidc-client-id=a":          "https://",
-		"--url=http://a.example.com --oidc-issuer-url=https://i.example.com --oidc-client-id=a":          "https://NAME",
-		"--url=https://a.example.com/path --oidc-issuer-url=https://i.example.com --oidc-client-id=a":    "without a path",
-		"--url=https://a.example.com --proxy-addresses=proxy":                                            "--proxy-addresses: \"proxy\"",
-		"--url=https://a.example.com --proxy-addresses=0.0.0.0/0":                                        "every address",
-		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --proxy-user-header=":                    "header",
-		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --proxy-client-ca-file=/none":            "--proxy-client-ca-file",
-		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --looks=0":                               "more than 0",
-		"--url=https://a.example.com --proxy-addresses=10.0.0.1 -n A":                                    "--namespace",
+		"--url=https://a.example.com --oidc-issuer-url=https://i.example.com --proxy-addresses=10.0.0.1":         "leave the other out",
+		"--url=https://a.example.com --oidc-issuer-url=https://i.example.com":                                    "client",
+		"--url=https://a.example.com --oidc-issuer-url=http://i.example.com --oidc-client-id=a":                  "https://",
+		"--url=http://a.example.com --oidc-issuer-url=https://i.example.com --oidc-client-id=a":                  "https://NAME",
+		"--url=https://a.example.com/path --oidc-issuer-url=https://i.example.com --oidc-client-id=a":            "without a path",
+		"--url=https://a.example.com --proxy-addresses=proxy":                                                    "--proxy-addresses: \"proxy\"",
+		"--url=https://a.example.com --proxy-addresses=0.0.0.0/0":                                                "every address",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --proxy-user-header=":                            "header",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --proxy-client-ca-file=/none":                    "--proxy-client-ca-file",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --looks=0":                                       "more than 0",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 -n A":                                            "--namespace",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --offer-namespaces=shop,A":                       "--offer-namespaces",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --pages-per-user=0":                              "more than 0",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --session-key-required":                          "--session-key-file",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --session-key-required --session-key-file=/none": "put a key into the Secret spillway-dashboard",
+		"--url=https://a.example.com --proxy-addresses=10.0.0.1 --session-key-file=/etc/hostname":                "fewer than 32",
 	} {
 		cmd, _ := newServe(env)
 		cmd.SetArgs(strings.Fields(line))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -24,9 +25,9 @@ const (
 	callbackPath = "/login/callback"
 	// loginTime is how long a login may take.
 	loginTime = 10 * time.Minute
-	// loginsAtOnce is how many the issuer is asked about at a time, issuerTime how long it may
-	// take, issuerBytes how much it may say.
-	loginsAtOnce, issuerTime, issuerBytes = 20, 10 * time.Second, 1 << 20
+	// loginsAtOnce is how many the issuer is asked about at a time, loginsOfAddress how many of
+	// them by one address; issuerTime how long it may take, issuerBytes how much it may say.
+	loginsAtOnce, loginsOfAddress, issuerTime, issuerBytes = 20, 10, 10 * time.Second, 1 << 20
 	// pathBytes is how long the address may be to which a login leads back.
 	pathBytes = 1000
 )
@@ -48,6 +49,8 @@ type Login struct {
 	now  func() time.Time
 	safe *safe
 	busy chan struct{}
+	// asking are those who ask the issuer, by their addresses.
+	asking crowd[netip.Prefix]
 
 	mu       sync.Mutex
 	provider *oidc.Provider
@@ -68,7 +71,7 @@ var (
 )
 
 // prepare checks what the login needs.
-func (l *Login) prepare(self *url.URL, now func() time.Time) error {
+func (l *Login) prepare(self *url.URL, keys *Keys, now func() time.Time) error {
 	at, err := url.Parse(l.Issuer)
 	switch {
 	case err != nil || at.Scheme != "https" || at.Host == "":
@@ -84,7 +87,7 @@ func (l *Login) prepare(self *url.URL, now func() time.Time) error {
 	asked := *l.HTTP
 	asked.Transport, asked.Timeout = short{asked.Transport}, issuerTime
 	l.HTTP = &asked
-	l.safe, err = newSafe()
+	l.safe, err = newSafe(keys)
 	return err
 }
 
@@ -106,7 +109,7 @@ func (s short) RoundTrip(r *http.Request) (*http.Response, error) {
 // session is that of a request.
 func (l *Login) session(r *http.Request) (*session, error) {
 	s := &session{}
-	if !l.safe.unseal(r, sessionCookie, s) || s.User == "" || !l.now().Before(l.Sessions.ends(s)) || l.safe.hasEnded(s.ID) {
+	if !l.safe.unseal(r, sessionCookie, s) || s.User == "" || !l.now().Before(l.Sessions.ends(s)) || l.safe.hasEnded(s) {
 		return nil, errNoSession
 	}
 	return s, nil
@@ -153,18 +156,24 @@ func (l *Login) issuer(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifi
 }
 
 // enter takes one of the places of those who ask the issuer.
-func (l *Login) enter() (leave func(), err error) {
+func (l *Login) enter(r *http.Request) (leave func(), err error) {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // the server has set it
+	depart, ok := l.asking.enter(client(from.Addr()), loginsOfAddress)
+	if !ok {
+		return nil, errLogins
+	}
 	select {
 	case l.busy <- struct{}{}:
-		return func() { <-l.busy }, nil
+		return func() { <-l.busy; depart() }, nil
 	default:
+		depart()
 		return nil, errLogins
 	}
 }
 
 // begin leads a person to the issuer, and from there back to a path.
 func (l *Login) begin(w http.ResponseWriter, r *http.Request, to string) error {
-	leave, err := l.enter()
+	leave, err := l.enter(r)
 	if err != nil {
 		return err
 	}
@@ -207,7 +216,7 @@ func (l *Login) complete(w http.ResponseWriter, r *http.Request) error {
 	if by := query.Get("iss"); by != "" && by != l.Issuer {
 		return loginError{errors.New("the answer is of another issuer")}
 	}
-	who, err := l.ask(r.Context(), query.Get("code"), &b)
+	who, err := l.ask(r, query.Get("code"), &b)
 	if err != nil {
 		return err
 	}
@@ -226,12 +235,13 @@ type loginError struct{ error }
 func (e loginError) Unwrap() error { return e.error }
 
 // ask asks the issuer who has logged in.
-func (l *Login) ask(ctx context.Context, code string, b *begun) (Person, error) {
-	leave, err := l.enter()
+func (l *Login) ask(r *http.Request, code string, b *begun) (Person, error) {
+	leave, err := l.enter(r)
 	if err != nil {
 		return Person{}, err
 	}
 	defer leave()
+	ctx := r.Context()
 	config, verifier, err := l.issuer(ctx)
 	if err != nil {
 		return Person{}, err
@@ -251,18 +261,22 @@ func (l *Login) ask(ctx context.Context, code string, b *begun) (Person, error) 
 	if !hmac.Equal([]byte(id.Nonce), []byte(b.Nonce)) {
 		return Person{}, loginError{errors.New("the token of the issuer is for another login")}
 	}
-	claims := map[string]json.RawMessage{}
-	if err := id.Claims(&claims); err != nil {
-		return Person{}, loginError{fmt.Errorf("the token of the issuer cannot be read: %w", err)}
-	}
-	user, groups, err := l.Claims.names(claims)
-	if err != nil {
-		return Person{}, loginError{err}
-	}
-	// What a prefix makes of the names is checked again there.
-	who, err := l.May.person(user, groups)
+	who, err := l.person(id)
 	if err != nil {
 		return Person{}, loginError{err}
 	}
 	return who, nil
+}
+
+// person is who a token is about.
+func (l *Login) person(id *oidc.IDToken) (Person, error) {
+	claims := map[string]json.RawMessage{}
+	if err := id.Claims(&claims); err != nil {
+		return Person{}, fmt.Errorf("the token of the issuer cannot be read: %w", err)
+	}
+	user, groups, err := l.Claims.names(claims)
+	if err != nil {
+		return Person{}, err
+	}
+	return l.May.person(user, groups) // what a prefix makes of the names is checked again there
 }

@@ -259,9 +259,7 @@ func TestSessionsEnd(t *testing.T) {
 		many.ask("/")
 		s := w.pages.Login.safe
 		for range endedSessions + 1 {
-			if err := s.end(strings.Repeat("x", 3)+many.w.clock.Now().String()+randomText(), w.clock.Now(), w.clock.Now().Add(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			s.end(randomText(), w.clock.Now(), w.clock.Now().Add(time.Hour))
 		}
 		if len(s.ended) > endedSessions || program(many) != http.StatusUnauthorized {
 			t.Errorf("%d are remembered, and a session is left", len(s.ended))

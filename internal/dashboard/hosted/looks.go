@@ -17,6 +17,9 @@ import (
 type Limits struct {
 	// Looks is how many looks are open at a time, OfOne how many of them of one user.
 	Looks, OfOne int
+	// Following is how many pages of one user are kept up to date at a time, Asking how many
+	// other requests of hers are answered, OfAddress how many connections an address may have.
+	Following, Asking, OfAddress int
 	// Away is how long a look stays open without a viewer, Life how long with one: then it
 	// is made anew, with the permissions of then.
 	Away, Life time.Duration
@@ -26,7 +29,10 @@ type Limits struct {
 
 // DefaultLimits are those that hold unless others are given.
 func DefaultLimits() Limits {
-	return Limits{Looks: 50, OfOne: 3, Away: time.Minute, Life: 10 * time.Minute, Body: 10 * time.Second, Answer: 30 * time.Second}
+	return Limits{
+		Looks: 50, OfOne: 3, Following: 20, Asking: 20, OfAddress: 100,
+		Away: time.Minute, Life: 10 * time.Minute, Body: 10 * time.Second, Answer: 30 * time.Second,
+	}
 }
 
 // Open makes what a person sees of a namespace, of all if it is empty, until the context ends.
@@ -66,8 +72,8 @@ type look struct {
 	left time.Time
 }
 
-func newLooks(ctx context.Context, limits Limits, of clock.WithTickerAndDelayedExecution, open Open) *looks {
-	l := &looks{Limits: limits, ctx: ctx, clock: of, open: open, shared: dashboard.NewShared(), all: map[string]*look{}}
+func newLooks(ctx context.Context, limits Limits, of clock.WithTickerAndDelayedExecution, open Open, shared *dashboard.Shared) *looks {
+	l := &looks{Limits: limits, ctx: ctx, clock: of, open: open, shared: shared, all: map[string]*look{}}
 	go l.sweep()
 	return l
 }
@@ -87,10 +93,11 @@ func (l *looks) enter(ctx context.Context, who Person, namespace string) (found 
 	found.viewers++
 	l.mu.Unlock()
 	leave = func() {
+		now := l.clock.Now()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		found.viewers--
-		found.left = l.clock.Now()
+		found.left = now
 	}
 	select {
 	case <-found.made:
@@ -148,17 +155,16 @@ func (l *looks) forget(key string, f *look) {
 
 // make makes the pages of a look. One that may not be seen at all is not kept.
 func (l *looks) make(f *look, key, namespace string) {
-	err := l.fill(f, namespace)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f.err = err; err != nil {
+	f.err = l.fill(f, namespace)
+	end := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.forget(key, f)
+	}
+	if f.err != nil {
+		end()
 	} else {
-		l.clock.AfterFunc(l.Life, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.forget(key, f)
-		})
+		l.clock.AfterFunc(l.Life, end)
 	}
 	close(f.made)
 }
@@ -188,9 +194,10 @@ func (l *looks) sweep() {
 		case <-l.ctx.Done():
 			return
 		case <-tick.C():
+			now := l.clock.Now() // a clock that calls back must not wait for what waits for it
 			l.mu.Lock()
 			for key, f := range l.all {
-				if f.viewers == 0 && !l.clock.Now().Before(f.left.Add(l.Away)) {
+				if f.viewers == 0 && !now.Before(f.left.Add(l.Away)) {
 					l.forget(key, f)
 				}
 			}

@@ -46,7 +46,12 @@ func (p *Proxy) admits(r *http.Request) bool {
 	if err != nil || p.Certified && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 		return false
 	}
-	return slices.ContainsFunc(p.Addresses, func(at netip.Prefix) bool { return at.Contains(from.Addr().Unmap()) })
+	return p.has(from.Addr().Unmap())
+}
+
+// has is true of an address of the proxy.
+func (p *Proxy) has(from netip.Addr) bool {
+	return slices.ContainsFunc(p.Addresses, func(at netip.Prefix) bool { return at.Contains(from) })
 }
 
 // who is the person that the proxy names.

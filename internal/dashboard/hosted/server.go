@@ -5,24 +5,20 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/utils/clock"
 
 	"github.com/spillway-dev/spillway/internal/dashboard"
 )
 
 const (
-	// namespaceCookie is which namespace a person has chosen.
-	namespaceCookie = "__Host-spillway-namespace"
 	// logoutPurpose is what the token of the form to log out is sealed for.
 	logoutPurpose = "logout"
-	// remembered is how long a browser keeps the choice of a namespace.
-	remembered = 30 * 24 * time.Hour
+	// livePath is what a page that is open follows.
+	livePath = "/live"
 )
 
 // Options say how the pages are served.
@@ -35,8 +31,13 @@ type Options struct {
 	// Namespace is the one that is shown until a person chooses another one, all if it is empty.
 	Namespace string
 	Open      Open
-	Limits    Limits
-	Clock     clock.WithTickerAndDelayedExecution
+	// Namespaces are those that a person may see, as far as that can be found out; nil finds none.
+	Namespaces func(ctx context.Context, who Person) ([]string, error)
+	// Keys seal cookies and forms. Servers that have the same serve the same sessions; nil is of
+	// this process alone.
+	Keys   *Keys
+	Limits Limits
+	Clock  clock.WithTickerAndDelayedExecution
 }
 
 // Server has the pages of many people.
@@ -45,6 +46,8 @@ type Server struct {
 
 	looks *looks
 	mux   *http.ServeMux
+	// following and asking are the requests of each user under way.
+	following, asking crowd[string]
 }
 
 // New returns the pages. It looks on until the context ends.
@@ -52,7 +55,11 @@ func New(ctx context.Context, o *Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Options: o, looks: newLooks(ctx, o.Limits, o.Clock, o.Open), mux: http.NewServeMux()}
+	forms, err := o.Keys.forms()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Options: o, looks: newLooks(ctx, o.Limits, o.Clock, o.Open, dashboard.NewShared(forms)), mux: http.NewServeMux()}
 	s.mux.HandleFunc("GET /assets/{file}", dashboard.Asset)
 	s.mux.HandleFunc("GET /account", s.account)
 	s.mux.HandleFunc("/", s.pages)
@@ -64,13 +71,16 @@ func New(ctx context.Context, o *Options) (*Server, error) {
 }
 
 func (o *Options) validate() error {
+	if o.Keys == nil {
+		o.Keys = NewKeys()
+	}
 	switch {
 	case (o.Login == nil) == (o.Proxy == nil):
 		return errors.New("people are known either by OpenID Connect or by an authenticating proxy: configure one of them, and not both")
 	case o.URL == nil || o.URL.Scheme != "https" || o.URL.Host == "" || strings.Trim(o.URL.Path, "/") != "" || o.URL.RawQuery != "" || o.URL.User != nil:
 		return errors.New("name the address at which browsers reach the dashboard: https://NAME, without a path")
 	case o.Login != nil:
-		return o.Login.prepare(o.URL, o.Clock.Now)
+		return o.Login.prepare(o.URL, o.Keys, o.Clock.Now)
 	default:
 		return o.Proxy.validate()
 	}
@@ -109,56 +119,80 @@ func (s *Server) hurry(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// caller is who asks, and her session if she has one here.
-func (s *Server) caller(r *http.Request) (Person, *session, error) {
+// visit is who asks.
+type visit struct {
+	Person
+
+	// session is the one of a browser, nil of a program and behind a proxy.
+	session *session
+	// ends is when she is not let in any more, zero if that is not known here.
+	ends time.Time
+}
+
+// caller is who asks.
+func (s *Server) caller(r *http.Request) (*visit, error) {
 	if s.Proxy != nil {
 		who, err := s.Proxy.who(r)
-		return who, nil, err
+		return &visit{Person: who}, err
+	}
+	if token, ok := bearer(r); ok {
+		return s.Login.program(r, token)
 	}
 	found, err := s.Login.session(r)
 	if err != nil {
-		return Person{}, nil, err
+		return nil, err
 	}
-	return found.Person, found, nil
+	return &visit{found.Person, found, s.Login.Sessions.ends(found)}, nil
 }
 
 // admitted is who asks; the answer is written if that is not known.
-func (s *Server) admitted(w http.ResponseWriter, r *http.Request) (Person, *session, bool) {
-	who, session, err := s.caller(r)
+func (s *Server) admitted(w http.ResponseWriter, r *http.Request) (*visit, bool) {
+	v, err := s.caller(r)
 	switch {
 	case err == nil:
-		if session != nil && isOpened(r) {
-			s.Login.used(w, session)
+		if v.session != nil && isOpened(r) {
+			s.Login.used(w, v.session)
 		}
-		return who, session, true
+		return v, true
 	case errors.Is(err, errNoSession) && dashboard.IsRead(r) && isOpened(r) && !dashboard.WantsJSON(r):
 		if err = s.Login.begin(w, r, r.URL.RequestURI()); err != nil {
 			s.refuse(w, r, err)
 		}
-	case errors.Is(err, errNoSession):
+	case errors.Is(err, errNoSession), errors.As(err, &tokenError{}):
+		if errors.As(err, &tokenError{}) {
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		}
 		dashboard.Fail(w, r, http.StatusUnauthorized, err.Error())
+	case s.Proxy == nil:
+		s.refuse(w, r, err)
 	default:
 		dashboard.Fail(w, r, http.StatusForbidden, err.Error())
 	}
-	return Person{}, nil, false
+	return nil, false
 }
 
 // isOpened is true of a page that a person opens, and false of what a script reads without her.
 func isOpened(r *http.Request) bool {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	return r.URL.Path != "/live" && (mode == "" || mode == "navigate")
+	return r.URL.Path != livePath && (mode == "" || mode == "navigate")
 }
 
 // pages answers with the pages of who asks.
 func (s *Server) pages(w http.ResponseWriter, r *http.Request) {
-	who, session, ok := s.admitted(w, r)
+	v, ok := s.admitted(w, r)
 	if !ok {
 		return
 	}
-	found, leave, err := s.looks.enter(r.Context(), who, s.namespace(r))
+	depart, err := s.attend(v.User, r)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	defer depart()
+	found, leave, err := s.looks.enter(r.Context(), v.Person, s.namespace(r))
 	switch {
 	case apierrors.IsForbidden(err) && dashboard.IsRead(r) && isOpened(r) && !dashboard.WantsJSON(r):
-		s.writeAccount(w, who, session, s.namespace(r), http.StatusForbidden, err.Error()+". Name a namespace that you may see.")
+		s.offer(w, r, v, err)
 		return
 	case err != nil:
 		s.refuse(w, r, err)
@@ -168,8 +202,8 @@ func (s *Server) pages(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(found.ctx, cancel)() //nolint:contextcheck // what is followed ends with the look
-	if session != nil {
-		defer s.Clock.AfterFunc(s.Login.Sessions.ends(session).Sub(s.Clock.Now()), cancel).Stop() // and with the session
+	if !v.ends.IsZero() {
+		defer s.Clock.AfterFunc(v.ends.Sub(s.Clock.Now()), cancel).Stop() // and with the session
 	}
 	found.pages.ServeHTTP(w, r.WithContext(ctx))
 }
@@ -181,62 +215,17 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, errBusy), errors.Is(err, errLogins):
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "60")
+	case errors.Is(err, errManyPages), errors.Is(err, errManyRequests):
+		status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", "10")
+	case errors.Is(err, errReads):
+		status = http.StatusBadRequest
 	case errors.Is(err, errNotBegun), apierrors.IsForbidden(err):
 		status = http.StatusForbidden
 	case errors.As(err, &loginError{}):
 		status = http.StatusForbidden
 	}
 	dashboard.Fail(w, r, status, err.Error())
-}
-
-// namespace is the one that is shown to a person.
-func (s *Server) namespace(r *http.Request) string {
-	c, err := r.Cookie(namespaceCookie)
-	if err != nil || !isNamespace(c.Value) {
-		return s.Namespace
-	}
-	return strings.TrimPrefix(c.Value, allNamespaces)
-}
-
-// allNamespaces is how the choice of all of them is kept.
-const allNamespaces = "*"
-
-func isNamespace(name string) bool {
-	return name == allNamespaces || len(validation.ValidateNamespaceName(name, false)) == 0
-}
-
-// account shows who a person is, and takes her choice of a namespace.
-func (s *Server) account(w http.ResponseWriter, r *http.Request) {
-	who, session, ok := s.admitted(w, r)
-	if !ok {
-		return
-	}
-	if !r.URL.Query().Has("show") {
-		s.writeAccount(w, who, session, s.namespace(r), http.StatusOK, "")
-		return
-	}
-	chosen := strings.TrimSpace(r.URL.Query().Get("show"))
-	if chosen == "" {
-		chosen = allNamespaces
-	}
-	switch site := r.Header.Get("Sec-Fetch-Site"); {
-	case !slices.Contains([]string{"", "none", "same-origin"}, site):
-		dashboard.Fail(w, r, http.StatusForbidden, dashboard.ErrOrigin.Error())
-	case !isNamespace(chosen):
-		s.writeAccount(w, who, session, chosen, http.StatusBadRequest, "That cannot be a namespace; use lower-case letters, digits and -.")
-	default:
-		setCookie(w, namespaceCookie, chosen, remembered)
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	}
-}
-
-func (s *Server) writeAccount(w http.ResponseWriter, who Person, of *session, namespace string, status int, problem string) {
-	a := dashboard.Account{User: who.User, Groups: who.Groups, Namespace: namespace, Problem: problem}
-	if of != nil {
-		a.Ends = s.Login.Sessions.ends(of)
-		a.Token, _ = s.Login.safe.seal(logoutPurpose, of.ID) // it is short
-	}
-	dashboard.WriteAccount(w, status, &a)
 }
 
 // complete lets in who comes from the issuer.
@@ -248,7 +237,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 
 // logout ends a session.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	_, of, err := s.caller(r)
+	of, err := s.Login.session(r)
 	if err != nil {
 		dashboard.Fail(w, r, http.StatusUnauthorized, err.Error())
 		return
@@ -259,10 +248,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		dashboard.Fail(w, r, http.StatusForbidden, dashboard.ErrOrigin.Error())
 		return
 	}
-	if err := s.Login.safe.end(id, s.Clock.Now(), time.Unix(of.Began, 0).Add(s.Login.Sessions.Lifetime)); err != nil {
-		s.refuse(w, r, err)
-		return
-	}
+	s.Login.safe.end(id, s.Clock.Now(), time.Unix(of.Began, 0).Add(s.Login.Sessions.Lifetime))
 	setCookie(w, sessionCookie, "", 0)
 	dashboard.Note(w, "Logged out", "You are logged out here. Open the page again to log in.")
 }

@@ -71,11 +71,14 @@ func TestLooksAreApart(t *testing.T) {
 }
 
 // lives is a page that follows the cluster.
-func (b *browser) lives(ctx context.Context) (gone <-chan struct{}) {
+func (b *browser) lives(ctx context.Context, change ...func(*http.Request)) (gone <-chan struct{}) {
 	b.w.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.w.server.URL+"/live?version=1", http.NoBody)
 	if err != nil {
 		b.w.t.Fatal(err)
+	}
+	for _, c := range change {
+		c(r)
 	}
 	answer, err := b.Do(r) //nolint:bodyclose // below, once it has ended
 	if err != nil || answer.StatusCode != http.StatusOK {

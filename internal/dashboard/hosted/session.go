@@ -1,9 +1,7 @@
 package hosted
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -53,33 +51,21 @@ func (s *Sessions) ends(of *session) time.Time {
 	return last
 }
 
-// safe seals cookies with a key that only this process has.
+// safe seals cookies.
 type safe struct {
-	mu  sync.Mutex
-	key cipher.AEAD
-	// ended are the sessions that were logged out, until they would have ended.
-	ended map[string]time.Time
+	// ciphers has the one that seals first; each of them reads.
+	ciphers []cipher.AEAD
+
+	mu sync.Mutex
+	// ended are the sessions that were logged out here, until they would have ended. Those that
+	// had begun by the second before have ended all.
+	ended  map[string]time.Time
+	before int64
 }
 
-func newSafe() (*safe, error) {
-	s := &safe{}
-	return s, s.renew()
-}
-
-// renew makes another key: what was sealed before is worth nothing.
-func (s *safe) renew() error {
-	key := make([]byte, 32) //nolint:mnd // AES-256
-	_, _ = rand.Read(key)   // it never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return fmt.Errorf("make a key for cookies: %w", err)
-	}
-	s.key, err = cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return fmt.Errorf("make a key for cookies: %w", err)
-	}
-	s.ended = map[string]time.Time{}
-	return nil
+func newSafe(keys *Keys) (*safe, error) {
+	ciphers, err := keys.ciphers()
+	return &safe{ciphers: ciphers, ended: map[string]time.Time{}}, err
 }
 
 // seal seals a value for a purpose, such as a cookie.
@@ -88,9 +74,7 @@ func (s *safe) seal(purpose string, value any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write a cookie: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text := base64.RawURLEncoding.EncodeToString(s.key.Seal(nil, nil, raw, []byte(purpose))) //nolint:gosec // the cipher chooses the nonce
+	text := base64.RawURLEncoding.EncodeToString(s.ciphers[0].Seal(nil, nil, raw, []byte(purpose))) //nolint:gosec // the cipher chooses the nonce
 	if len(text) > cookieBytes {
 		return "", errTooLong
 	}
@@ -112,15 +96,17 @@ func (s *safe) read(purpose, text string, value any) bool {
 	if err != nil {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	raw, err := s.key.Open(nil, nil, sealed, []byte(purpose))
-	return err == nil && json.Unmarshal(raw, value) == nil
+	for _, c := range s.ciphers {
+		if raw, err := c.Open(nil, nil, sealed, []byte(purpose)); err == nil {
+			return json.Unmarshal(raw, value) == nil
+		}
+	}
+	return false
 }
 
 // end ends a session, also of a browser that has kept the cookie. If too many have ended to
 // remember them, all do.
-func (s *safe) end(id string, now, until time.Time) error {
+func (s *safe) end(id string, now, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.ended) >= endedSessions {
@@ -131,17 +117,17 @@ func (s *safe) end(id string, now, until time.Time) error {
 		}
 	}
 	if len(s.ended) >= endedSessions {
-		return s.renew()
+		s.before = now.Unix()
+		clear(s.ended)
 	}
 	s.ended[id] = until
-	return nil
 }
 
-func (s *safe) hasEnded(id string) bool {
+func (s *safe) hasEnded(of *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ended := s.ended[id]
-	return ended
+	_, ended := s.ended[of.ID]
+	return ended || of.Began <= s.before
 }
 
 // setCookie sets one that scripts do not see, and that other sites send at most by leading a

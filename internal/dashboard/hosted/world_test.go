@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -247,3 +250,18 @@ func says(t *testing.T, what string, answer reply, text string, status int, want
 }
 
 var _ clock.WithTickerAndDelayedExecution = (*clocktesting.FakeClock)(nil)
+
+// forbidden has only the namespaces shop and bank be seen.
+func forbidden(open Open) Open {
+	return func(ctx context.Context, who Person, namespace string) (*dashboard.Source, error) {
+		if namespace != "shop" && namespace != "bank" {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", errors.New("not for you"))
+		}
+		return open(ctx, who, namespace)
+	}
+}
+
+// namesOf are the namespaces that a person may see.
+func namesOf(names *[]string) func(context.Context, Person) ([]string, error) {
+	return func(context.Context, Person) ([]string, error) { return *names, nil }
+}

@@ -118,6 +118,13 @@ func (i *Issuer) Asked(path string) int {
 	return i.asked[path]
 }
 
+// Token is one of the user that is logged in, as a program has it.
+func (i *Issuer) Token() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.sign(login{user: i.user})
+}
+
 func (i *Issuer) set(change func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
