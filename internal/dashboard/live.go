@@ -141,8 +141,12 @@ func (l *live) learn(began time.Time, d describe.Description, err error) seen {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.source.Now()
-	l.next = now.Add(restAfter(now.Sub(began), d.Asked || err != nil))
 	before := l.seen
+	took := now.Sub(began)
+	if before.Version == 0 {
+		took = 0 // it has waited for what is read once
+	}
+	l.next = now.Add(restAfter(took, d.Asked && before.Version > 0 || err != nil))
 	switch {
 	case err != nil && before.Err == nil:
 		l.seen.Err, l.seen.Since = err, now

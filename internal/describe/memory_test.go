@@ -57,6 +57,7 @@ func TestAMemoryChangesNoDescription(t *testing.T) {
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newRemembering(t, seed)
+			w.furnish()
 			for range steps {
 				w.step()
 				w.compare()

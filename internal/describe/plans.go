@@ -1,8 +1,11 @@
 package describe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +23,9 @@ func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Uni
 	if err := s.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
 		return nil, never, fmt.Errorf("list Instances: %w", err)
 	}
+	slices.SortFunc(list.Items, func(a, b v1beta1.Instance) int { // what is watched has no order
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	units := make([]Unit, len(list.Items))
 	for i := range list.Items {
 		e := plans.ExplanationOf(&list.Items[i])

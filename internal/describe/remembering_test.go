@@ -19,12 +19,27 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
+// furnish begins with something of each ring.
+func (w *remembering) furnish() {
+	for _, namespace := range w.spaces {
+		for range 3 {
+			w.setConfig(namespace)
+			w.setWorkload(namespace)
+			w.group(namespace)
+			w.cluster(namespace)
+			w.assigns(namespace)
+		}
+		w.policy(namespace)
+		w.module(namespace)
+	}
+}
+
 // step lets something happen.
 func (w *remembering) step() {
 	namespace := w.of(w.spaces...)
 	happen := []func(namespace string){
 		w.setConfig, w.setConfig, w.setConfig, w.lacks, w.setWorkload, w.setWorkload, w.setWorkload, w.pauses, w.manages, w.manages, w.manages, w.sets, w.pods,
-		w.policy, w.answers, w.spends, w.labels, w.group, w.module, w.cluster, w.assigns, w.assigns, w.instance, w.passes, w.passes, w.passes,
+		w.policy, w.answers, w.spends, w.labels, w.group, w.group, w.module, w.cluster, w.assigns, w.assigns, w.instance, w.passes, w.passes, w.passes, w.passes, w.passes,
 	}
 	happen[w.IntN(len(happen))](namespace)
 }
@@ -196,7 +211,8 @@ func (w *remembering) labels(namespace string) {
 // group makes one of the StatefulSets a zone of a group, or says how the group is rolled.
 func (w *remembering) group(namespace string) {
 	if w.IntN(2) == 0 {
-		w.patch("apps/v1", "StatefulSet", namespace, w.name(), `{"metadata": {"labels": {"rollout-group": %s}}}`, w.of(`"g"`, `"g"`, "null"))
+		w.apply(namespace, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: z%s, namespace: NAMESPACE, labels: {rollout-group: g}}, spec: {replicas: %d, serviceName: x, podManagementPolicy: Parallel, updateStrategy: {type: OnDelete},
+selector: {matchLabels: {app: z%[1]s}}, template: {metadata: {labels: {app: z%[1]s}, annotations: {v: %q}}, spec: {containers: [{name: c, image: x}]}}}}`, w.name(), 1+w.IntN(2), w.of("1", "2"))
 		return
 	}
 	w.apply(namespace, "{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: g, namespace: NAMESPACE}, spec: {%s minReadySeconds: %d, stuckAfterSeconds: %d%s}}",

@@ -190,7 +190,7 @@ func (l *Lookup) read(ctx context.Context, o Object) (fact, error) {
 		return fact{}, nil // a Pod may name it, and no object can have it
 	}
 	obj := o.Kind.New()
-	err := l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj)
+	err := l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy) // it is not changed
 	switch {
 	case err == nil:
 		return factOf(obj), nil

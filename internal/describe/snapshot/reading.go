@@ -56,8 +56,9 @@ func (r *Reading) note(kind *watchedKind) {
 
 // Get implements [client.Reader].
 func (r *Reading) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	r.note(r.kept(ctx, key, obj))
-	return r.Watched.Get(ctx, key, obj, opts...)
+	kind := r.kept(ctx, key, obj)
+	r.note(kind)
+	return r.get(ctx, kind, key, obj, opts...)
 }
 
 // List implements [client.Reader].

@@ -172,10 +172,15 @@ func (v values) heard(err error) error {
 
 // Get implements [client.Reader].
 func (m *Watched) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if kind := m.kept(ctx, key, obj); kind == nil {
+	return m.get(ctx, m.kept(ctx, key, obj), key, obj, opts...)
+}
+
+// get reads an object of a kind that is watched, from the API server if it is nil.
+func (m *Watched) get(ctx context.Context, kind *watchedKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if kind == nil {
 		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
 	}
-	return m.cache.Get(ctx, key, obj) //nolint:wrapcheck // stands in for the client
+	return m.cache.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
 }
 
 // kept is the kind in which an object is found, nil if the API server has to be asked for it: perhaps
