@@ -212,7 +212,7 @@ func (w *remembering) labels(namespace string) {
 func (w *remembering) group(namespace string) {
 	if w.IntN(2) == 0 {
 		w.apply(namespace, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: z%s, namespace: NAMESPACE, labels: {rollout-group: g}}, spec: {replicas: %d, serviceName: x, podManagementPolicy: Parallel, updateStrategy: {type: OnDelete},
-selector: {matchLabels: {app: z%[1]s}}, template: {metadata: {labels: {app: z%[1]s}, annotations: {v: %q}}, spec: {containers: [{name: c, image: x}]}}}}`, w.name(), 1+w.IntN(2), w.of("1", "2"))
+selector: {matchLabels: {app: z%[1]s}}, template: {metadata: {labels: {app: z%[1]s}, annotations: {v: %[3]q}}, spec: {containers: [{name: c, image: x}]}}}}`, w.name(), 1+w.IntN(2), w.of("1", "2"))
 		return
 	}
 	w.apply(namespace, "{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: g, namespace: NAMESPACE}, spec: {%s minReadySeconds: %d, stuckAfterSeconds: %d%s}}",
