@@ -42,6 +42,15 @@ func (c cache) of(obj client.Object) *entry {
 	return e
 }
 
+// begin forgets what depends on when workloads were seen, and so on who looked at them.
+func (c cache) begin() {
+	for uid, e := range c {
+		if e.changes = (changes{}); !e.rolled.Equal(e.workload.Records.Roll.At) { // it was rolled in the future
+			delete(c, uid)
+		}
+	}
+}
+
 // keep forgets all workloads but those seen.
 func (c cache) keep(seen []*entry) {
 	if len(c) == len(seen) {

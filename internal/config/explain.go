@@ -148,6 +148,8 @@ type Overview struct {
 	// Policies are those that the caller may read, in the order in which they count. Of
 	// each only the releases in what was observed are known.
 	Policies []policy.Explanation
+	// Wake is when time alone changes what is decided, zero for never.
+	Wake time.Time
 }
 
 // Status explains every relevant workload of a namespace, of all if it is empty.
@@ -159,12 +161,27 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 // Survey explains every relevant workload of a namespace, of all if it is empty, and the
 // policies.
 func Survey(ctx context.Context, reader client.Reader, options Options, namespace string) (Overview, error) {
+	return NewMemory().Survey(ctx, reader, options, namespace)
+}
+
+// Memory is what is known of workloads and their config from one survey to the next, so that each
+// reads anew only what has changed. Losing it is safe. It is for one survey at a time, with the same
+// options.
+type Memory struct{ cache cache }
+
+// NewMemory knows nothing.
+func NewMemory() *Memory { return &Memory{cache{}} }
+
+// Survey is the package's, and remembers what was read. What a manager would have seen between two
+// surveys is not remembered: each decides as a manager that has just begun.
+func (m *Memory) Survey(ctx context.Context, reader client.Reader, options Options, namespace string) (Overview, error) {
 	source := content.Source{Digests: content.Digesting(reader), Values: reader, Provided: true}
 	if reduced, ok := reader.(content.Reduced); ok {
 		source.Values, source.Hashes = reduced.Values(), reduced.Hashed()
 	}
+	m.cache.begin()
 	o := newObserver(options, reader, source)
-	o.namespace = namespace
+	o.namespace, o.cache = namespace, m.cache
 	o.budget, o.policies = readBudget(source.Values, options), policy.NewReader(reader, options.Namespaces)
 	observed, err := o.observe(ctx)
 	if err != nil {
@@ -177,7 +194,7 @@ func Survey(ctx context.Context, reader client.Reader, options Options, namespac
 func explainAll(o decision.Observed, options Options) Overview {
 	plan := decision.Explain(o, options.Options)
 	answers := answersOf(plan)
-	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports)}
+	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports), Wake: plan.Wake}
 	for i := range plan.Workloads {
 		w := &plan.Workloads[i]
 		if w.Settings.Tracked && !options.Watches(w.Namespace) { // what was observed is not what a manager would observe

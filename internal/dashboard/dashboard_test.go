@@ -35,6 +35,7 @@ type cluster struct {
 	err     error
 	looks   int
 	now     time.Time
+	wake    time.Time
 	changed chan struct{}
 }
 
@@ -50,7 +51,7 @@ func (c *cluster) look(context.Context) (describe.Description, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looks++
-	return describe.Description{Units: c.units}, c.err
+	return describe.Description{Units: c.units, Wake: c.wake}, c.err
 }
 
 func (c *cluster) clock() time.Time {

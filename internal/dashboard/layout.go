@@ -22,6 +22,9 @@ type view struct {
 	// something changes; 0 of others.
 	version int
 	value   any
+	// shared is the name of one that is the same in all windows that show this version, empty of
+	// others.
+	shared string
 	// account is who sees it, empty of the only user.
 	account string
 	// body makes what is shown at a time.
@@ -30,14 +33,26 @@ type view struct {
 
 // write writes a page of a place.
 func write(w http.ResponseWriter, status int, place string, now time.Time, v *view) {
+	page, err := render(place, now, v)
+	send(w, status, page, err)
+}
+
+// render is the text of a page of a place.
+func render(place string, now time.Time, v *view) ([]byte, error) {
 	page := bytes.NewBufferString("<!DOCTYPE html>\n")
-	if err := html.Render(page, layout(place, now, v)); err != nil {
+	err := html.Render(page, layout(place, now, v))
+	return page.Bytes(), err //nolint:wrapcheck // it is said where it is sent
+}
+
+// send writes a page that was rendered.
+func send(w http.ResponseWriter, status int, page []byte, err error) {
+	if err != nil {
 		http.Error(w, "this page cannot be shown: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = page.WriteTo(w) // the client is gone
+	_, _ = w.Write(page) //nolint:gosec // it is escaped; or the client is gone
 }
 
 func layout(place string, now time.Time, v *view) *html.Node {

@@ -63,7 +63,11 @@ func (p *viewer) now(r *http.Request) (*view, error) {
 		return nil, s.Err
 	}
 	v := nowView{seen: s, sorted: p.sorted(&s), ListsAll: r.URL.Query().Has("all")}
-	return &view{title: "Now", version: s.Version, value: s.Description, body: v.show}, nil
+	shared := "first"
+	if v.ListsAll {
+		shared = "all"
+	}
+	return &view{title: "Now", version: s.Version, value: s.Description, shared: shared, body: v.show}, nil
 }
 
 // sorted is what was seen, by whether it moves.

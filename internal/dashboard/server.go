@@ -42,8 +42,9 @@ type viewer struct {
 
 	live *live
 	// last is what was seen, sorted; sorting is held meanwhile.
-	sorting sync.Mutex
-	last    *sorted
+	sorting  sync.Mutex
+	last     *sorted
+	rendered rendered
 	// user is who she is, empty of the only one.
 	user string
 }
@@ -110,6 +111,10 @@ func (p *viewer) page(of func(*http.Request) (*view, error)) http.HandlerFunc {
 			refuse(w, r, err)
 		case WantsJSON(r):
 			writeJSON(w, http.StatusOK, v.value)
+		case v.shared != "":
+			v.account = p.user
+			page, err := p.rendered.page(p.Place, p.Now(), v)
+			send(w, http.StatusOK, page, err)
 		default:
 			v.account = p.user
 			write(w, http.StatusOK, p.Place, p.Now(), v)

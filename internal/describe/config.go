@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -17,14 +19,19 @@ import (
 
 // describeConfig is the state of the workloads whose config is tracked, and of the policies.
 // Workloads that are not up to date are beneath the object that has changed or is missing.
-func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
+func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, time.Time, error) {
 	nameWorkloads(ctx, o, s)
 	all, err := surveyConfig(ctx, o, s)
 	if err != nil {
-		return nil, err
+		return nil, all.Wake, err
 	}
+	return undated(configUnits(&all, o), o.Config.Now()), all.Wake, nil
+}
+
+// configUnits are those of a survey.
+func configUnits(all *config.Overview, o *Options) []Unit {
 	if o.Object != nil && (o.Object.Kind == KindConfigMap || o.Object.Kind == KindSecret) {
-		return configObject(&all, o.Object), nil
+		return configObject(all, o.Object)
 	}
 	units := tree{causes: map[Ref]int{}, paused: map[Ref]int{}}
 	for i := range all.Workloads {
@@ -35,7 +42,7 @@ func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Un
 		units.add(causeOf(e), Workload(e))
 		units.addPaused(e)
 	}
-	return slices.Concat(units.summed(), units.idle(), policies(all.Policies, o)), nil
+	return slices.Concat(units.summed(), units.idle(), policies(all.Policies, o))
 }
 
 // surveyConfig explains all workloads where they share a budget, so that the place in
@@ -43,11 +50,19 @@ func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Un
 func surveyConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) (config.Overview, error) {
 	if o.Namespace != "" && o.Config.SharesBudget() {
 		everywhere := snapshot.New(s.Live, s.Scheme, "")
-		if all, err := config.Survey(ctx, everywhere, o.Config, ""); !apierrors.IsForbidden(err) {
+		if all, err := o.survey(ctx, everywhere, ""); !apierrors.IsForbidden(err) {
 			return all, err
 		}
 	}
-	return config.Survey(ctx, s, o.Config, o.Namespace)
+	return o.survey(ctx, s, o.Namespace)
+}
+
+// survey remembers what it reads, if that is wanted.
+func (o *Options) survey(ctx context.Context, reader client.Reader, namespace string) (config.Overview, error) {
+	if o.Memory == nil {
+		return config.Survey(ctx, reader, o.Config, namespace)
+	}
+	return o.Memory.config.Survey(ctx, reader, o.Config, namespace)
 }
 
 // Workload is a workload whose config is tracked.

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -42,16 +44,30 @@ type Options struct {
 	// described. Calls do not overlap.
 	Partial func(Partial)
 
+	// Memory is that of the last description of what is watched, nil for who describes it once.
+	Memory *Memory
+
 	// known is what Partial received last, nil without it.
 	known *known
 }
 
 // Description is the state of all that the caller may read.
 type Description struct {
-	// Units are those of all rings, ring by ring.
+	// Units are those of all rings, ring by ring. With a memory those beneath them are shared with
+	// the next description, and must not be changed.
 	Units []Unit `json:"units"`
 	// Unseen are the rings that may not be looked at.
 	Unseen []Forbidden `json:"unseen,omitempty"`
+
+	// Wake is when time alone may change it. Asked is true if the API server itself was asked, and
+	// not only what is watched.
+	Wake  time.Time `json:"-"`
+	Asked bool      `json:"-"`
+}
+
+// Says is true if another description says the same.
+func (d *Description) Says(other *Description) bool {
+	return reflect.DeepEqual(d.Units, other.Units) && slices.Equal(d.Unseen, other.Unseen)
 }
 
 // Forbidden is a ring that may not be looked at, and what the API server says of that.
@@ -64,21 +80,24 @@ type Forbidden struct {
 // show; one that the caller may not read is named, and the others are described. It
 // is an error if there are no others.
 func Describe(ctx context.Context, c client.Client, o Options) (Description, error) {
-	looks := map[string]func(context.Context, *Options, *snapshot.Snapshot) ([]Unit, error){
-		Config: describeConfig, Zones: describeZones, Plans: describePlans, Fleet: describeFleet,
+	now := o.Config.Now()
+	o.Config.Now = func() time.Time { return now } // all rings are described as of one moment
+	l := &look{Options: &o, now: now, client: c, shared: snapshot.New(c, c.Scheme(), o.Namespace)}
+	if l.watched, _ = c.(*snapshot.Watched); l.watched == nil || o.Memory == nil {
+		l.watched, o.Memory = nil, nil
 	}
 	rings := o.rings()
-	units, errs, shared := make([][]Unit, len(rings)), make([]error, len(rings)), snapshot.New(c, c.Scheme(), o.Namespace)
+	units, errs := make([][]Unit, len(rings)), make([]error, len(rings))
 	o.known = newKnown(rings, o.Partial)
 	var all sync.WaitGroup
 	for i, ring := range rings {
 		all.Go(func() {
-			units[i], errs[i] = looks[ring](ctx, &o, shared)
+			units[i], errs[i] = l.ring(ctx, ring)
 			o.known.described(ring, units[i])
 		})
 	}
 	all.Wait()
-	found, seen := Description{Units: slices.Concat(units...)}, 0
+	found, seen := Description{Units: slices.Concat(units...), Wake: l.wake, Asked: l.asked}, 0
 	var forbidden error
 	for i, err := range errs {
 		switch {
@@ -96,6 +115,11 @@ func Describe(ctx context.Context, c client.Client, o Options) (Description, err
 		return Description{}, forbidden //nolint:wrapcheck // the ring has said what it was about
 	}
 	return found, nil
+}
+
+// rings describe them, and say when time alone changes that; zero for never.
+var rings = map[string]func(context.Context, *Options, *snapshot.Snapshot) ([]Unit, time.Time, error){
+	Config: describeConfig, Zones: describeZones, Plans: describePlans, Fleet: describeFleet,
 }
 
 // rings are those to look at, in the order in which they are shown.

@@ -5,26 +5,24 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // describeFleet is how the modules stand: their stages, and beneath those the clusters.
-func describeFleet(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
+func describeFleet(ctx context.Context, o *Options, s *snapshot.Snapshot) (units []Unit, wake time.Time, err error) {
 	explanations, err := hub.Status(ctx, s, hub.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	units := make([]Unit, len(explanations))
 	for i := range explanations {
-		units[i] = Module(&explanations[i])
+		units, wake = append(units, Module(&explanations[i])), ring.Earlier(wake, explanations[i].Wake)
 	}
-	return units, nil
+	return undated(units, o.Config.Now()), wake, err
 }
 
 // Module is a module with its stages, and beneath those the clusters.

@@ -1,8 +1,12 @@
 package describe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,17 +18,21 @@ import (
 )
 
 // describePlans is how the Instances stand: the plan that runs or has failed, and its steps.
-func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
-	list := &v1beta1.InstanceList{}
+// They are as the manager has written, whatever the time is.
+func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, time.Time, error) {
+	list, never := &v1beta1.InstanceList{}, time.Time{}
 	if err := s.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
-		return nil, fmt.Errorf("list Instances: %w", err)
+		return nil, never, fmt.Errorf("list Instances: %w", err)
 	}
+	slices.SortFunc(list.Items, func(a, b v1beta1.Instance) int { // what is watched has no order
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	units := make([]Unit, len(list.Items))
 	for i := range list.Items {
 		e := plans.ExplanationOf(&list.Items[i])
 		units[i] = Instance(&e)
 	}
-	return units, nil
+	return units, never, nil
 }
 
 // Instance is an Instance with the plan that runs or has failed, and its steps.

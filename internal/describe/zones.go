@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
@@ -18,16 +19,12 @@ import (
 
 // describeZones is how the groups of StatefulSets stand: their zones, and beneath those
 // the Pods that move or wait.
-func describeZones(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
+func describeZones(ctx context.Context, o *Options, s *snapshot.Snapshot) (units []Unit, wake time.Time, err error) {
 	explanations, err := zones.Status(ctx, s, zones.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	units := make([]Unit, len(explanations))
 	for i := range explanations {
-		units[i] = Group(&explanations[i])
+		units, wake = append(units, Group(&explanations[i])), ring.Earlier(wake, explanations[i].Wake)
 	}
-	return units, nil
+	return undated(units, o.Config.Now()), wake, err
 }
 
 // Group is a group with its zones, and beneath those the Pods that are replaced or wait.

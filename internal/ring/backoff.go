@@ -59,3 +59,14 @@ func Earlier(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// Soonest returns the first of some moments that lies ahead, zero if none does.
+func Soonest(now time.Time, moments ...time.Time) time.Time {
+	var next time.Time
+	for _, at := range moments {
+		if at.After(now) {
+			next = Earlier(next, at)
+		}
+	}
+	return next
+}

@@ -25,6 +25,7 @@ type reader struct {
 	namespace string
 	live      client.Client
 	mirror    *snapshot.Watched
+	memory    *describe.Memory
 	rules     config.Options
 	// dial connects to clusters of the fleet; nil does not.
 	dial func(kubeconfig []byte) (client.Client, error)
@@ -35,7 +36,7 @@ type reader struct {
 // watch keeps up with a namespace, with all if it is empty, until the context ends.
 func (r *reader) watch(ctx context.Context, namespace string) error {
 	var err error
-	r.namespace = namespace
+	r.namespace, r.memory = namespace, describe.NewMemory()
 	r.mirror, err = r.Mirror(ctx, r.live, namespace, true)
 	return err
 }
@@ -65,7 +66,7 @@ func (r *reader) look(ctx context.Context) (describe.Description, error) {
 	if err := r.mirror.Reaches(ctx); err != nil {
 		return describe.Description{}, err
 	}
-	return describe.Describe(ctx, r.mirror, describe.Options{Config: r.rules, Namespace: r.namespace})
+	return describe.Describe(ctx, r.mirror, describe.Options{Config: r.rules, Namespace: r.namespace, Memory: r.memory})
 }
 
 // of is what is rolled for an object.

@@ -131,7 +131,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if w.ref != nil {
 		w.look.Rings = ringsOf(w.ref.Kind)
 	}
-	w.look.Namespace, w.began = w.namespace, w.Env.Now()
+	w.look.Namespace, w.look.Memory, w.began = w.namespace, describe.NewMemory(), w.Env.Now()
 	// What takes longest begins first.
 	if w.mirror, err = w.Mirror(ctx, w.live, w.namespace, len(w.look.Rings) == 0 || slices.Contains(w.look.Rings, describe.Config)); err != nil {
 		return err

@@ -26,9 +26,12 @@ type Reduced interface {
 // keeps nothing.
 type HashCache struct {
 	mu sync.Mutex
-	// known are those of the last pass, used those of this one.
+	// used are those that were asked for since there were too many, known those before.
 	known, used map[[sha256.Size]byte]*Hashes
 }
+
+// mostHashes is how many are kept at least, of those that no pass asks for any more.
+const mostHashes = 20_000
 
 // recall sets the hashes of a workload, if they are known.
 func (h *HashCache) recall(k *Known) bool {
@@ -65,14 +68,16 @@ func (h *HashCache) add(key [sha256.Size]byte, hashes *Hashes) {
 	h.used[key] = hashes
 }
 
-// turn ends a pass, and forgets what was not asked for in it.
+// turn ends a pass. Once there are many, it forgets what was not asked for in a long time.
 func (h *HashCache) turn() {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known, h.used = h.used, nil
+	if len(h.used) >= mostHashes {
+		h.known, h.used = h.used, nil
+	}
 }
 
 // key identifies all that the hashes of a workload follow from: the scopes, and

@@ -72,6 +72,9 @@ func (l *Lookup) Observe(ctx context.Context, k *Known, version string, d Demand
 	}
 	k.derived = derived{}
 	k.demand, k.denied, k.leftOut, k.hidden, k.version, k.facts = d, nil, nil, false, version, Facts{}
+	if l.Hashes != nil {
+		k.hashes = nil // they are found there by all that they follow from, also by what is ignored
+	}
 	out := map[Object]bool{}
 	for _, ref := range slices.Concat(d.Uses, d.Wave) {
 		if _, done := k.facts[ref.Object]; done || out[ref.Object] {
@@ -190,7 +193,7 @@ func (l *Lookup) read(ctx context.Context, o Object) (fact, error) {
 		return fact{}, nil // a Pod may name it, and no object can have it
 	}
 	obj := o.Kind.New()
-	err := l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj)
+	err := l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy) // it is not changed
 	switch {
 	case err == nil:
 		return factOf(obj), nil

@@ -58,7 +58,10 @@ func Decide(o Observed, options Options) Plan {
 // Explain makes the plan without the writes of workloads, each of which has a copy of a template:
 // for readers, who write nothing.
 func Explain(o Observed, options Options) Plan {
-	_, plan := decide(o, options)
+	o, plan := decide(o, options)
+	for i := range o.Workloads {
+		plan.Wake = ring.Earlier(plan.Wake, o.Workloads[i].wake(o.Now))
+	}
 	return plan
 }
 

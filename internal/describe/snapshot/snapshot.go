@@ -73,7 +73,7 @@ type kindSeen struct {
 	named   map[client.ObjectKey]client.Object
 }
 
-// Get implements [client.Reader]. The object is the caller's own.
+// Get implements [client.Reader]. The object is the caller's own, unless that is not needed.
 func (s *Snapshot) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	list := s.listFor(obj)
 	if list == nil || isHelms(key, obj) {
@@ -90,7 +90,10 @@ func (s *Snapshot) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: strings.ToLower(reflect.TypeOf(obj).Elem().Name())}, key.Name) //nolint:wrapcheck // as a client answers
 	}
-	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found.DeepCopyObject()).Elem())
+	if isShared := (&client.GetOptions{}).ApplyOptions(opts).UnsafeDisableDeepCopy; isShared == nil || !*isShared {
+		found, _ = found.DeepCopyObject().(client.Object)
+	}
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found).Elem())
 	return nil
 }
 

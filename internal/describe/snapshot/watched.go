@@ -58,6 +58,8 @@ type watchedKind struct {
 	mu   sync.Mutex
 	done bool
 	err  error
+	// changes counts what has happened to its objects since all of them were listed.
+	changes atomic.Int64
 
 	// previewed is closed once the first page was asked for; page is nil if it was refused.
 	previewed chan struct{}
@@ -170,46 +172,67 @@ func (v values) heard(err error) error {
 
 // Get implements [client.Reader].
 func (m *Watched) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if isUntyped(obj) || !m.holds(key.Namespace) || isHelms(key, obj) {
+	return m.get(ctx, m.kept(ctx, key, obj), key, obj, opts...)
+}
+
+// get reads an object of a kind that is watched, from the API server if it is nil.
+func (m *Watched) get(ctx context.Context, kind *watchedKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if kind == nil {
 		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
 	}
-	if m.keep(ctx, obj, nil) != nil {
-		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // perhaps only lists are forbidden
+	return m.cache.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
+}
+
+// kept is the kind in which an object is found, nil if the API server has to be asked for it: perhaps
+// only lists are forbidden.
+func (m *Watched) kept(ctx context.Context, key client.ObjectKey, obj client.Object) *watchedKind {
+	if isUntyped(obj) || !m.holds(key.Namespace) || isHelms(key, obj) {
+		return nil
 	}
-	return m.cache.Get(ctx, key, obj) //nolint:wrapcheck // stands in for the client
+	kind, err := m.keep(ctx, obj, nil)
+	if err != nil {
+		return nil
+	}
+	return kind
 }
 
 // List implements [client.Reader]. It gives all there is, whatever the page. What it lists is
 // shared, and must not be changed.
 func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	wanted := (&client.ListOptions{}).ApplyOptions(opts)
-	_, secrets := list.(*corev1.SecretList)
-	obj := m.itemOf(list)
-	if wanted.Namespace == "" && m.namespace != "" {
-		return m.listAll(ctx, list, opts...)
-	}
-	if obj == nil || !m.holds(wanted.Namespace) || wanted.FieldSelector != nil && !wanted.FieldSelector.Empty() && !secrets {
-		return m.Client.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the client
-	}
-	if err := m.keep(ctx, obj, list); err != nil {
+	of, kind, err := m.keptList(ctx, list, wanted)
+	switch {
+	case err != nil:
 		return err
+	case kind == nil:
+		return m.Client.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the client
 	}
 	all := []client.ListOption{client.InNamespace(wanted.Namespace), client.UnsafeDisableDeepCopy}
 	if wanted.LabelSelector != nil {
 		all = append(all, client.MatchingLabelsSelector{Selector: wanted.LabelSelector})
 	}
-	err := m.cache.List(ctx, list, all...)
+	err = of.cache.List(ctx, list, all...)
 	list.SetContinue("") // the cache says there that it has no pages
 	return err           //nolint:wrapcheck // stands in for the client
 }
 
-// listAll lists in all namespaces, where one is watched.
-func (m *Watched) listAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	wide, err := m.wide()
-	if err != nil {
-		return err
+// keptList is the kind whose objects a list has, and who watches it: nil if the API server has to be
+// asked for it. Where one namespace is watched, lists of all are watched beside it.
+func (m *Watched) keptList(ctx context.Context, list client.ObjectList, wanted *client.ListOptions) (*Watched, *watchedKind, error) {
+	if wanted.Namespace == "" && m.namespace != "" {
+		wide, err := m.wide()
+		if err != nil {
+			return nil, nil, err
+		}
+		return wide.keptList(ctx, list, wanted)
 	}
-	return wide.List(ctx, list, opts...)
+	_, secrets := list.(*corev1.SecretList)
+	obj := m.itemOf(list)
+	if obj == nil || !m.holds(wanted.Namespace) || wanted.FieldSelector != nil && !wanted.FieldSelector.Empty() && !secrets {
+		return nil, nil, nil
+	}
+	kind, err := m.keep(ctx, obj, list)
+	return m, kind, err
 }
 
 // holds is true of the namespace that is watched.
@@ -253,26 +276,26 @@ func (m *Watched) itemOf(list client.ObjectList) client.Object {
 // moment, and readers ask for one after another. Who reads one receives the error if it is forbidden.
 func (m *Watched) Begin(ctx context.Context, kinds ...client.Object) {
 	for _, kind := range kinds {
-		go func() { _ = m.keep(ctx, kind, nil) }()
+		go func() { _, _ = m.keep(ctx, kind, nil) }()
 	}
 }
 
 // keep begins to keep up with a kind, the first time that it is asked for. Like is a
 // list of the kind in the form of the object; nil if that has a type.
-func (m *Watched) keep(ctx context.Context, obj client.Object, like client.ObjectList) error {
+func (m *Watched) keep(ctx context.Context, obj client.Object, like client.ObjectList) (*watchedKind, error) {
 	gvk, err := apiutil.GVKForObject(obj, m.Scheme())
 	if err != nil {
-		return fmt.Errorf("watch %T: %w", obj, err)
+		return nil, fmt.Errorf("watch %T: %w", obj, err)
 	}
 	kind := m.kind(gvk, obj)
 	kind.mu.Lock()
 	defer kind.mu.Unlock()
 	if kind.done {
-		return kind.err
+		return kind, kind.err
 	}
 	kind.err = m.begin(ctx, kind, gvk, obj, like)
 	kind.done = kind.err == nil || isAnswer(kind.err)
-	return kind.err
+	return kind, kind.err
 }
 
 // kind is what is known of a kind in the form of an object.
@@ -348,20 +371,23 @@ func (m *Watched) begin(ctx context.Context, kind *watchedKind, gvk schema.Group
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
+	changed := func() {
+		kind.changes.Add(1)
+		m.Touch()
+	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(_ any, isInitial bool) { m.added(isInitial) }, UpdateFunc: func(_, _ any) { m.Touch() }, DeleteFunc: func(any) { m.Touch() },
+		AddFunc: func(_ any, isInitial bool) {
+			if !isInitial { // readers wait for those of the first list
+				changed()
+			}
+		},
+		UpdateFunc: func(_, _ any) { changed() },
+		DeleteFunc: func(any) { changed() },
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
 	return nil
-}
-
-// added reports an object that is new. Those of the first list are none: readers wait for it.
-func (m *Watched) added(isInitial bool) {
-	if !isInitial {
-		m.Touch()
-	}
 }
 
 // Touch reports a change, so that readers read again.

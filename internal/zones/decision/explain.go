@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -56,6 +57,8 @@ type Explanation struct {
 	// Missing of one that the manager has not made yet.
 	Automatic bool `json:"automatic,omitempty"`
 	Missing   bool `json:"missing,omitempty"`
+	// Wake is when time alone changes some of this, zero for never.
+	Wake time.Time `json:"-"`
 }
 
 // Explain puts the facts of one group together.
@@ -66,7 +69,7 @@ func Explain(o Observed) Explanation {
 		Namespace: o.Group.Namespace, Name: o.Group.Name, Phase: status.Phase,
 		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds, Steps: d.plan.Steps,
 		Lock: o.Group.Status.Lock, Pause: o.Group.Spec.Pause, Retry: o.Group.Spec.Retry,
-		History: status.History, Forecast: status.Forecast, Notes: o.notes(),
+		History: status.History, Forecast: status.Forecast, Notes: o.notes(), Wake: d.lasts(),
 	}
 	reason, message := d.verdict()
 	e.Sentence = message
@@ -85,6 +88,19 @@ func Explain(o Observed) Explanation {
 		e.Sentence = problem
 	}
 	return e
+}
+
+// lasts is when time alone changes what is said, zero for never: also where nothing that may be done
+// depends on it.
+func (d *decision) lasts() time.Time {
+	moments := []time.Time{d.o.closes()}
+	for _, z := range d.zones {
+		for i := range z.Pods {
+			p := &z.Pods[i]
+			moments = append(moments, p.Since.Add(z.minReady()), z.stuckAt(p))
+		}
+	}
+	return ring.Earlier(d.wake(), ring.Soonest(d.o.Now, moments...))
 }
 
 // follow takes over what tells most.

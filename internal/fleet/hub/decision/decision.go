@@ -28,6 +28,8 @@ type decision struct {
 	wanted, target, good string
 	windowOpen           bool
 	windowNext           time.Time
+	// windowCloses is when the first one that is open closes, zero if none is.
+	windowCloses time.Time
 	// selector is nil if it cannot be understood.
 	selector labels.Selector
 	// known are all clusters by name, absent those that are not known and have a record or a
@@ -108,6 +110,9 @@ func (d *decision) validate() {
 		d.problems = append(d.problems, err.Error())
 	}
 	d.windowOpen, d.windowNext = window.Opening(windows, d.o.Now)
+	for _, w := range windows {
+		d.windowCloses = ring.Earlier(d.windowCloses, w.Closes(d.o.Now))
+	}
 }
 
 // groupMembers finds the clusters of the module and gives each its stage.

@@ -69,6 +69,8 @@ type Explanation struct {
 	History []v1alpha1.PastRollout `json:"history,omitempty"`
 	// Forecast is when the rollout ends, as the last step said.
 	Forecast *v1alpha1.Forecast `json:"forecast,omitempty"`
+	// Wake is when time alone changes some of this, zero for never.
+	Wake time.Time `json:"-"`
 }
 
 // ClusterExplanation is how one cluster of a module stands.
@@ -115,7 +117,7 @@ func Explain(o *model.Observed) Explanation {
 	d := decide(o)
 	if o.Module.Deleting {
 		e := factsOf(o, d.deletingStatus())
-		e.Reason = reasons.Deleting
+		e.Reason, e.Wake = reasons.Deleting, d.lasts()
 		return e
 	}
 	e := factsOf(o, d.status())
@@ -139,8 +141,18 @@ func Explain(o *model.Observed) Explanation {
 	for i := range d.removals {
 		e.Clusters = append(e.Clusters, d.explainRemoval(&d.removals[i]))
 	}
-	e.Notes = d.notes()
+	e.Notes, e.Wake = d.notes(), d.lasts()
 	return e
+}
+
+// lasts is when time alone changes what is said, zero for never: also where nothing that may be done
+// depends on it.
+func (d *decision) lasts() time.Time {
+	moments, soak := []time.Time{d.windowCloses, d.windowNext}, seconds(d.o.Module.Rollout().MinReadySeconds)
+	for _, m := range d.members {
+		moments = append(moments, m.started.Add(d.deadline()), m.leaf.HealthySince.Add(soak))
+	}
+	return ring.Earlier(ring.Earlier(d.wake(), d.restPlan.Wake), ring.Soonest(d.o.Now, moments...))
 }
 
 // ExplainCluster is the state of one cluster, also if it is none of the module's.

@@ -1,0 +1,115 @@
+package describe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/ring"
+)
+
+// keptFor bounds how long a ring is not described anew, whatever is known of when it has to be.
+const keptFor = time.Minute
+
+// Memory is what was described of what is watched, so that a ring is described anew only if that may
+// differ: if an object of a kind that it has read has changed, if the API server itself was asked, or
+// if time has come to what a decision depends on. The config ring is decided every time, and reads
+// anew only the workloads and the config that have changed.
+//
+// What is described with a memory is what would be described without one: a test compares them.
+// A memory is for one caller at a time, with the same options.
+type Memory struct {
+	config *config.Memory
+
+	mu    sync.Mutex
+	rings map[string]*described
+}
+
+// described is a ring as it was described.
+type described struct {
+	reading *snapshot.Reading
+	units   []Unit
+	// from is when that was, and until when it holds.
+	from, until time.Time
+}
+
+// NewMemory remembers nothing.
+func NewMemory() *Memory { return &Memory{config: config.NewMemory(), rings: map[string]*described{}} }
+
+// recall is how a ring was described, nil if that may be another way now.
+func (m *Memory) recall(name string, now time.Time) *described {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.rings[name]
+	if d == nil || now.Before(d.from) || !now.Before(d.until) || !d.reading.Holds() {
+		delete(m.rings, name)
+		return nil
+	}
+	return d
+}
+
+// keep remembers how a ring was described.
+func (m *Memory) keep(name string, d *described) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rings[name] = d
+}
+
+// look is one description of all rings.
+type look struct {
+	*Options
+
+	now    time.Time
+	client client.Client
+	// shared is what the rings read, unless each reads what is watched.
+	shared  *snapshot.Snapshot
+	watched *snapshot.Watched
+
+	mu    sync.Mutex
+	wake  time.Time
+	asked bool
+}
+
+// ring describes a ring, unless it is known.
+func (l *look) ring(ctx context.Context, name string) ([]Unit, error) {
+	if l.watched == nil {
+		units, wake, err := rings[name](ctx, l.Options, l.shared)
+		l.learn(wake, true)
+		return units, err
+	}
+	if d := l.Memory.recall(name, l.now); d != nil {
+		l.learn(d.until, false)
+		return d.units, nil
+	}
+	reading := l.watched.Reading()
+	units, wake, err := rings[name](ctx, l.Options, snapshot.New(reading, l.client.Scheme(), l.Namespace))
+	if wake = ring.Earlier(wake, l.now.Add(keptFor)); err == nil && name != Config {
+		l.Memory.keep(name, &described{reading, units, l.now, wake})
+	}
+	l.learn(wake, reading.Asked())
+	return units, err
+}
+
+// learn notes until when a ring is as it was described, and whether the API server was asked.
+func (l *look) learn(wake time.Time, asked bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake, l.asked = ring.Earlier(l.wake, wake), l.asked || asked
+}
+
+// undated takes the moment of a look from units that have no other: nobody has written since when
+// they are as they are.
+func undated(units []Unit, now time.Time) []Unit {
+	for i := range units {
+		u := &units[i]
+		if u.Since != nil && u.Since.Truncate(time.Microsecond).Equal(now.Truncate(time.Microsecond)) {
+			u.Since = nil
+		}
+		undated(u.Units, now)
+	}
+	return units
+}

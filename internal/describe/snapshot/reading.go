@@ -1,0 +1,92 @@
+package snapshot
+
+import (
+	"context"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+)
+
+// Reading is a [Watched] as it is read once, and knows whether the same would be read again.
+type Reading struct {
+	*Watched
+
+	mu sync.Mutex
+	// seen are the kinds that were read, with their changes when that began.
+	seen map[*watchedKind]int64
+	// asked is true if something was read that is not watched.
+	asked bool
+}
+
+// Reading begins one.
+func (m *Watched) Reading() *Reading { return &Reading{Watched: m, seen: map[*watchedKind]int64{}} }
+
+// Holds is true while nothing has changed of all that was read. It is false if the API server itself
+// was asked: no watch keeps up with that.
+func (r *Reading) Holds() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for kind, changes := range r.seen {
+		if kind.changes.Load() != changes {
+			return false
+		}
+	}
+	return !r.asked
+}
+
+// Asked is true if the API server itself was asked.
+func (r *Reading) Asked() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// note remembers a kind before it is read, or that the API server is asked if it is nil.
+func (r *Reading) note(kind *watchedKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if kind == nil {
+		r.asked = true
+	} else if _, known := r.seen[kind]; !known {
+		r.seen[kind] = kind.changes.Load()
+	}
+}
+
+// Get implements [client.Reader].
+func (r *Reading) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	kind := r.kept(ctx, key, obj)
+	r.note(kind)
+	return r.get(ctx, kind, key, obj, opts...)
+}
+
+// List implements [client.Reader].
+func (r *Reading) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	_, kind, _ := r.keptList(ctx, list, (&client.ListOptions{}).ApplyOptions(opts)) // an error is that of the list
+	r.note(kind)
+	return r.Watched.List(ctx, list, opts...)
+}
+
+// Values implements [content.Reduced].
+func (r *Reading) Values() client.Reader { return asking{r, r.Watched.Values()} }
+
+// asking notes that the API server is asked.
+type asking struct {
+	of *Reading
+	client.Reader
+}
+
+// Get implements [client.Reader].
+func (a asking) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	a.of.note(nil)
+	return a.Reader.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the reader
+}
+
+// List implements [client.Reader].
+func (a asking) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	a.of.note(nil)
+	return a.Reader.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the reader
+}
+
+var _ content.Reduced = (*Reading)(nil)
