@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// rendered keeps the pages that were rendered of one version, so that many windows that are told of
+// rendered keeps the pages that were rendered of one version, so that many windows that hear of
 // a change at the same time cost one page. They say how long ago things were, and are kept for the
 // second in which that is right.
 type rendered struct {

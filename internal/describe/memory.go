@@ -12,7 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// keptFor bounds how long a ring is not described anew, whatever is known of when it has to be.
+// keptFor bounds how long a ring is not described anew, whatever is known of when it must be.
 const keptFor = time.Minute
 
 // Memory is what was described of what is watched, so that a ring is described anew only if that may
@@ -101,8 +101,8 @@ func (l *look) learn(wake time.Time, asked bool) {
 	l.wake, l.asked = ring.Earlier(l.wake, wake), l.asked || asked
 }
 
-// undated takes the moment of a look from units that have no other: nobody has written since when
-// they are as they are.
+// undated takes the moment of a look from units that have no other: no manager has written since
+// when they are as they are.
 func undated(units []Unit, now time.Time) []Unit {
 	for i := range units {
 		u := &units[i]

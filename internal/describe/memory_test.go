@@ -91,7 +91,7 @@ func newRemembering(t *testing.T, seed uint64) *remembering {
 	return w
 }
 
-// compare waits until the watches have shown what has happened. Then both descriptions have to be
+// compare waits until the watches have shown what has happened. Then both descriptions must be
 // the same.
 func (w *remembering) compare() {
 	w.t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -87,6 +88,46 @@ func (a asking) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 func (a asking) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	a.of.note(nil)
 	return a.Reader.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the reader
+}
+
+// kept is the kind in which an object is found, nil if the API server is asked for it: perhaps
+// only lists are forbidden.
+func (m *Watched) kept(ctx context.Context, key client.ObjectKey, obj client.Object) *watchedKind {
+	if isUntyped(obj) || !m.holds(key.Namespace) || isHelms(key, obj) {
+		return nil
+	}
+	kind, err := m.keep(ctx, obj, nil)
+	if err != nil {
+		return nil
+	}
+	return kind
+}
+
+// get reads an object of a kind that is watched, from the API server if it is nil.
+func (m *Watched) get(ctx context.Context, kind *watchedKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if kind == nil {
+		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
+	}
+	return m.cache.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
+}
+
+// keptList is the kind whose objects a list has, and who watches it: nil if the API server is
+// asked for it. Where one namespace is watched, lists of all are watched beside it.
+func (m *Watched) keptList(ctx context.Context, list client.ObjectList, wanted *client.ListOptions) (*Watched, *watchedKind, error) {
+	if wanted.Namespace == "" && m.namespace != "" {
+		wide, err := m.wide()
+		if err != nil {
+			return nil, nil, err
+		}
+		return wide.keptList(ctx, list, wanted)
+	}
+	_, secrets := list.(*corev1.SecretList)
+	obj := m.itemOf(list)
+	if obj == nil || !m.holds(wanted.Namespace) || wanted.FieldSelector != nil && !wanted.FieldSelector.Empty() && !secrets {
+		return nil, nil, nil
+	}
+	kind, err := m.keep(ctx, obj, list)
+	return m, kind, err
 }
 
 var _ content.Reduced = (*Reading)(nil)

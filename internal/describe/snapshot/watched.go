@@ -175,27 +175,6 @@ func (m *Watched) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 	return m.get(ctx, m.kept(ctx, key, obj), key, obj, opts...)
 }
 
-// get reads an object of a kind that is watched, from the API server if it is nil.
-func (m *Watched) get(ctx context.Context, kind *watchedKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if kind == nil {
-		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
-	}
-	return m.cache.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
-}
-
-// kept is the kind in which an object is found, nil if the API server has to be asked for it: perhaps
-// only lists are forbidden.
-func (m *Watched) kept(ctx context.Context, key client.ObjectKey, obj client.Object) *watchedKind {
-	if isUntyped(obj) || !m.holds(key.Namespace) || isHelms(key, obj) {
-		return nil
-	}
-	kind, err := m.keep(ctx, obj, nil)
-	if err != nil {
-		return nil
-	}
-	return kind
-}
-
 // List implements [client.Reader]. It gives all there is, whatever the page. What it lists is
 // shared, and must not be changed.
 func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -214,25 +193,6 @@ func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...clie
 	err = of.cache.List(ctx, list, all...)
 	list.SetContinue("") // the cache says there that it has no pages
 	return err           //nolint:wrapcheck // stands in for the client
-}
-
-// keptList is the kind whose objects a list has, and who watches it: nil if the API server has to be
-// asked for it. Where one namespace is watched, lists of all are watched beside it.
-func (m *Watched) keptList(ctx context.Context, list client.ObjectList, wanted *client.ListOptions) (*Watched, *watchedKind, error) {
-	if wanted.Namespace == "" && m.namespace != "" {
-		wide, err := m.wide()
-		if err != nil {
-			return nil, nil, err
-		}
-		return wide.keptList(ctx, list, wanted)
-	}
-	_, secrets := list.(*corev1.SecretList)
-	obj := m.itemOf(list)
-	if obj == nil || !m.holds(wanted.Namespace) || wanted.FieldSelector != nil && !wanted.FieldSelector.Empty() && !secrets {
-		return nil, nil, nil
-	}
-	kind, err := m.keep(ctx, obj, list)
-	return m, kind, err
 }
 
 // holds is true of the namespace that is watched.
