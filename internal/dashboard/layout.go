@@ -42,7 +42,7 @@ func write(w http.ResponseWriter, status int, place string, now time.Time, v *vi
 func render(place string, now time.Time, v *view) ([]byte, error) {
 	page := bytes.NewBufferString("<!DOCTYPE html>\n")
 	err := html.Render(page, layout(place, now, v))
-	return page.Bytes(), err //nolint:wrapcheck // it is said where it is sent
+	return page.Bytes(), err
 }
 
 // send writes a page that was rendered.

@@ -56,24 +56,24 @@ func (w *remembering) passes(string) {
 		by = time.Duration(w.IntN(100)) * time.Second
 	}
 	w.now = w.now.Add(by)
-	w.did("%s pass", by)
+	w.didf("%s pass", by)
 }
 
-func (w *remembering) did(format string, args ...any) {
+func (w *remembering) didf(format string, args ...any) {
 	w.done = append(w.done, fmt.Sprintf(format, args...))
 }
 
 func (w *remembering) name() string { return w.of("a", "b", "c") }
 
-// apply applies a manifest as a user does. A user may be refused.
-func (w *remembering) apply(namespace, format string, args ...any) {
+// applyf applies a manifest as a user does. A user may be refused.
+func (w *remembering) applyf(namespace, format string, args ...any) {
 	w.t.Helper()
 	testenv.ApplyManifest(w.t, w.client, strings.ReplaceAll(fmt.Sprintf(format, args...), "NAMESPACE", namespace))
-	w.did(format, args...)
+	w.didf(format, args...)
 }
 
-// patch changes an object, or its status, if it exists.
-func (w *remembering) patch(version, kind, namespace, name, format string, args ...any) {
+// patchf changes an object, or its status, if it exists.
+func (w *remembering) patchf(version, kind, namespace, name, format string, args ...any) {
 	w.t.Helper()
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion(version)
@@ -86,7 +86,7 @@ func (w *remembering) patch(version, kind, namespace, name, format string, args 
 		err = w.client.Status().Patch(w.t.Context(), obj, patch)
 	}
 	w.check(err)
-	w.did(kind+" "+name+" "+format, args...)
+	w.didf(kind+" "+name+" "+format, args...)
 }
 
 func (w *remembering) drop(kind, namespace, name string) {
@@ -99,7 +99,7 @@ func (w *remembering) drop(kind, namespace, name string) {
 	obj.SetNamespace(namespace)
 	obj.SetName(name)
 	w.check(w.client.Delete(context.WithoutCancel(w.t.Context()), obj))
-	w.did("%s %s is deleted", kind, name)
+	w.didf("%s %s is deleted", kind, name)
 }
 
 func (w *remembering) check(err error) {
@@ -110,7 +110,7 @@ func (w *remembering) check(err error) {
 }
 
 func (w *remembering) setConfig(namespace string) {
-	w.apply(namespace, "{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: NAMESPACE, annotations: {spillway.dev/pause: %q, spillway.dev/ignore: %q, spillway.dev/shared-with: %q}}, %s: {k: %s}}",
+	w.applyf(namespace, "{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: NAMESPACE, annotations: {spillway.dev/pause: %q, spillway.dev/ignore: %q, spillway.dev/shared-with: %q}}, %s: {k: %s}}",
 		"ConfigMap", w.name(), w.of("", "", "", "true"), w.of("", "", "", "true"), w.of("", "*"), "data", w.of("v1", "v2", "v3"))
 }
 
@@ -126,26 +126,26 @@ func (w *remembering) setWorkload(namespace string) {
 		w.drop(kind, namespace, name)
 		return
 	}
-	w.apply(namespace, `{apiVersion: apps/v1, kind: %s, metadata: {name: %s, namespace: NAMESPACE, labels: {env: %s}, annotations: {spillway.dev/update-on-config-change: %q, spillway.dev/extra-configmaps: %q, spillway.dev/priority: %q}},
+	w.applyf(namespace, `{apiVersion: apps/v1, kind: %s, metadata: {name: %s, namespace: NAMESPACE, labels: {env: %s}, annotations: {spillway.dev/update-on-config-change: %q, spillway.dev/extra-configmaps: %q, spillway.dev/priority: %q}},
 spec: {replicas: %d%s, selector: {matchLabels: {app: %s}}, template: {metadata: {labels: {app: %s}}, spec: {containers: [{name: c, image: x, envFrom: [{configMapRef: {name: %s, optional: %v}}]}]}}}}`,
 		kind, name, w.of("dev", "prod"), w.of("true", "true", "true", "false"), w.of("", "", w.of(w.spaces...)+"/"+w.name()), w.of("0", "5"),
 		w.IntN(2), more, kind+name, kind+name, w.name(), w.IntN(3) == 0)
 }
 
 func (w *remembering) pauses(namespace string) {
-	w.patch("apps/v1", w.of("Deployment", "StatefulSet"), namespace, w.name(), `{"metadata": {"annotations": {"spillway.dev/pause": %s}}}`, w.of(`"true"`, "null"))
+	w.patchf("apps/v1", w.of("Deployment", "StatefulSet"), namespace, w.name(), `{"metadata": {"annotations": {"spillway.dev/pause": %s}}}`, w.of(`"true"`, "null"))
 }
 
 // manages is a pass of the manager, which rolls, records, and asks at gates.
 func (w *remembering) manages(string) {
 	_, err := w.manager.Reconcile(w.t.Context(), reconcile.Request{})
 	w.check(err)
-	w.did("the manager has decided")
+	w.didf("the manager has decided")
 }
 
 // sets is the status of a Deployment or a StatefulSet, which its controller may correct.
 func (w *remembering) sets(namespace string) {
-	w.patch("apps/v1", w.of("Deployment", "StatefulSet"), namespace, w.name(), `{"status": {"replicas": 1, "updatedReplicas": %d, "readyReplicas": %d}}`, w.IntN(2), w.IntN(2))
+	w.patchf("apps/v1", w.of("Deployment", "StatefulSet"), namespace, w.name(), `{"status": {"replicas": 1, "updatedReplicas": %d, "readyReplicas": %d}}`, w.IntN(2), w.IntN(2))
 }
 
 // pods is how a Pod does.
@@ -158,7 +158,7 @@ func (w *remembering) pods(namespace string) {
 	pod := list.Items[w.IntN(len(list.Items))]
 	since := w.now.Add(-time.Duration(w.IntN(100)) * time.Second).UTC().Format(time.RFC3339)
 	ready := w.of("True", "False")
-	w.patch("v1", "Pod", namespace, pod.Name, `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": %q, "lastTransitionTime": %q}],
+	w.patchf("v1", "Pod", namespace, pod.Name, `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": %q, "lastTransitionTime": %q}],
 		"containerStatuses": [{"name": "c", "image": "x", "imageID": "x", "ready": %v, "restartCount": %d, "state": {"%s": {}}}]}}`,
 		ready, since, ready == "True", w.IntN(4), w.of("waiting", "running"))
 }
@@ -177,7 +177,7 @@ func (w *remembering) policy(namespace string) {
 	if kind == "ConfigPolicy" {
 		gates = w.of("", ", gates: [{name: ask}]")
 	}
-	w.apply(namespace, "{apiVersion: spillway.dev/v1alpha1, kind: %s, metadata: %s, spec: {%spriority: %d, soak: %s, %s%s stages: [{name: first, workloads: 1%s}, {name: rest, maxUnavailable: %d}]}}",
+	w.applyf(namespace, "{apiVersion: spillway.dev/v1alpha1, kind: %s, metadata: %s, spec: {%spriority: %d, soak: %s, %s%s stages: [{name: first, workloads: 1%s}, {name: rest, maxUnavailable: %d}]}}",
 		kind, meta, only, w.IntN(3), w.of("0s", "90s", "20m"), w.window("maintenanceWindows"), w.of("", "pause: {reason: lunch},"), gates, 1+w.IntN(2))
 }
 
@@ -193,34 +193,34 @@ func (w *remembering) answers(namespace string) {
 	list.SetKind("RolloutGateList")
 	w.check(w.client.List(w.t.Context(), list, client.InNamespace(namespace)))
 	for i := range list.Items {
-		w.patch("spillway.dev/v1alpha1", "RolloutGate", namespace, list.Items[i].GetName(), `{"status": {"conditions": [{"type": "Approved", "status": %q, "reason": "X", "message": "", "lastTransitionTime": %q}]}}`,
+		w.patchf("spillway.dev/v1alpha1", "RolloutGate", namespace, list.Items[i].GetName(), `{"status": {"conditions": [{"type": "Approved", "status": %q, "reason": "X", "message": "", "lastTransitionTime": %q}]}}`,
 			w.of("True", "False"), w.now.UTC().Format(time.RFC3339))
 	}
 }
 
 // spends is what a manager has rolled a moment ago.
 func (w *remembering) spends(string) {
-	w.apply(w.spaces[0], `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: NAMESPACE, annotations: {spillway.dev/config-budget: '{"starts": [%q, %q]}'}}}`,
+	w.applyf(w.spaces[0], `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: NAMESPACE, annotations: {spillway.dev/config-budget: '{"starts": [%q, %q]}'}}}`,
 		config.BudgetLease("manager"), w.now.Add(-time.Minute).UTC().Format(time.RFC3339Nano), w.now.UTC().Format(time.RFC3339Nano))
 }
 
 func (w *remembering) labels(namespace string) {
-	w.patch("v1", "Namespace", "", namespace, `{"metadata": {"labels": {"env": %q}}}`, w.of("dev", "prod"))
+	w.patchf("v1", "Namespace", "", namespace, `{"metadata": {"labels": {"env": %q}}}`, w.of("dev", "prod"))
 }
 
 // group makes one of the StatefulSets a zone of a group, or says how the group is rolled.
 func (w *remembering) group(namespace string) {
 	if w.IntN(2) == 0 {
-		w.apply(namespace, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: z%s, namespace: NAMESPACE, labels: {rollout-group: g}}, spec: {replicas: %d, serviceName: x, podManagementPolicy: Parallel, updateStrategy: {type: OnDelete},
+		w.applyf(namespace, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: z%s, namespace: NAMESPACE, labels: {rollout-group: g}}, spec: {replicas: %d, serviceName: x, podManagementPolicy: Parallel, updateStrategy: {type: OnDelete},
 selector: {matchLabels: {app: z%[1]s}}, template: {metadata: {labels: {app: z%[1]s}, annotations: {v: %[3]q}}, spec: {containers: [{name: c, image: x}]}}}}`, w.name(), 1+w.IntN(2), w.of("1", "2"))
 		return
 	}
-	w.apply(namespace, "{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: g, namespace: NAMESPACE}, spec: {%s minReadySeconds: %d, stuckAfterSeconds: %d%s}}",
+	w.applyf(namespace, "{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: g, namespace: NAMESPACE}, spec: {%s minReadySeconds: %d, stuckAfterSeconds: %d%s}}",
 		w.window("maintenanceWindows"), w.IntN(200), 60+w.IntN(600), w.of("", ", pause: {reason: lunch}"))
 }
 
 func (w *remembering) module(namespace string) {
-	w.apply(namespace, `{apiVersion: fleet.squaremo.dev/v1alpha1, kind: Module, metadata: {name: m, namespace: NAMESPACE}, spec: {suspend: %v, strategy: Incremental, selector: {}, template: {spec: {sync: {source: {git: {url: "https://x.test/a", version: {tag: %s}}}}}},
+	w.applyf(namespace, `{apiVersion: fleet.squaremo.dev/v1alpha1, kind: Module, metadata: {name: m, namespace: NAMESPACE}, spec: {suspend: %v, strategy: Incremental, selector: {}, template: {spec: {sync: {source: {git: {url: "https://x.test/a", version: {tag: %s}}}}}},
 rollout: {%s minReadySeconds: %d, progressDeadlineSeconds: %d, maxUnreadyClusters: 1, stages: [{name: first, clusters: 1}, {name: rest}]}}}`,
 		w.IntN(4) == 0, w.tag(), w.window("windows"), w.IntN(200), 60+w.IntN(600))
 	m := &unstructured.Unstructured{}
@@ -228,11 +228,11 @@ rollout: {%s minReadySeconds: %d, progressDeadlineSeconds: %d, maxUnreadyCluster
 	m.SetKind("Module")
 	w.check(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, m))
 	for _, tag := range []string{"v1", "v2"} { // as the manager does
-		w.apply(namespace, `{apiVersion: spillway.dev/v1alpha1, kind: ModuleRevision, metadata: {name: %s, namespace: NAMESPACE, ownerReferences: [{apiVersion: fleet.squaremo.dev/v1alpha1, kind: Module, name: m, uid: %s, controller: true}]},
+		w.applyf(namespace, `{apiVersion: spillway.dev/v1alpha1, kind: ModuleRevision, metadata: {name: %s, namespace: NAMESPACE, ownerReferences: [{apiVersion: fleet.squaremo.dev/v1alpha1, kind: Module, name: m, uid: %s, controller: true}]},
 spec: {moduleRef: {kind: Module, name: m}, number: %c, template: {sync: {source: {git: {url: "https://x.test/a", version: {tag: %s}}}}}}}`, revisionOf(tag), m.GetUID(), tag[1], tag)
 	}
 	if w.IntN(2) == 0 {
-		w.patch("fleet.squaremo.dev/v1alpha1", "Module", namespace, "m", `{"status": {"currentRevision": %q}}`, revisionOf(w.tag()))
+		w.patchf("fleet.squaremo.dev/v1alpha1", "Module", namespace, "m", `{"status": {"currentRevision": %q}}`, revisionOf(w.tag()))
 	}
 }
 
@@ -245,20 +245,20 @@ func (w *remembering) cluster(namespace string) {
 		w.drop("Secret", namespace, name+"-kubeconfig")
 		return
 	}
-	w.apply(namespace, "{apiVersion: v1, kind: Secret, metadata: {name: %s-kubeconfig, namespace: NAMESPACE, labels: {spillway.dev/cluster: 'true'}}, stringData: {value: x}}", name)
+	w.applyf(namespace, "{apiVersion: v1, kind: Secret, metadata: {name: %s-kubeconfig, namespace: NAMESPACE, labels: {spillway.dev/cluster: 'true'}}, stringData: {value: x}}", name)
 }
 
 // assigns is what a cluster is assigned, and what it reports.
 func (w *remembering) assigns(namespace string) {
 	name, tag, at := w.name(), w.tag(), w.now.Add(-time.Duration(w.IntN(300))*time.Second).UTC().Format("2006-01-02T15:04:05.000000Z")
-	w.apply(namespace, `{apiVersion: fleet.squaremo.dev/v1alpha1, kind: ProxyAssemblage, metadata: {name: %s, namespace: NAMESPACE}, spec: {kubeconfigRef: {name: %s-kubeconfig}, assemblage: {syncs: [{name: m, revision: %s, assignedAt: %q, source: {git: {url: "https://x.test/a", version: {tag: %s}}}}]}}}`,
+	w.applyf(namespace, `{apiVersion: fleet.squaremo.dev/v1alpha1, kind: ProxyAssemblage, metadata: {name: %s, namespace: NAMESPACE}, spec: {kubeconfigRef: {name: %s-kubeconfig}, assemblage: {syncs: [{name: m, revision: %s, assignedAt: %q, source: {git: {url: "https://x.test/a", version: {tag: %s}}}}]}}}`,
 		name, name, revisionOf(tag), at, tag)
-	w.patch("fleet.squaremo.dev/v1alpha1", "ProxyAssemblage", namespace, name, `{"status": {"syncs": [{"name": "m", "revision": %q, "assignedAt": %q, "state": %q, "lastTransitionTime": %q, "lastSucceededRevision": %q}]}}`,
+	w.patchf("fleet.squaremo.dev/v1alpha1", "ProxyAssemblage", namespace, name, `{"status": {"syncs": [{"name": "m", "revision": %q, "assignedAt": %q, "state": %q, "lastTransitionTime": %q, "lastSucceededRevision": %q}]}}`,
 		revisionOf(tag), at, w.of("succeeded", "succeeded", "failed", "updating"), at, revisionOf(w.tag()))
 }
 
 func (w *remembering) instance(namespace string) {
-	w.apply(namespace, "{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: %s, namespace: NAMESPACE, annotations: {spillway.dev/pause: %q}}, spec: {operatorVersion: {name: x}}}", w.name(), w.of("", "true"))
+	w.applyf(namespace, "{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: %s, namespace: NAMESPACE, annotations: {spillway.dev/pause: %q}}, spec: {operatorVersion: {name: x}}}", w.name(), w.of("", "true"))
 }
 
 // revisionOf is the name of the revision that module m has of a tag.

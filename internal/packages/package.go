@@ -136,8 +136,8 @@ func isOperator(raw []byte) bool {
 
 // wasOperator is true of an operator.yaml that is no YAML, as a mistake in it makes it.
 func wasOperator(raw []byte) bool {
-	var any map[string]any
-	return yaml.Unmarshal(raw, &any) != nil && versionLine.Match(raw)
+	var o map[string]any
+	return yaml.Unmarshal(raw, &o) != nil && versionLine.Match(raw)
 }
 
 var versionLine = regexp.MustCompile(`(?m)^operatorVersion\s*:`)

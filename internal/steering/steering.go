@@ -2,6 +2,7 @@ package steering
 
 import (
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -110,11 +111,8 @@ func (t *target) verbs() []string {
 // inWords are the verbs, in words.
 func (t *target) inWords() string {
 	verbs := t.verbs()
-	text := verbs[0]
-	for _, verb := range verbs[1 : len(verbs)-1] {
-		text += ", " + verb
-	}
-	return text + " and " + verbs[len(verbs)-1]
+	last := len(verbs) - 1
+	return strings.Join(verbs[:last], ", ") + " and " + verbs[last]
 }
 
 // Verbs are those that can be granted on a resource, none if it has none.

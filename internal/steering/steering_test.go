@@ -159,7 +159,7 @@ func (w *world) patch(c client.Client, patch string, options ...client.PatchOpti
 	u.SetKind(w.kind)
 	u.SetNamespace(w.namespace)
 	u.SetName("web")
-	return c.Patch(w.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch)), options...) //nolint:wrapcheck // read by the test
+	return c.Patch(w.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch)), options...)
 }
 
 func (w *world) apiVersion() string {
@@ -170,7 +170,7 @@ func (w *world) apiVersion() string {
 func (w *world) act(c client.Client, verb act.Verb) error {
 	who := change.Author{By: "ann", Reason: "a look", At: metav1.NewTime(time.Now().Truncate(time.Second))}
 	_, err := act.Do(w.t.Context(), c, act.Request{Ref: describe.Ref{Kind: w.kind, Namespace: w.namespace, Name: "web"}, Verb: verb}, who)
-	return err //nolint:wrapcheck // read by the test
+	return err
 }
 
 func (w *world) refused(err error, text string) {
@@ -275,13 +275,13 @@ func TestMissing(t *testing.T) {
 		"of-another-resource": {[]string{steering.Retry}, steering.Pause, ""},
 	} {
 		needs := authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Version: "v1", Resource: "deployments", Namespace: w.namespace, Name: "web"}
-		got, err := steering.Missing(t.Context(), w.grant(name, c.verbs...), needs, c.act)
+		got, err := act.Missing(t.Context(), w.grant(name, c.verbs...), needs, c.act)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q (%v), want %q", name, got, err, c.want)
 		}
 	}
 	needs := authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default", Name: "web"}
-	if got, err := steering.Missing(t.Context(), w.grant("elsewhere", steering.Pause), needs, steering.Pause); got != "patch" || err != nil {
+	if got, err := act.Missing(t.Context(), w.grant("elsewhere", steering.Pause), needs, steering.Pause); got != "patch" || err != nil {
 		t.Errorf("%q (%v), want patch", got, err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
-	"github.com/spillway-dev/spillway/internal/steering"
 )
 
 // person steers as the commands do, with a client of her own.
@@ -88,7 +87,7 @@ func (p *person) denied(ctx context.Context, verb act.Verb, w *act.Write) (strin
 	if err != nil {
 		return "", err
 	}
-	missing, err := steering.Missing(ctx, p.client, needs, string(verb))
+	missing, err := act.Missing(ctx, p.client, needs, string(verb))
 	if err != nil || missing == "" {
 		return "", err
 	}

@@ -54,7 +54,6 @@ func (o *operation) list(ctx context.Context, what string) error {
 	if what == getAll {
 		names = []string{getOperators, getVersions, getInstances}
 	}
-	r := o.results()
 	var tables []listed
 	objects := 0
 	for _, name := range names {
@@ -77,6 +76,12 @@ func (o *operation) list(ctx context.Context, what string) error {
 		o.writeTables(tables, objects)
 		return nil
 	}
+	return o.writeObjects(tables)
+}
+
+// writeObjects writes what is listed in the format that was asked for.
+func (o *operation) writeObjects(tables []listed) error {
+	r := o.results()
 	for _, table := range tables {
 		for _, obj := range table.objects {
 			if err := r.add(obj, ""); err != nil {

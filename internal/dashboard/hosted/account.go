@@ -46,7 +46,8 @@ func (s *Server) offer(w http.ResponseWriter, r *http.Request, v *visit, err err
 	switch {
 	case len(found) == 1 && found[0] != s.namespace(r):
 		setCookie(w, namespaceCookie, found[0], remembered)
-		http.Redirect(w, r, r.URL.RequestURI(), http.StatusSeeOther)
+		here := "/" + strings.TrimLeft(r.URL.RequestURI(), "/") // two slashes would lead elsewhere
+		http.Redirect(w, r, here, http.StatusSeeOther)          //nolint:gosec // it is a path of these pages
 	case len(found) > 0:
 		s.writeAccount(w, v, s.namespace(r), found, http.StatusForbidden, err.Error()+". Choose a namespace that you may see.")
 	default:

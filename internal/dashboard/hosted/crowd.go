@@ -81,15 +81,21 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err //nolint:wrapcheck // stands in for the listener
 		}
-		from, err := netip.ParseAddrPort(c.RemoteAddr().String())
-		if err != nil || l.isFree(from.Addr().Unmap()) {
+		from, isKnown := addressOf(c)
+		if !isKnown || l.isFree(from.Unmap()) {
 			return c, nil
 		}
-		if leave, ok := l.open.enter(client(from.Addr()), l.most); ok {
+		if leave, ok := l.open.enter(client(from), l.most); ok {
 			return &counted{Conn: c, leave: sync.OnceFunc(leave)}, nil
 		}
 		_ = c.Close() // it has sent nothing yet
 	}
+}
+
+// addressOf is the address at the other end, if it has one.
+func addressOf(c net.Conn) (netip.Addr, bool) {
+	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	return from.Addr(), err == nil
 }
 
 // client is whose address it is, as far as addresses tell.

@@ -24,7 +24,7 @@ func (b *browser) tries(ctx context.Context) (status int, leave func()) {
 	if err != nil {
 		return 0, func() {}
 	}
-	answer, err := b.Do(r)
+	answer, err := b.Do(r) //nolint:bodyclose // leave closes it
 	if err != nil {
 		return 0, func() {}
 	}

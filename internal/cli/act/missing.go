@@ -1,4 +1,4 @@
-package steering
+package act
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/steering"
 )
 
 // Missing is the verb that the user of a client lacks for a write, empty if she lacks none. The
 // verb is that of the act, empty if there is none for it.
 func Missing(ctx context.Context, c client.Client, needs authorizationv1.ResourceAttributes, verb string) (string, error) {
 	a := asker{ctx: ctx, client: c, needs: needs}
-	verbs := Verbs(needs.Group, needs.Resource)
+	verbs := steering.Verbs(needs.Group, needs.Resource)
 	isLimited := needs.Verb == "patch" && needs.Subresource == "" && len(verbs) > 0
 	switch {
 	case !a.may(needs.Verb):
