@@ -60,7 +60,7 @@ func TestInstallWritesWhatKUDOWrites(t *testing.T) {
 // asks runs the commands that change an Instance, beside what KUDO knows of the result.
 func (c *cluster) asks(theirs *cluster) {
 	c.t.Helper()
-	c.says("package update instance/my-app -p MAP={a:c} -p BOOLEAN=false", "instance/my-app changed")
+	c.says(`package update instance/my-app -p MAP={"a":"c"} -p BOOLEAN=false`, "instance/my-app changed")
 	c.says("plan trigger my-app backup", "plan backup requested")
 	got := c.stored(map[string]any{"kind": "Instance", "metadata": map[string]any{"name": "my-app"}})
 	checkFields(c.t, "instance", got["spec"], fieldsOfKUDO(c.t)["Instance"])

@@ -198,6 +198,7 @@ func setEnds(units []describe.Unit, rollouts []forecast.Course) {
 	for i := range units {
 		u := &units[i]
 		if u.Cause {
+			u.Units = slices.Clone(u.Units) // a description may be remembered as it was
 			setEnds(u.Units, rollouts)
 			continue
 		}
