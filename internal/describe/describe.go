@@ -53,8 +53,7 @@ type Options struct {
 
 // Description is the state of all that the caller may read.
 type Description struct {
-	// Units are those of all rings, ring by ring. With a memory those beneath them are shared with
-	// the next description, and must not be changed.
+	// Units are those of all rings, ring by ring.
 	Units []Unit `json:"units"`
 	// Unseen are the rings that may not be looked at.
 	Unseen []Forbidden `json:"unseen,omitempty"`

@@ -21,7 +21,8 @@ const keptFor = time.Minute
 // anew only the workloads and the config that have changed.
 //
 // What is described with a memory is what would be described without one: a test compares them.
-// A memory is for one caller at a time, with the same options.
+// A memory is for one caller at a time, with the same options. What is beneath the units of one
+// description is shared with the next one, and must not be changed.
 type Memory struct {
 	config *config.Memory
 
