@@ -182,9 +182,12 @@ func TestChoosingANamespace(t *testing.T) {
 	says(t, "all namespaces", answer, text, http.StatusForbidden, "Name a namespace that you may see")
 	answer, text = b.ask("/", asProgram)
 	says(t, "for a program", answer, text, http.StatusForbidden, `"error"`)
-	if _, open := w.looks(); open != 0 || w.pages.Looks() != 0 {
-		t.Errorf("%d looks are open that show nothing", open)
-	}
+	testenv.Eventually(t, func(context.Context) error { // a look ends beside the answer
+		if _, open := w.looks(); open != 0 || w.pages.Looks() != 0 {
+			return fmt.Errorf("%d looks are open that show nothing", open)
+		}
+		return nil
+	})
 	w.fails(nil)
 	answer, text = b.ask("/account?show=Shop!")
 	says(t, "no name", answer, text, http.StatusBadRequest, "cannot be a namespace")
