@@ -247,6 +247,13 @@ func (v *visitor) ask(method, path string, form url.Values) (int, string) {
 		r.Header.Set("Origin", hostedURL)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
+	answer, text := v.answer(r)
+	return answer.StatusCode, text
+}
+
+// answer is the answer to a request, with all that it says.
+func (v *visitor) answer(r *http.Request) (*http.Response, string) {
+	v.t.Helper()
 	answer, err := v.Do(r)
 	if err != nil {
 		v.t.Fatal(err)
@@ -256,7 +263,7 @@ func (v *visitor) ask(method, path string, form url.Values) (int, string) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	return answer.StatusCode, string(text)
+	return answer, string(text)
 }
 
 // units are what the first page says as JSON.

@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,16 +21,8 @@ type page struct {
 // send sends a request, and follows where the answer leads.
 func (v *visitor) send(r *http.Request) *page {
 	v.t.Helper()
-	answer, err := v.Do(r)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return &page{answer.StatusCode, answer.Request.URL, string(text)}
+	answer, text := v.answer(r)
+	return &page{answer.StatusCode, answer.Request.URL, text}
 }
 
 // open opens an address.

@@ -109,16 +109,8 @@ func sentence(u *describe.Unit) string {
 func units(caption string, now time.Time, all []describe.Unit) *html.Node {
 	return table(caption, []string{"Ring", "Namespace", "Object", "Phase", "Done", "Since", "Ends", "State"}, each(all, func(u *describe.Unit) *html.Node {
 		return el("tr", el("td", u.Ring), el("td", u.Namespace), el("th", at("scope", "row"), link("why", u.Ref)), el("td", phase(u.Phase)),
-			el("td", meter(u)), el("td", ago(now, u.Since)), el("td", endsIn(now, u)), el("td", u.Sentence))
+			el("td", meter(u)), el("td", ago(now, u.Since)), el("td", u.EndsIn(now)), el("td", u.Sentence))
 	}))
-}
-
-// endsIn is when a rollout ends, empty if that is not known or was to be before now.
-func endsIn(now time.Time, u *describe.Unit) string {
-	if u.Ends == nil || u.Ends.Latest.Before(now) {
-		return ""
-	}
-	return describe.In(now, *u.Ends)
 }
 
 // meter is how far a rollout is, nil if nothing is counted.

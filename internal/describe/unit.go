@@ -102,6 +102,14 @@ func (u *Unit) endsBy(f *estimate.Forecast) {
 	}
 }
 
+// EndsIn is when it ends, seen from now, empty if that is not known or was to be before.
+func (u *Unit) EndsIn(now time.Time) string {
+	if u.Ends == nil || u.Ends.Latest.Before(now) {
+		return ""
+	}
+	return In(now, *u.Ends)
+}
+
 // Find is the unit of an object, wherever it is, nil if there is none.
 func Find(units []Unit, ref Ref) *Unit {
 	for i := range units {

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -32,8 +32,8 @@ func (o Options) identityPolicies() []client.Object {
 	if o.Unrestricted || !slices.Contains(o.Rings, manager.RingConfig) && !slices.Contains(o.Rings, manager.RingZones) {
 		return nil
 	}
-	pods := identityRule(admissionregistrationv1.Delete, "", "pods")
-	workloads := identityRule(admissionregistrationv1.Update, "apps", "deployments", "statefulsets", "daemonsets")
+	pods := admission.On(admissionregistrationv1.Delete, "", "v1", "pods")
+	workloads := admission.On(admissionregistrationv1.Update, "apps", "v1", "deployments", "statefulsets", "daemonsets")
 	policies := slices.Concat(
 		o.identityPolicy(podPolicy, pods, o.deletablePods(), "the manager of Spillway may delete only Pods of StatefulSets, and Pods that it has kept from being scheduled"),
 		o.identityPolicy(workloadPolicy, workloads, o.changedFields(), "the manager of Spillway may change only metadata, replicas, the update strategy and what suspends the Pods of a workload"),
@@ -41,37 +41,23 @@ func (o Options) identityPolicies() []client.Object {
 	if !slices.Contains(o.Rings, manager.RingZones) {
 		return policies
 	}
-	namespaces := identityRule(admissionregistrationv1.Update, "", "namespaces")
+	namespaces := admission.On(admissionregistrationv1.Update, "", "v1", "namespaces")
 	return append(policies, o.identityPolicy(namespacePolicy, namespaces, namespaceLabel(), "the manager of Spillway may change only the label "+vocabulary.PreparesScales.Native+" of a namespace")...)
 }
 
 // identityPolicy is a policy about the manager's identity, and its binding.
-func (o Options) identityPolicy(name string, rule admissionregistrationv1.NamedRuleWithOperations, expression, refusal string) []client.Object {
-	fail := admissionregistrationv1.Fail
+func (o Options) identityPolicy(name string, on *admissionregistrationv1.MatchResources, expression, refusal string) []client.Object {
 	m := meta(o, "", o.Namespace+"."+name)
-	kind := metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"}
-	bound := kind
-	bound.Kind = "ValidatingAdmissionPolicyBinding"
-	return []client.Object{
-		&admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: kind, ObjectMeta: m, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &fail,
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}},
-			MatchConditions: []admissionregistrationv1.MatchCondition{{
-				Name: "manager", Expression: "request.userInfo.username == 'system:serviceaccount:" + o.Namespace + ":" + serviceAccountName + "'",
-			}},
-			Validations: []admissionregistrationv1.Validation{{Expression: expression, Message: refusal}},
+	policy := admission.Policy(m.Name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: on,
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "manager", Expression: "request.userInfo.username == 'system:serviceaccount:" + o.Namespace + ":" + serviceAccountName + "'",
 		}},
-		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{TypeMeta: bound, ObjectMeta: m, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: m.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		}},
-	}
-}
-
-func identityRule(operation admissionregistrationv1.OperationType, group string, resources ...string) admissionregistrationv1.NamedRuleWithOperations {
-	return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{operation},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources},
-	}}
+		Validations: []admissionregistrationv1.Validation{{Expression: expression, Message: refusal}},
+	})
+	binding := admission.Binding(m.Name, m.Name, admissionregistrationv1.Deny)
+	policy.ObjectMeta, binding.ObjectMeta = m, m
+	return []client.Object{policy, binding}
 }
 
 // deletablePods is true, in CEL, of Pods that some ring may have to delete.

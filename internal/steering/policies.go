@@ -7,6 +7,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
 )
 
 // Policies refuse, to who is limited to acts, everything else on the objects of a ring.
@@ -23,31 +25,16 @@ func Policies(ring string) []client.Object {
 func (t *target) policyName() string { return t.name + ".steering.spillway.dev" }
 
 func (t *target) policy() client.Object {
-	fail := admissionregistrationv1.Fail
-	rule := admissionregistrationv1.NamedRuleWithOperations{}
-	rule.Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
-	rule.APIGroups, rule.APIVersions, rule.Resources = []string{t.group}, []string{t.version}, t.resources
-	return &admissionregistrationv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: t.policyName()},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &fail,
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}},
-			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "may-not-update", Expression: "!" + may("update")}},
-			Variables:        t.variables(),
-			Validations:      t.validations(),
-		},
-	}
+	return admission.Policy(t.policyName(), admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: admission.On(admissionregistrationv1.Update, t.group, t.version, t.resources...),
+		MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "may-not-update", Expression: "!" + may("update")}},
+		Variables:        t.variables(),
+		Validations:      t.validations(),
+	})
 }
 
 func (t *target) binding() client.Object {
-	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: t.policyName()},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: t.policyName(), ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}
+	return admission.Binding(t.policyName(), t.policyName(), admissionregistrationv1.Deny)
 }
 
 // may is true, in CEL, if the user has a verb on the object. An expression may ask so only

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -20,6 +19,7 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // declaration is a webhook as a ring declares it.
@@ -157,7 +157,7 @@ func TestHostileReviews(t *testing.T) {
 		t.Errorf("%d hostile reviews, want 50", len(hostiles))
 	}
 	e := endpointOf(declaration(admissionregistrationv1.Ignore), careful)
-	before := heap()
+	before := testenv.Heap()
 	for name, h := range hostiles {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -176,7 +176,7 @@ func TestHostileReviews(t *testing.T) {
 			}
 		})
 	}
-	if more := heap() - before; more > maxBytes {
+	if more := testenv.Heap() - before; more > maxBytes {
 		t.Errorf("%d bytes were kept", more)
 	}
 	if !e.bytes.TryAcquire(maxBytes) || len(e.handlers) > 0 {
@@ -209,13 +209,6 @@ func responseIn(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.Admissi
 		t.Errorf("the review is one of %q, with request %v", review.Kind, review.Request)
 	}
 	return review.Response
-}
-
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // FuzzEndpoint feeds the endpoint with anything.

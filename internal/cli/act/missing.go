@@ -8,6 +8,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/steering"
 )
 
@@ -43,9 +44,9 @@ func (a *asker) may(verb string) bool {
 	}
 	needs := a.needs
 	needs.Verb = verb
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &needs}}
-	if err := a.client.Create(a.ctx, review); err != nil {
+	may, err := change.May(a.ctx, a.client, &needs)
+	if err != nil {
 		a.err = fmt.Errorf("ask whether you may do it: %w", err)
 	}
-	return review.Status.Allowed
+	return may
 }

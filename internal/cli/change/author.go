@@ -7,6 +7,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,6 +64,13 @@ func Whoami(ctx context.Context, c client.Client) string {
 		return ""
 	}
 	return review.Status.UserInfo.Username
+}
+
+// May is true if the API server lets the caller do something.
+func May(ctx context.Context, c client.Client, what *authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: what}}
+	err := c.Create(ctx, review)
+	return review.Status.Allowed, err //nolint:wrapcheck // who asks says what it was about
 }
 
 // ByName returns ", by NAME", empty without a name.

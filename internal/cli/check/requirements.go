@@ -11,6 +11,7 @@ import (
 	semver "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -62,11 +63,11 @@ type ask func(ctx context.Context, c client.Client, attributes *authorizationv1.
 
 // askOfUser asks about the credentials in use.
 func askOfUser(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
-	if err := c.Create(ctx, review); err != nil {
+	ok, err := change.May(ctx, c, attributes)
+	if err != nil {
 		return false, fmt.Errorf("ask what is permitted: %w", err)
 	}
-	return review.Status.Allowed, nil
+	return ok, nil
 }
 
 // checkRing asks for every verb of every rule of a ring, where it is to hold. What is

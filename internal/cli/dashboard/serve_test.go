@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +35,7 @@ func TestSlowClients(t *testing.T) {
 	}
 	counted := &counting{Listener: listener}
 	go func() { _ = serve(t.Context(), server, netutil.LimitListener(counted, places)) }()
-	before := heap()
+	before := testenv.Heap()
 	var slow sync.WaitGroup
 	var ended atomic.Int64
 	for range clients {
@@ -66,7 +65,7 @@ func TestSlowClients(t *testing.T) {
 		}
 		return nil
 	})
-	grown := heap() - before
+	grown := testenv.Heap() - before
 	slow.Wait()
 	t.Logf("%d slow clients: %d connections at most, %d ended by the server, %d KiB more on the heap", clients, counted.most.Load(), ended.Load(), grown>>10)
 	if most := counted.most.Load(); most > places {
@@ -99,7 +98,7 @@ func TestOneAddress(t *testing.T) {
 	go func() {
 		_ = serve(t.Context(), newServer(t.Context(), http.HandlerFunc(alive)), netutil.LimitListener(counted, 2*places))
 	}()
-	before := heap()
+	before := testenv.Heap()
 	var hostile []net.Conn
 	for range attempts {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
@@ -115,7 +114,7 @@ func TestOneAddress(t *testing.T) {
 		t.Fatalf("another address gets %v: %v", answer, err)
 	}
 	answer.Body.Close()
-	grown := heap() - before
+	grown := testenv.Heap() - before
 	t.Logf("%d connections of one address: %d open at most with one of another, %d KiB more on the heap", attempts, counted.most.Load(), grown>>10)
 	if most := counted.most.Load(); most > places+1 {
 		t.Errorf("%d connections", most)
@@ -159,13 +158,6 @@ type closing struct {
 func (c *closing) Close() error {
 	c.once.Do(func() { c.of.open.Add(-1) })
 	return c.Conn.Close()
-}
-
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // A request with long headers is refused.

@@ -134,10 +134,10 @@ func (t *Tree) row(u *describe.Unit, said string) Row {
 // WithEnd adds to a sentence when a unit ends, if that is known. What has not ended when it
 // should have says no more.
 func WithEnd(sentence string, u *describe.Unit, now time.Time) string {
-	if u.Ends == nil || u.Ends.Latest.Before(now) {
-		return sentence
+	if in := u.EndsIn(now); in != "" {
+		return strings.TrimPrefix(sentence+"; ends "+in, "; ")
 	}
-	return strings.TrimPrefix(sentence+"; ends "+describe.In(now, *u.Ends), "; ")
+	return sentence
 }
 
 // progress is a bar and the numbers, empty where nothing is counted.

@@ -3,9 +3,9 @@ package admit
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -17,25 +17,16 @@ const policyName = "config.spillway.dev"
 // a call from the API server. They never refuse: a workload with such an annotation
 // works, without that setting.
 func policies() []client.Object {
-	fail := admissionregistrationv1.Ignore
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &fail,
+	ignore := admissionregistrationv1.Ignore
+	return []client.Object{
+		admission.Policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    &ignore,
 			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: workloadRules()},
 			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "tracked-or-suspended", Expression: concernsUs()}},
 			Validations:      validations(),
-		},
+		}),
+		admission.Binding(policyName, policyName, admissionregistrationv1.Warn),
 	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policyName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn},
-		},
-	}
-	return []client.Object{policy, binding}
 }
 
 func workloadRules() []admissionregistrationv1.NamedRuleWithOperations {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -41,7 +40,7 @@ func TestOnePersonFollowing(t *testing.T) {
 	w.issuer.LogsIn(issuer.Claims{"sub": "ben"})
 	ben := w.browser()
 	ben.ask("/")
-	before := heap()
+	before := testenv.Heap()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var mu sync.Mutex
@@ -61,11 +60,11 @@ func TestOnePersonFollowing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d attempts: %v by status, %d KiB more on the heap", attempts, got, (heap()-before)>>10)
+	t.Logf("%d attempts: %v by status, %d KiB more on the heap", attempts, got, (testenv.Heap()-before)>>10)
 	if want := w.pages.Limits.Following; got[http.StatusOK] != want || got[http.StatusTooManyRequests] != attempts-want {
 		t.Errorf("status: %v", got)
 	}
-	if grown := heap() - before; grown > 16<<20 {
+	if grown := testenv.Heap() - before; grown > 16<<20 {
 		t.Errorf("%d bytes more", grown)
 	}
 	answer, text := anna.ask("/live?version=1", asProgram)
@@ -84,13 +83,6 @@ func TestOnePersonFollowing(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // One person whose requests take long keeps no one else from being answered.

@@ -158,10 +158,10 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request) (*visit, bool)
 		if err = s.Login.begin(w, r, r.URL.RequestURI()); err != nil {
 			s.refuse(w, r, err)
 		}
-	case errors.Is(err, errNoSession), errors.As(err, &tokenError{}):
-		if errors.As(err, &tokenError{}) {
-			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-		}
+	case errors.As(err, &tokenError{}):
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		dashboard.Fail(w, r, http.StatusUnauthorized, err.Error())
+	case errors.Is(err, errNoSession):
 		dashboard.Fail(w, r, http.StatusUnauthorized, err.Error())
 	case s.Proxy == nil:
 		s.refuse(w, r, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -98,4 +99,12 @@ func Until(ctx context.Context, check func(context.Context) error) error {
 		return fmt.Errorf("not within %s: %w", patience, last)
 	}
 	return nil
+}
+
+// Heap is how many bytes are used on the heap, without what can be collected.
+func Heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // far below
 }

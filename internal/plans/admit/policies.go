@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -19,29 +19,14 @@ const policyName = "plans.spillway.dev"
 // write of metadata or status, and none that leaves the spec as it was. The controller
 // judges what it admits again, with the OperatorVersion ([choice.Choose]).
 func Policies() []client.Object {
-	fail := admissionregistrationv1.Fail
-	rule := admissionregistrationv1.NamedRuleWithOperations{}
-	rule.Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
-	rule.APIGroups, rule.APIVersions, rule.Resources = []string{v1beta1.GroupVersion.Group}, []string{v1beta1.GroupVersion.Version}, []string{"instances"}
-	kind := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind}
-	}
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		TypeMeta: kind("ValidatingAdmissionPolicy"), ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &fail,
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}},
+	return []client.Object{
+		admission.Policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: admission.On(admissionregistrationv1.Update, v1beta1.GroupVersion.Group, v1beta1.GroupVersion.Version, "instances"),
 			Variables:        guardVariables(),
 			Validations:      guardValidations(),
-		},
+		}),
+		admission.Binding(policyName, policyName, admissionregistrationv1.Deny),
 	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta: kind("ValidatingAdmissionPolicyBinding"), ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policyName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}
-	return []client.Object{policy, binding}
 }
 
 // guardVariables are the variables of the rules.

@@ -7,9 +7,9 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -28,7 +28,7 @@ const (
 // that leaves the API server; so they hold when the manager is down.
 func NoDownscale() []client.Object {
 	return []client.Object{
-		policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		admission.Policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: on(Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments", "statefulsets", "replicasets")),
 			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "labeled", Expression: HasLabel(vocabulary.NoDownscale)}},
 			Validations: []admissionregistrationv1.Validation{{
@@ -48,25 +48,11 @@ func HasLabel(key vocabulary.Key) string {
 	return "(" + strings.Join(mentioned, " || ") + ")"
 }
 
-func policy(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) client.Object {
-	if spec.FailurePolicy == nil {
-		fail := admissionregistrationv1.Fail
-		spec.FailurePolicy = &fail
-	}
-	return &admissionregistrationv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
-	}
-}
-
+// binding denies what a policy does not allow, with parameters if it has some.
 func binding(name, policy string, params *admissionregistrationv1.ParamRef) client.Object {
-	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy, ParamRef: params, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}
+	b := admission.Binding(name, policy, admissionregistrationv1.Deny)
+	b.Spec.ParamRef = params
+	return b
 }
 
 // on are the same rules as those of a webhook.

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -32,7 +33,7 @@ func labeled(operator metav1.LabelSelectorOperator) *metav1.LabelSelector {
 // is restarted (kubernetes/kubernetes#130887). So it must not be all that there is.
 func Unasked() []client.Object {
 	allow, forbidden := admissionregistrationv1.AllowAction, metav1.StatusReasonForbidden
-	objects := []client.Object{policy(PrepareScale, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+	objects := []client.Object{admission.Policy(PrepareScale, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
 		MatchConstraints: on(Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets/scale")),
 		MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "lowers-replicas", Expression: LowersInCEL}},

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -24,7 +25,7 @@ const PodEviction = "pod-eviction.zones.spillway.dev"
 func Unanswered() []client.Object {
 	ignore, allow, forbidden := admissionregistrationv1.Ignore, admissionregistrationv1.AllowAction, metav1.StatusReasonForbidden
 	return []client.Object{
-		policy(PodEviction, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		admission.Policy(PodEviction, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    &ignore,
 			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: zonesv1.GroupVersion.String(), Kind: "ZoneAwarePodDisruptionBudget"},
 			MatchConstraints: on(Rules(admissionregistrationv1.Create, "", "v1", "pods/eviction")),
