@@ -148,8 +148,10 @@ type Overview struct {
 	// Policies are those that the caller may read, in the order in which they count. Of
 	// each only the releases in what was observed are known.
 	Policies []policy.Explanation
-	// Wake is when time alone changes what is decided, zero for never.
-	Wake time.Time
+	// Wake is when time alone changes some of this, zero for never; Sooner is true if it may do so
+	// before, because of how long Pods have been ready or crash.
+	Wake   time.Time
+	Sooner bool
 }
 
 // Status explains every relevant workload of a namespace, of all if it is empty.
@@ -181,7 +183,7 @@ func (m *Memory) Survey(ctx context.Context, reader client.Reader, options Optio
 	}
 	m.cache.begin()
 	o := newObserver(options, reader, source)
-	o.namespace, o.cache = namespace, m.cache
+	o.namespace, o.cache, o.readOnly = namespace, m.cache, true
 	o.budget, o.policies = readBudget(source.Values, options), policy.NewReader(reader, options.Namespaces)
 	observed, err := o.observe(ctx)
 	if err != nil {
@@ -194,26 +196,30 @@ func (m *Memory) Survey(ctx context.Context, reader client.Reader, options Optio
 func explainAll(o decision.Observed, options Options) Overview {
 	plan := decision.Explain(o, options.Options)
 	answers := answersOf(plan)
-	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports), Wake: plan.Wake}
+	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports), Wake: plan.Wake, Sooner: o.PodsMatter}
 	for i := range plan.Workloads {
 		w := &plan.Workloads[i]
 		if w.Settings.Tracked && !options.Watches(w.Namespace) { // what was observed is not what a manager would observe
 			all.Workloads = append(all.Workloads, notWatched(w.Name, options.Namespaces))
 			continue
 		}
-		all.Workloads = append(all.Workloads, explain(w, answers[w.Path(o.Now).String()], o.Now))
+		all.Workloads = append(all.Workloads, explain(w, answers[w.Name], o.Now))
 	}
 	return all
 }
 
-// answersOf are the answers of a plan by path: each workload has one.
-func answersOf(p decision.Plan) map[string]rollout.Answer {
-	answers := make(map[string]rollout.Answer, len(p.Steps)+len(p.Holds))
+// answersOf are the answers of a plan by workload: each has one.
+func answersOf(p decision.Plan) map[workload.Name]rollout.Answer {
+	answers := make(map[workload.Name]rollout.Answer, len(p.Steps)+len(p.Holds))
 	for i := range p.Holds {
-		answers[p.Holds[i].Path.String()] = rollout.Answer{Hold: &p.Holds[i]}
+		if name, ok := decision.At(p.Holds[i].Path); ok {
+			answers[name] = rollout.Answer{Hold: &p.Holds[i]}
+		}
 	}
 	for i := range p.Steps {
-		answers[p.Steps[i].Path.String()] = rollout.Answer{Step: &p.Steps[i]}
+		if name, ok := decision.At(p.Steps[i].Path); ok {
+			answers[name] = rollout.Answer{Step: &p.Steps[i]}
+		}
 	}
 	return answers
 }
@@ -228,14 +234,15 @@ func notWatched(name workload.Name, namespaces []string) Explanation {
 
 // explain puts the facts of one workload together.
 func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explanation {
-	e := notTracked(w.Name)
+	e := Explanation{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name.Name}
 	if w.Settings.Tracked || !w.Suspension.IsSettled() || answer.Hold != nil {
-		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 		e.apply(answer)
 		e.judge(w, answer, now)
 		if e.Reason == rollout.ReasonPaused {
 			e.PausedFor = w.PausedFor()
 		}
+	} else {
+		e = notTracked(w.Name)
 	}
 	if w.Settings.Paused {
 		e.Pause = &w.Settings.PausedBy
@@ -292,6 +299,8 @@ func (e *Explanation) apply(answer rollout.Answer) {
 		if e.Reason == rollout.ReasonProgressing {
 			e.State = StateRolling
 		}
+	default:
+		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 	}
 }
 

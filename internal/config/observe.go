@@ -39,6 +39,9 @@ type observer struct {
 	pods pods.Reader
 	// policies reads the policies, nil without any.
 	policies *policy.Reader
+	// readOnly is true of who explains, each time as a manager that has just begun: what has changed
+	// since is not known to one.
+	readOnly bool
 	// noPins is why workloads cannot keep their config, empty if they can.
 	noPins string
 	// budget is the manager's record of what it has rolled, nil without one.
@@ -152,7 +155,7 @@ func (p *pass) observeWorkload(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if changed {
+	if changed && !p.readOnly {
 		metrics.ConfigChanges.Inc()
 		e.changes.saw(p.now, e.workload.Namespace, e.config.Facts())
 	}
@@ -309,6 +312,7 @@ func (p *pass) observePods(ctx context.Context, o *decision.Observed) {
 		}
 		if !needed[w.Namespace] {
 			needed[w.Namespace], read[w.Namespace] = true, p.pods.In(ctx, w.Namespace)
+			o.PodsMatter = true
 		}
 		w.Pods = read[w.Namespace].Of(w.Object, w.Template.Hash, p.now)
 		if set, ok := w.Object.(*appsv1.StatefulSet); ok && awaits {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,13 +18,13 @@ import (
 
 // describeConfig is the state of the workloads whose config is tracked, and of the policies.
 // Workloads that are not up to date are beneath the object that has changed or is missing.
-func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, time.Time, error) {
+func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) (described, error) {
 	nameWorkloads(ctx, o, s)
 	all, err := surveyConfig(ctx, o, s)
 	if err != nil {
-		return nil, all.Wake, err
+		return described{}, err
 	}
-	return undated(configUnits(&all, o), o.Config.Now()), all.Wake, nil
+	return described{units: configUnits(&all, o), until: all.Wake, sooner: all.Sooner}, nil
 }
 
 // configUnits are those of a survey.

@@ -116,8 +116,8 @@ func Describe(ctx context.Context, c client.Client, o Options) (Description, err
 	return found, nil
 }
 
-// rings describe them, and say when time alone changes that; zero for never.
-var rings = map[string]func(context.Context, *Options, *snapshot.Snapshot) ([]Unit, time.Time, error){
+// rings describe them.
+var rings = map[string]func(context.Context, *Options, *snapshot.Snapshot) (described, error){
 	Config: describeConfig, Zones: describeZones, Plans: describePlans, Fleet: describeFleet,
 }
 

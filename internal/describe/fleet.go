@@ -5,7 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
@@ -17,12 +18,20 @@ import (
 )
 
 // describeFleet is how the modules stand: their stages, and beneath those the clusters.
-func describeFleet(ctx context.Context, o *Options, s *snapshot.Snapshot) (units []Unit, wake time.Time, err error) {
-	explanations, err := hub.Status(ctx, s, hub.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
+func describeFleet(ctx context.Context, o *Options, s *snapshot.Snapshot) (d described, err error) {
+	explanations, err := o.modules(ctx, s, hub.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now})
 	for i := range explanations {
-		units, wake = append(units, Module(&explanations[i])), ring.Earlier(wake, explanations[i].Wake)
+		d.units, d.until = append(d.units, Module(&explanations[i])), ring.Earlier(d.until, explanations[i].Wake)
 	}
-	return undated(units, o.Config.Now()), wake, err
+	return d, err
+}
+
+// modules remembers what it compares, if that is wanted.
+func (o *Options) modules(ctx context.Context, reader client.Reader, options hub.Options) ([]decision.Explanation, error) {
+	if o.Memory == nil {
+		return hub.Status(ctx, reader, options, o.Namespace)
+	}
+	return o.Memory.fleet.Status(ctx, reader, options, o.Namespace)
 }
 
 // Module is a module with its stages, and beneath those the clusters.

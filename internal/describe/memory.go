@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -17,32 +18,43 @@ const keptFor = time.Minute
 
 // Memory is what was described of what is watched, so that a ring is described anew only if that may
 // differ: if an object of a kind that it has read has changed, if the API server itself was asked, or
-// if time has come to what a decision depends on. The config ring is decided every time, and reads
-// anew only the workloads and the config that have changed.
+// if time has come to what a decision depends on. It then reads and compares anew only the objects
+// that have changed, and decides about all of them.
 //
 // What is described with a memory is what would be described without one: a test compares them.
 // A memory is for one caller at a time, with the same options. What is beneath the units of one
 // description is shared with the next one, and must not be changed.
 type Memory struct {
 	config *config.Memory
+	fleet  *hub.Memory
 
 	mu    sync.Mutex
-	rings map[string]*described
+	rings map[string]*remembered
 }
 
-// described is a ring as it was described.
+// described is a ring as it is.
 type described struct {
+	units []Unit
+	// until is when time alone changes it, zero for never; sooner is true if it may do so before.
+	until  time.Time
+	sooner bool
+}
+
+// remembered is a ring as it was described from what was read at a time.
+type remembered struct {
+	described
+
 	reading *snapshot.Reading
-	units   []Unit
-	// from is when that was, and until when it holds.
-	from, until time.Time
+	from    time.Time
 }
 
 // NewMemory remembers nothing.
-func NewMemory() *Memory { return &Memory{config: config.NewMemory(), rings: map[string]*described{}} }
+func NewMemory() *Memory {
+	return &Memory{config: config.NewMemory(), fleet: hub.NewMemory(), rings: map[string]*remembered{}}
+}
 
 // recall is how a ring was described, nil if that may be another way now.
-func (m *Memory) recall(name string, now time.Time) *described {
+func (m *Memory) recall(name string, now time.Time) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.rings[name]
@@ -54,7 +66,7 @@ func (m *Memory) recall(name string, now time.Time) *described {
 }
 
 // keep remembers how a ring was described.
-func (m *Memory) keep(name string, d *described) {
+func (m *Memory) keep(name string, d *remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rings[name] = d
@@ -78,21 +90,28 @@ type look struct {
 // ring describes a ring, unless it is known.
 func (l *look) ring(ctx context.Context, name string) ([]Unit, error) {
 	if l.watched == nil {
-		units, wake, err := rings[name](ctx, l.Options, l.shared)
-		l.learn(wake, true)
-		return units, err
+		d, err := l.describe(ctx, name, l.shared)
+		l.learn(d.until, true)
+		return d.units, err
 	}
 	if d := l.Memory.recall(name, l.now); d != nil {
 		l.learn(d.until, false)
 		return d.units, nil
 	}
 	reading := l.watched.Reading()
-	units, wake, err := rings[name](ctx, l.Options, snapshot.New(reading, l.client.Scheme(), l.Namespace))
-	if wake = ring.Earlier(wake, l.now.Add(keptFor)); err == nil && name != Config {
-		l.Memory.keep(name, &described{reading, units, l.now, wake})
+	d, err := l.describe(ctx, name, snapshot.New(reading, l.client.Scheme(), l.Namespace))
+	if d.until = ring.Earlier(d.until, l.now.Add(keptFor)); err == nil && !d.sooner {
+		l.Memory.keep(name, &remembered{d, reading, l.now})
 	}
-	l.learn(wake, reading.Asked())
-	return units, err
+	l.learn(d.until, reading.Asked())
+	return d.units, err
+}
+
+// describe describes a ring from what is read.
+func (l *look) describe(ctx context.Context, name string, from *snapshot.Snapshot) (described, error) {
+	d, err := rings[name](ctx, l.Options, from)
+	d.units = undated(d.units, l.now)
+	return d, err
 }
 
 // learn notes until when a ring is as it was described, and whether the API server was asked.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,10 +18,10 @@ import (
 
 // describePlans is how the Instances stand: the plan that runs or has failed, and its steps.
 // They are as the manager has written, whatever the time is.
-func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, time.Time, error) {
-	list, never := &v1beta1.InstanceList{}, time.Time{}
+func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) (described, error) {
+	list := &v1beta1.InstanceList{}
 	if err := s.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
-		return nil, never, fmt.Errorf("list Instances: %w", err)
+		return described{}, fmt.Errorf("list Instances: %w", err)
 	}
 	slices.SortFunc(list.Items, func(a, b v1beta1.Instance) int { // what is watched has no order
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -32,7 +31,7 @@ func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Uni
 		e := plans.ExplanationOf(&list.Items[i])
 		units[i] = Instance(&e)
 	}
-	return units, never, nil
+	return described{units: units}, nil
 }
 
 // Instance is an Instance with the plan that runs or has failed, and its steps.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
@@ -19,12 +18,12 @@ import (
 
 // describeZones is how the groups of StatefulSets stand: their zones, and beneath those
 // the Pods that move or wait.
-func describeZones(ctx context.Context, o *Options, s *snapshot.Snapshot) (units []Unit, wake time.Time, err error) {
+func describeZones(ctx context.Context, o *Options, s *snapshot.Snapshot) (d described, err error) {
 	explanations, err := zones.Status(ctx, s, zones.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
 	for i := range explanations {
-		units, wake = append(units, Group(&explanations[i])), ring.Earlier(wake, explanations[i].Wake)
+		d.units, d.until = append(d.units, Group(&explanations[i])), ring.Earlier(d.until, explanations[i].Wake)
 	}
-	return undated(units, o.Config.Now()), wake, err
+	return d, err
 }
 
 // Group is a group with its zones, and beneath those the Pods that are replaced or wait.

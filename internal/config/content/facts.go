@@ -91,7 +91,7 @@ type fact struct {
 func factOf(obj client.Object) fact {
 	f := fact{
 		exists:     true,
-		version:    string(obj.GetUID()) + "/" + obj.GetResourceVersion(),
+		version:    versionOf(obj),
 		uid:        string(obj.GetUID()),
 		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
 		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),
@@ -109,6 +109,10 @@ func factOf(obj client.Object) fact {
 		}
 	}
 	return f
+}
+
+func versionOf(obj client.Object) string {
+	return string(obj.GetUID()) + "/" + obj.GetResourceVersion()
 }
 
 // isSharedWith is true if workloads of the namespace may name the object.

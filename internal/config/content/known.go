@@ -38,9 +38,10 @@ type Known struct {
 type derived struct {
 	// inputs is the result of [Known.Inputs] of some hash.
 	inputs, inputsOf string
-	// missing is that of [Known.Missing].
+	// missing is that of [Known.Missing], uses of [Known.Uses].
 	missing []Missing
 	done    bool
+	uses    []Use
 }
 
 // Use is a reference and what is known of its object.
@@ -130,8 +131,15 @@ func (k *Known) Missing() []Missing {
 	return k.derived.missing
 }
 
-// Uses are the references of the workload, with what is known of each.
+// Uses are the references of the workload, with what is known of each. They are not changed.
 func (k *Known) Uses() []Use {
+	if k.derived.uses == nil {
+		k.derived.uses = k.findUses()
+	}
+	return k.derived.uses
+}
+
+func (k *Known) findUses() []Use {
 	ignored := k.scope().ignored
 	uses := make([]Use, 0, len(k.demand.Uses))
 	for _, ref := range k.demand.Uses {

@@ -134,11 +134,24 @@ func (l *Lookup) isUnchanged(ctx context.Context, k *Known, version string) bool
 		return false
 	}
 	for o, known := range k.facts {
-		if f, err := l.factOf(ctx, o); err != nil || f.version != known.version {
+		if !l.isSame(ctx, o, known) {
 			return false
 		}
 	}
 	return true
+}
+
+// isSame is true if the fact of an object is still what is known of it. What it says is read anew only
+// if it is not.
+func (l *Lookup) isSame(ctx context.Context, o Object, known fact) bool {
+	if _, read := l.facts[o]; !read && known.exists && o.Kind != SecretProviderClass {
+		if obj := o.Kind.New(); l.get(ctx, o, obj) == nil && versionOf(obj) == known.version {
+			l.facts[o] = known
+			return true
+		}
+	}
+	f, err := l.factOf(ctx, o)
+	return err == nil && f.version == known.version
 }
 
 // find returns the fact of an object, and a sentence if it must not be read. An object of
@@ -193,7 +206,7 @@ func (l *Lookup) read(ctx context.Context, o Object) (fact, error) {
 		return fact{}, nil // a Pod may name it, and no object can have it
 	}
 	obj := o.Kind.New()
-	err := l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy) // it is not changed
+	err := l.get(ctx, o, obj)
 	switch {
 	case err == nil:
 		return factOf(obj), nil
@@ -202,4 +215,9 @@ func (l *Lookup) read(ctx context.Context, o Object) (fact, error) {
 	default:
 		return fact{}, fmt.Errorf("get %s: %w", o.From(""), err)
 	}
+}
+
+// get reads an object of which digests are kept. It is not changed.
+func (l *Lookup) get(ctx context.Context, o Object, obj client.Object) error {
+	return l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy) //nolint:wrapcheck // the caller says what for
 }

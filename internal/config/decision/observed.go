@@ -25,6 +25,8 @@ type Observed struct {
 	// Gates are the RolloutGates of policies, by the UID of these, if they are known.
 	Gates      map[types.UID]ask.Gates
 	GatesKnown bool
+	// PodsMatter is true if Pods were read: for how long they have been ready, or crash.
+	PodsMatter bool
 }
 
 // Workload is a workload, and what the ring observed of it.

@@ -56,13 +56,27 @@ func Decide(o Observed, options Options) Plan {
 }
 
 // Explain makes the plan without the writes of workloads, each of which has a copy of a template:
-// for readers, who write nothing.
+// for readers, who write nothing. Its Wake is when time alone changes what is said, also where nothing
+// that may be done depends on it.
 func Explain(o Observed, options Options) Plan {
 	o, plan := decide(o, options)
+	plan.Wake = ring.Earlier(plan.Wake, o.Policies.Turns(o.Now))
 	for i := range o.Workloads {
-		plan.Wake = ring.Earlier(plan.Wake, o.Workloads[i].wake(o.Now))
+		w := &o.Workloads[i]
+		plan.Wake = ring.Earlier(ring.Earlier(plan.Wake, w.wake(o.Now)), w.lasts(o.Now))
 	}
 	return plan
+}
+
+// lasts is when a workload comes to an age after its roll at which it is judged in another way, zero
+// for never.
+func (w *Workload) lasts(now time.Time) time.Time {
+	if w.Records.Roll.At.IsZero() && w.Rolled.IsZero() {
+		return time.Time{}
+	}
+	at := w.Records.Roll.At
+	return ring.Soonest(now, at, at.Add(workload.ProgressDeadline), at.Add(workload.TimeToRoll(w.Object)), at.Add(workload.SettlesWithin(w.Object)),
+		w.Rolled, w.Rolled.Add(workload.ProgressDeadline), workload.StallsAt(w.Object))
 }
 
 // decide is what was judged, and what the engine decides about it.
@@ -153,6 +167,18 @@ func (w *Workload) Path(now time.Time) rollout.Path {
 		part = inGroups
 	}
 	return rollout.Path{part, w.Namespace, w.Kind + " " + w.Name.Name}
+}
+
+// pathLength is that of [Workload.Path].
+const pathLength = 3
+
+// At is the workload that has a path, false if the path is one of several.
+func At(path rollout.Path) (workload.Name, bool) {
+	if len(path) != pathLength {
+		return workload.Name{}, false
+	}
+	kind, name, ok := strings.Cut(path[2], " ")
+	return workload.Name{Kind: kind, Namespace: path[1], Name: name}, ok
 }
 
 // isSlow is true of a workload that takes no place in a budget, because it is down already.

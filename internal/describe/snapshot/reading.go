@@ -57,7 +57,7 @@ func (r *Reading) note(kind *watchedKind) {
 
 // Get implements [client.Reader].
 func (r *Reading) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	kind := r.kept(ctx, key, obj)
+	kind := r.keptOf(ctx, key, obj)
 	r.note(kind)
 	return r.get(ctx, kind, key, obj, opts...)
 }
@@ -67,6 +67,34 @@ func (r *Reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 	_, kind, _ := r.keptList(ctx, list, (&client.ListOptions{}).ApplyOptions(opts)) // an error is that of the list
 	r.note(kind)
 	return r.Watched.List(ctx, list, opts...)
+}
+
+// kept implements [keeper]: what was listed is the same until an object of the kind changes.
+func (r *Reading) kept(ctx context.Context, of kindIn, list client.ObjectList) *kindSeen {
+	m, kind, err := r.keptList(ctx, list, &client.ListOptions{Namespace: of.namespace})
+	if err != nil || kind == nil {
+		return &kindSeen{}
+	}
+	r.note(kind)
+	return m.listed(of, kind)
+}
+
+// listed is what was listed of a kind since it has changed last; nothing yet if that is not so.
+func (m *Watched) listed(of kindIn, kind *watchedKind) *kindSeen {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	changes, known := kind.changes.Load(), m.lists[of]
+	if known.seen == nil || known.changes != changes || known.seen.failed.Load() {
+		known = listedAt{changes, &kindSeen{}}
+		m.lists[of] = known
+	}
+	return known.seen
+}
+
+// listedAt is what was listed after some changes.
+type listedAt struct {
+	changes int64
+	seen    *kindSeen
 }
 
 // Values implements [content.Reduced].
@@ -90,9 +118,9 @@ func (a asking) List(ctx context.Context, list client.ObjectList, opts ...client
 	return a.Reader.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the reader
 }
 
-// kept is the kind in which an object is found, nil if the API server is asked for it: perhaps
+// keptOf is the kind in which an object is found, nil if the API server is asked for it: perhaps
 // only lists are forbidden.
-func (m *Watched) kept(ctx context.Context, key client.ObjectKey, obj client.Object) *watchedKind {
+func (m *Watched) keptOf(ctx context.Context, key client.ObjectKey, obj client.Object) *watchedKind {
 	if isUntyped(obj) || !m.holds(key.Namespace) || isHelms(key, obj) {
 		return nil
 	}

@@ -44,6 +44,7 @@ type Watched struct {
 
 	mu    sync.Mutex
 	kinds map[form]*watchedKind
+	lists map[kindIn]listedAt
 }
 
 // form is a kind in one of the forms that a client has for it.
@@ -99,7 +100,7 @@ func newWatched(ctx context.Context, at *rest.Config, live client.Client, namesp
 		return nil, fmt.Errorf("prepare to watch the cluster: %w", err)
 	}
 	m := &Watched{
-		Client: live, cache: watched, namespace: namespace, changed: changed, isCut: isCut, kinds: map[form]*watchedKind{},
+		Client: live, cache: watched, namespace: namespace, changed: changed, isCut: isCut, kinds: map[form]*watchedKind{}, lists: map[kindIn]listedAt{},
 	}
 	go func() { _ = watched.Start(ctx) }() // it fails only if it is started twice
 	if !watched.WaitForCacheSync(ctx) {    // with no kind in it yet, it must be started
@@ -172,7 +173,7 @@ func (v values) heard(err error) error {
 
 // Get implements [client.Reader].
 func (m *Watched) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return m.get(ctx, m.kept(ctx, key, obj), key, obj, opts...)
+	return m.get(ctx, m.keptOf(ctx, key, obj), key, obj, opts...)
 }
 
 // List implements [client.Reader]. It gives all there is, whatever the page. What it lists is

@@ -322,13 +322,13 @@ func (d *Directory) state() (settled, withClusterAPI bool) {
 // among are the clusters that stand among some objects. A Secret that is being deleted is
 // none any more: that it is replaced by another is no reason to take the cluster for gone.
 func among(clusters []unstructured.Unstructured, secrets []metav1.PartialObjectMetadata) []Cluster {
-	has, taken := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
+	has, taken := map[types.NamespacedName]bool{}, make(map[types.NamespacedName]bool, len(secrets))
 	for i := range secrets {
-		if s := &secrets[i]; strings.HasSuffix(s.Name, secretSuffix) {
+		if s := &secrets[i]; len(clusters) > 0 && strings.HasSuffix(s.Name, secretSuffix) {
 			has[types.NamespacedName{Namespace: s.Namespace, Name: NameOf(s.Name)}] = true
 		}
 	}
-	all := make([]Cluster, 0, len(clusters))
+	all := make([]Cluster, 0, len(clusters)+len(secrets))
 	for i := range clusters {
 		key := client.ObjectKeyFromObject(&clusters[i])
 		all, taken[key] = append(all, fromClusterAPI(&clusters[i], has[key])), true

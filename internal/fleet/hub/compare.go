@@ -9,11 +9,11 @@ import (
 )
 
 // compare finds out whether a sync is what its revision says, unless that is known of
-// this version of the assemblage.
+// this version of the assemblage and of the revision.
 func (o *observer) compare(s *snapshot, m *memory, a *assembled, r *model.Record) {
 	policy := s.Module.DeletionPolicy()
 	known := m.drifts[r.UID]
-	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known && known.resolved == s.resolved(known.revision) {
+	if known.version == r.ResourceVersion && known.policy == string(policy) && known.as != "" && known.as == s.versionOf(known.revision) {
 		r.Drifted, r.Edited, r.Follows, r.Tagged, r.Revision = known.drifted, known.edited, known.follows, known.tagged, known.revision
 		r.Stale = s.isStale(a, r, known.corrected)
 		return
@@ -30,11 +30,15 @@ func (o *observer) compare(s *snapshot, m *memory, a *assembled, r *model.Record
 	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
 		follow(r, revision.Status.Resolved)
 	}
-	m.drifts[r.UID] = drift{
-		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
-		known: true, drifted: r.Drifted, edited: r.Edited, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
+	corrected := known.correctedBy(a, r)
+	if m.readOnly {
+		corrected = 0 // as of who has not seen it before
 	}
-	r.Stale = s.isStale(a, r, m.drifts[r.UID].corrected)
+	m.drifts[r.UID] = drift{
+		version: r.ResourceVersion, revision: r.Revision, as: s.versionOf(r.Revision), policy: string(policy),
+		drifted: r.Drifted, edited: r.Edited, follows: r.Follows, tagged: r.Tagged, corrected: corrected,
+	}
+	r.Stale = s.isStale(a, r, corrected)
 }
 
 // correctedBy is the generation by which what was not what its revision says was put
@@ -82,6 +86,14 @@ func follow(r *model.Record, resolved string) {
 	r.Follows = !r.Drifted && (succeeded || r.Reported && r.State == v1alpha1.StateFailed)
 }
 
+// versionOf is the version of a revision, empty if there is none.
+func (s *snapshot) versionOf(revision string) string {
+	if r := s.revisions[revision]; r != nil {
+		return string(r.UID) + "/" + r.ResourceVersion
+	}
+	return ""
+}
+
 // resolved is what the tag of a revision turned out to be.
 func (s *snapshot) resolved(revision string) string {
 	if r := s.revisions[revision]; r != nil {
@@ -114,13 +126,13 @@ func (k *kind) assignment(m *model.Module, revision string, at *metav1.MicroTime
 type drift struct {
 	version  string
 	revision string
-	policy   string
-	resolved string
-	known    bool
-	drifted  bool
-	edited   bool
-	follows  bool
-	tagged   bool
+	// as is the version of the revision.
+	as      string
+	policy  string
+	drifted bool
+	edited  bool
+	follows bool
+	tagged  bool
 	// corrected is the generation of the assemblage by which it was put right, zero if
 	// it was not.
 	corrected int64

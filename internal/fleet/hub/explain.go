@@ -28,7 +28,7 @@ var (
 // ExplainCluster says how one cluster stands with a module, also if it is none of its
 // clusters.
 func ExplainCluster(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName, name string) (decision.ClusterExplanation, error) {
-	s, err := kindNamed(moduleKind).snapshot(ctx, reader, options, key)
+	s, err := kindNamed(moduleKind).snapshot(ctx, reader, options, newMemory(key))
 	if err != nil {
 		return decision.ClusterExplanation{}, err
 	}
@@ -38,18 +38,45 @@ func ExplainCluster(ctx context.Context, reader client.Reader, options Options, 
 // Status explains every module of a namespace, of all if it is empty, in the order of
 // their names.
 func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]decision.Explanation, error) {
+	return NewMemory().Status(ctx, reader, options, namespace)
+}
+
+// Memory is which clusters say what their revisions do, from one status to the next, so that each
+// compares only the assemblages that have changed. Losing it is safe. It is for one status at a time.
+type Memory struct {
+	drifts map[moduleKey]map[types.UID]drift
+}
+
+// moduleKey names a module of a kind.
+type moduleKey struct {
+	kind string
+	types.NamespacedName
+}
+
+// NewMemory knows nothing.
+func NewMemory() *Memory { return &Memory{map[moduleKey]map[types.UID]drift{}} }
+
+// Status is the package's, and remembers what was compared.
+func (m *Memory) Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]decision.Explanation, error) {
 	reader = &once{Reader: reader, lists: map[string]client.ObjectList{}}
-	explanations := []decision.Explanation{}
+	explanations, before := []decision.Explanation{}, m.drifts
+	m.drifts = map[moduleKey]map[types.UID]drift{}
 	for _, k := range kinds() {
 		list := k.modules()
 		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, notInstalled(fmt.Errorf("list %ss: %w", k.name, err))
 		}
-		for _, m := range itemsOf(list) {
-			if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, m.GetNamespace()) {
+		for _, module := range itemsOf(list) {
+			if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, module.GetNamespace()) {
 				continue
 			}
-			e, err := k.explain(ctx, reader, options, client.ObjectKeyFromObject(m))
+			of := newMemory(client.ObjectKeyFromObject(module))
+			of.readOnly = true
+			if known := before[moduleKey{k.name, of.key}]; known != nil {
+				of.drifts = known
+			}
+			m.drifts[moduleKey{k.name, of.key}] = of.drifts
+			e, err := k.explain(ctx, reader, options, of)
 			if errors.Is(err, ErrNotFound) {
 				continue // it has gone meanwhile
 			}
@@ -99,8 +126,8 @@ func (d directory) List(ctx context.Context, namespace string) ([]cluster.Cluste
 // Subscribe implements [Directory].
 func (directory) Subscribe(func(types.NamespacedName)) {}
 
-func (k *kind) explain(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (decision.Explanation, error) {
-	s, err := k.snapshot(ctx, reader, options, key)
+func (k *kind) explain(ctx context.Context, reader client.Reader, options Options, m *memory) (decision.Explanation, error) {
+	s, err := k.snapshot(ctx, reader, options, m)
 	if apierrors.IsForbidden(err) && s.object != nil {
 		return decision.ExplainWritten(&s.Observed, err), nil
 	}
@@ -117,21 +144,21 @@ func Explain(ctx context.Context, reader client.Reader, options Options, moduleK
 	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, key.Namespace) {
 		return notWatched(moduleKind, key, options.Namespaces), nil
 	}
-	return kindNamed(moduleKind).explain(ctx, reader, options, key)
+	return kindNamed(moduleKind).explain(ctx, reader, options, newMemory(key))
 }
 
 // snapshot is what a manager would see of a module that has just begun.
-func (k *kind) snapshot(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (snapshot, error) {
+func (k *kind) snapshot(ctx context.Context, reader client.Reader, options Options, m *memory) (snapshot, error) {
 	o := observer{options: options, kind: k, cached: reader, live: reader, unindexed: true, clusters: directory{reader}}
 	if mapped, ok := reader.(interface{ RESTMapper() apimeta.RESTMapper }); ok {
 		o.kinds = mapped.RESTMapper()
 	}
-	s, err := o.observe(ctx, newMemory(key), false)
+	s, err := o.observe(ctx, m, false)
 	if err != nil {
 		return s, notInstalled(err)
 	}
 	if s.object == nil {
-		return s, fmt.Errorf("%s %s in namespace %s: %w; spillway fleet status lists them", k.name, key.Name, key.Namespace, ErrNotFound)
+		return s, fmt.Errorf("%s %s in namespace %s: %w; spillway fleet status lists them", k.name, m.key.Name, m.key.Namespace, ErrNotFound)
 	}
 	s.Now, s.Live = s.Now.Truncate(time.Microsecond), true
 	return s, nil
