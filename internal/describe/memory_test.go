@@ -80,7 +80,7 @@ func newRemembering(t *testing.T, seed uint64) *remembering {
 		testenv.InstallKinds(t, c, "../manifests/generated/"+kinds+"/*_*.yaml")
 	}
 	w := &remembering{
-		random: &random{rand.New(rand.NewPCG(seed, 0))}, t: t, client: c, now: time.Now().Truncate(time.Second), kept: map[string]int{}, states: map[string]bool{},
+		random: &random{rand.New(rand.NewPCG(seed, 0))}, t: t, client: c, now: time.Now().Truncate(time.Second).Add(time.Second / 2), kept: map[string]int{}, states: map[string]bool{},
 		spaces: []string{testenv.Namespace(t), testenv.Namespace(t)},
 	}
 	w.watched, _ = watchedAs(t, "", "")

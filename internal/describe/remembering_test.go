@@ -251,7 +251,7 @@ func (w *remembering) cluster(namespace string) {
 
 // assigns is what a cluster is assigned, and what it reports.
 func (w *remembering) assigns(namespace string) {
-	name, tag, at := w.name(), w.tag(), w.now.Add(-time.Duration(w.IntN(300))*time.Second).UTC().Format("2006-01-02T15:04:05.000000Z")
+	name, tag, at := w.name(), w.tag(), w.now.Add(-time.Duration(1+w.IntN(300))*time.Second).UTC().Format("2006-01-02T15:04:05.000000Z")
 	w.applyf(namespace, `{apiVersion: fleet.squaremo.dev/v1alpha1, kind: ProxyAssemblage, metadata: {name: %s, namespace: NAMESPACE}, spec: {kubeconfigRef: {name: %s-kubeconfig}, assemblage: {syncs: [{name: m, revision: %s, assignedAt: %q, source: {git: {url: "https://x.test/a", version: {tag: %s}}}}]}}}`,
 		name, name, revisionOf(tag), at, tag)
 	w.patchf("fleet.squaremo.dev/v1alpha1", "ProxyAssemblage", namespace, name, `{"status": {"syncs": [{"name": "m", "revision": %q, "assignedAt": %q, "state": %q, "lastTransitionTime": %q, "lastSucceededRevision": %q}]}}`,
