@@ -52,7 +52,7 @@ func TestDashboardOfMuch(t *testing.T) {
 	w.make(seen)
 	kubeconfig, requests := w.counting()
 	d := w.dashboard(kubeconfig)
-	cold := took(func() { d.read("/") })
+	first, named, whole := d.fills()
 	d.read("/why/module/" + w.module(seen) + "?namespace=" + w.namespace)
 	warm := median(5, func() { d.read("/") })
 	before, spent := requests.Load(), processorTime(t)
@@ -62,7 +62,8 @@ func TestDashboardOfMuch(t *testing.T) {
 	if more := requests.Load() - before; more > 0 {
 		t.Errorf("%d viewers and %d changes cost %d requests", viewers, 2*changes, more)
 	}
-	fmt.Printf("| dashboard of %d workloads and %d clusters: the first page, all of it read; again (target: 1 s) | %.2f s; %.3f s |\n", seen.workloads, seen.clusters, cold.Seconds(), warm.Seconds())
+	fmt.Printf("| dashboard of %d workloads and %d clusters: the first page; again (target: 1 s) | %.2f s; %.3f s |\n", seen.workloads, seen.clusters, first.Seconds(), warm.Seconds())
+	fmt.Printf("| … until it names workloads; until it shows all | %.2f s; %.2f s |\n", named.Seconds(), whole.Seconds())
 	fmt.Printf("| %d viewers, from a change of a workload to the page that shows it (target: 0.2 s): p50; p90 | %s |\n", viewers, percentiles(updates))
 	fmt.Printf("| … of a Module | %s |\n", percentiles(modules))
 	fmt.Printf("| requests to the API server for %d changes | %d |\n", 2*changes, requests.Load()-before)
@@ -170,6 +171,29 @@ func (d *dashboard) read(path string) string {
 		d.t.Error(err)
 	}
 	return string(text)
+}
+
+var version = regexp.MustCompile(`data-version="(\d+)"`)
+
+// fills reads the first page of a dashboard that has just begun, and again whenever it says that
+// something has changed, and returns how long it took to be answered, to name workloads, and to show
+// all.
+func (d *dashboard) fills() (first, named, whole time.Duration) {
+	began := time.Now()
+	page := d.read("/")
+	first = time.Since(began)
+	events := d.get(d.t.Context(), "/live?version="+version.FindStringSubmatch(page)[1])
+	defer events.Body.Close()
+	for lines := bufio.NewScanner(events.Body); ; page = d.read("/") {
+		if named == 0 && strings.Contains(page, "/why/deployment") {
+			named = time.Since(began)
+		}
+		if !strings.Contains(page, "Still reading") {
+			return first, named, time.Since(began)
+		}
+		for lines.Scan() && lines.Text() != "event: changed" {
+		}
+	}
 }
 
 // change is something that is done, and what a page shows that shows it.

@@ -71,7 +71,7 @@ func mentions(t *testing.T, page string, wants, not []string) {
 }
 
 // Before the first look has ended, a page shows what is known so far and what is still being read,
-// and is told of more. A program, and a page that needs the whole, wait for it.
+// and receives more. A program, and a page that needs the whole, wait for it.
 func TestThePageBeforeAllIsRead(t *testing.T) {
 	moving := group(rollout.PhaseProgressing, zone("zone-a", rollout.PhaseProgressing, 1))
 	c, address := serve(t, moving)

@@ -38,7 +38,7 @@ type live struct {
 	next     time.Time
 	seen     seen
 	onlooker map[chan struct{}]bool
-	// arrived is sent to when a page was opened, or has to be kept up to date again.
+	// arrived is sent to when a page was opened, or must be kept up to date again.
 	arrived chan struct{}
 }
 
@@ -152,7 +152,7 @@ func (l *live) soon() seen {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen.Version == 0 { // from here on viewers are told of more
+	if l.seen.Version == 0 { // from here on viewers receive what is new
 		l.seen.Version = l.source.First + 1
 	}
 	return l.seen

@@ -61,7 +61,7 @@ func versionOf(t *testing.T, page string) string {
 	return found[1]
 }
 
-// told waits for the next version that a page is told of.
+// told waits for the next version that a page receives.
 func (b *browser) told(version string) (next func() string) {
 	b.w.t.Helper()
 	r, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodGet, b.w.server.URL+"/live?version="+version, http.NoBody)
@@ -108,10 +108,10 @@ func TestThePageBeforeAllIsRead(t *testing.T) {
 	goOn()
 	whole := next()
 	if whole == "" || whole == version {
-		t.Errorf("the page is told of version %q after %s", whole, version)
+		t.Errorf("the page receives version %q after %s", whole, version)
 	}
 	if got := <-before; got != whole {
-		t.Errorf("a page from before is told of version %q, before %s has all", got, whole)
+		t.Errorf("a page from before receives version %q, and %s has all", got, whole)
 	}
 	got := <-program
 	says(t, "a program", got.reply, got.text, http.StatusOK, "web-of-anna")
@@ -138,7 +138,7 @@ func TestNamesAreNotEnough(t *testing.T) {
 	next := b.told(version)
 	goOn()
 	if got := next(); got == "" || got == version {
-		t.Fatalf("the page is told of version %q after %s", got, version)
+		t.Fatalf("the page receives version %q after %s", got, version)
 	}
 	answer, text = b.ask("/", header("Sec-Fetch-Mode", "cors"))
 	says(t, "what the script reads", answer, text, http.StatusForbidden, "Name a namespace that you may see")
