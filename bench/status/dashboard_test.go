@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +22,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,37 +72,15 @@ func TestDashboardOfMuch(t *testing.T) {
 // counting is a kubeconfig by which requests are counted.
 func (w *world) counting() (kubeconfig string, requests *atomic.Int64) {
 	w.t.Helper()
-	cfg := testenv.Shared().Config()
-	cfg.QPS = -1
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	to, err := url.Parse(cfg.Host)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	requests = &atomic.Int64{}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.Transport, proxy.FlushInterval = transport, -1
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/readyz") && !strings.HasPrefix(r.URL.Path, "/version") {
-			requests.Add(1)
-		}
-		proxy.ServeHTTP(rw, r)
-	}))
-	w.t.Cleanup(server.CloseClientConnections)
-	raw, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "x", Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "x"}}, Clusters: map[string]*clientcmdapi.Cluster{"x": {Server: server.URL}},
-	})
-	kubeconfig = filepath.Join(w.t.TempDir(), "kubeconfig")
-	if err == nil {
-		err = os.WriteFile(kubeconfig, raw, 0o600)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return kubeconfig, requests
+	return testenv.Between(w.t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.URL.Path, "/readyz") && !strings.HasPrefix(r.URL.Path, "/version") {
+				requests.Add(1)
+			}
+			next.ServeHTTP(rw, r)
+		})
+	}), requests
 }
 
 // dashboard is one that runs.
