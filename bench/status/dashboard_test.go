@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +22,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,7 +46,7 @@ func TestDashboardOfMuch(t *testing.T) {
 	w.make(seen)
 	kubeconfig, requests := w.counting()
 	d := w.dashboard(kubeconfig)
-	cold := took(func() { d.read("/") })
+	first, named, whole := d.fills()
 	d.read("/why/module/" + w.module(seen) + "?namespace=" + w.namespace)
 	warm := median(5, func() { d.read("/") })
 	before, spent := requests.Load(), processorTime(t)
@@ -62,7 +56,8 @@ func TestDashboardOfMuch(t *testing.T) {
 	if more := requests.Load() - before; more > 0 {
 		t.Errorf("%d viewers and %d changes cost %d requests", viewers, 2*changes, more)
 	}
-	fmt.Printf("| dashboard of %d workloads and %d clusters: the first page, all of it read; again (target: 1 s) | %.2f s; %.3f s |\n", seen.workloads, seen.clusters, cold.Seconds(), warm.Seconds())
+	fmt.Printf("| dashboard of %d workloads and %d clusters: the first page; again (target: 1 s) | %.2f s; %.3f s |\n", seen.workloads, seen.clusters, first.Seconds(), warm.Seconds())
+	fmt.Printf("| … until it names workloads; until it shows all | %.2f s; %.2f s |\n", named.Seconds(), whole.Seconds())
 	fmt.Printf("| %d viewers, from a change of a workload to the page that shows it (target: 0.2 s): p50; p90 | %s |\n", viewers, percentiles(updates))
 	fmt.Printf("| … of a Module | %s |\n", percentiles(modules))
 	fmt.Printf("| requests to the API server for %d changes | %d |\n", 2*changes, requests.Load()-before)
@@ -77,37 +72,15 @@ func TestDashboardOfMuch(t *testing.T) {
 // counting is a kubeconfig by which requests are counted.
 func (w *world) counting() (kubeconfig string, requests *atomic.Int64) {
 	w.t.Helper()
-	cfg := testenv.Shared().Config()
-	cfg.QPS = -1
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	to, err := url.Parse(cfg.Host)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	requests = &atomic.Int64{}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.Transport, proxy.FlushInterval = transport, -1
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/readyz") && !strings.HasPrefix(r.URL.Path, "/version") {
-			requests.Add(1)
-		}
-		proxy.ServeHTTP(rw, r)
-	}))
-	w.t.Cleanup(server.CloseClientConnections)
-	raw, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "x", Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "x"}}, Clusters: map[string]*clientcmdapi.Cluster{"x": {Server: server.URL}},
-	})
-	kubeconfig = filepath.Join(w.t.TempDir(), "kubeconfig")
-	if err == nil {
-		err = os.WriteFile(kubeconfig, raw, 0o600)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return kubeconfig, requests
+	return testenv.Between(w.t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.URL.Path, "/readyz") && !strings.HasPrefix(r.URL.Path, "/version") {
+				requests.Add(1)
+			}
+			next.ServeHTTP(rw, r)
+		})
+	}), requests
 }
 
 // dashboard is one that runs.
@@ -170,6 +143,29 @@ func (d *dashboard) read(path string) string {
 		d.t.Error(err)
 	}
 	return string(text)
+}
+
+var version = regexp.MustCompile(`data-version="(\d+)"`)
+
+// fills reads the first page of a dashboard that has just begun, and again whenever it says that
+// something has changed, and returns how long it took to be answered, to name workloads, and to show
+// all.
+func (d *dashboard) fills() (first, named, whole time.Duration) {
+	began := time.Now()
+	page := d.read("/")
+	first = time.Since(began)
+	events := d.get(d.t.Context(), "/live?version="+version.FindStringSubmatch(page)[1])
+	defer events.Body.Close()
+	for lines := bufio.NewScanner(events.Body); ; page = d.read("/") {
+		if named == 0 && strings.Contains(page, "/why/deployment") {
+			named = time.Since(began)
+		}
+		if !strings.Contains(page, "Still reading") {
+			return first, named, time.Since(began)
+		}
+		for lines.Scan() && lines.Text() != "event: changed" {
+		}
+	}
 }
 
 // change is something that is done, and what a page shows that shows it.

@@ -171,6 +171,47 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
+// TestDashboardBeforeAllIsRead: while the API server lists, the first page names the workloads and
+// what is still being read; a program waits for their states, and the page has them then.
+func TestDashboardBeforeAllIsRead(t *testing.T) {
+	namespace := testenv.Namespace(t)
+	user, err := client.New(testenv.Shared().Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.ApplyManifest(t, user, strings.Replace(waitsForSecret, "metadata: {", "metadata: {namespace: "+namespace+", ", 1))
+	gate := make(chan struct{})
+	p := openDashboard(t, "-n", namespace, "--namespaces", namespace, "--kubeconfig", testenv.Held(t, "/api/v1/namespaces/"+namespace+"/secrets", gate))
+	shows := func(wants []string, not ...string) {
+		t.Helper()
+		testenv.Eventually(t, func(context.Context) error {
+			text, err := p.send(http.MethodGet, "/", nil, http.StatusOK)
+			for _, want := range wants {
+				if err == nil && !strings.Contains(text, want) {
+					err = fmt.Errorf("it does not say %q: %s", want, text)
+				}
+			}
+			for _, other := range not {
+				if err == nil && strings.Contains(text, other) {
+					err = fmt.Errorf("it says %q: %s", other, text)
+				}
+			}
+			return err
+		})
+	}
+	shows([]string{"Still reading: config", "What is being read", "/why/deployment/web?namespace=" + namespace}, "Nothing moves", "What waits")
+	found, answered := describe.Description{}, make(chan error, 1)
+	go func() { answered <- p.get("/", &found) }()
+	close(gate)
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if units := describe.Rolled(found.Units); len(units) != 1 || !strings.Contains(units[0].Sentence, "Secret db") {
+		t.Errorf("a program gets %+v", found)
+	}
+	shows([]string{"What waits", "Secret db"}, "Still reading", "being read")
+}
+
 // What cannot be served is said before anything is.
 func TestDashboardMistakes(t *testing.T) {
 	for args, want := range map[string]string{

@@ -251,6 +251,20 @@ func (v *visitor) ask(method, path string, form url.Values) (int, string) {
 	return answer.StatusCode, text
 }
 
+// gets waits until a page has a status and says something, and returns it: a page may be shown before
+// all is read, and so before it is known whether the visitor may see it.
+func (v *visitor) gets(path string, want int, says string) (text string) {
+	v.t.Helper()
+	testenv.Eventually(v.t, func(context.Context) error {
+		status, page := v.ask(http.MethodGet, path, nil)
+		if text = page; status != want || !strings.Contains(page, says) {
+			return fmt.Errorf("%s: status %d, not %d with %q: %s", path, status, want, says, page)
+		}
+		return nil
+	})
+	return text
+}
+
 // answer is the answer to a request, with all that it says.
 func (v *visitor) answer(r *http.Request) (*http.Response, string) {
 	v.t.Helper()
@@ -313,10 +327,7 @@ func TestHostedDashboard(t *testing.T) {
 	a := dashboardAccount(t, admin)
 	h := serveHosted(t, a, "--steering", "--look-idle", "2s")
 
-	status, text := h.visits(anna, "").ask(http.MethodGet, "/", nil)
-	if status != http.StatusForbidden || !strings.Contains(text, "Name a namespace that you may see") {
-		t.Errorf("all namespaces: status %d: %s", status, text)
-	}
+	h.visits(anna, "").gets("/", http.StatusForbidden, "Name a namespace that you may see")
 	ofAnna, ofBen := h.visits(anna, shop), h.visits(ben, bank)
 	sees := func(v *visitor, namespace string) {
 		t.Helper()
@@ -338,16 +349,14 @@ func TestHostedDashboard(t *testing.T) {
 			t.Errorf("%s is shown to another: status %d: %s", path, status, text)
 		}
 	}
-	if status, text := h.visits(anna, bank).ask(http.MethodGet, "/", nil); status != http.StatusForbidden || strings.Contains(text, "web") {
-		t.Errorf("the namespace of another: status %d: %s", status, text)
+	if text := h.visits(anna, bank).gets("/", http.StatusForbidden, ""); strings.Contains(text, "web") {
+		t.Errorf("the namespace of another: %s", text)
 	}
 
 	t.Run("offered namespaces", func(t *testing.T) {
 		testenv.Grant(t, admin, third, "oidc:"+ben, []rbacv1.PolicyRule{read})
 		offering := serveHosted(t, a, "--offer-namespaces", strings.Join([]string{shop, bank, third}, ","))
-		if status, text := offering.visits(anna, "").ask(http.MethodGet, "/", nil); status != http.StatusOK || !strings.Contains(text, "namespace "+shop) {
-			t.Errorf("who may see one: status %d: %s", status, text)
-		}
+		offering.visits(anna, "").gets("/", http.StatusOK, "namespace "+shop)
 		testenv.Eventually(t, func(context.Context) error { // until the API server knows the role
 			status, text := offering.visits(ben, "").ask(http.MethodGet, "/", nil)
 			if status != http.StatusForbidden || !strings.Contains(text, "Choose a namespace that you may see") ||
@@ -360,10 +369,7 @@ func TestHostedDashboard(t *testing.T) {
 	t.Run("acting", func(t *testing.T) { h.acts(t, admin, ofAnna, ofBen, shop, bank) })
 
 	t.Run("a further viewer", func(t *testing.T) {
-		first := h.visits(anna, shop)
-		for _, path := range []string{"/", "/past"} {
-			first.ask(http.MethodGet, path, nil)
-		}
+		sees(h.visits(anna, shop), shop) // until all is read
 		before := a.requests()
 		for range 5 {
 			further := h.visits(anna, shop)
@@ -417,6 +423,9 @@ func (h *hosted) costs(t *testing.T, a *account, admin client.Client, namespace 
 		before := len(a.requests())
 		if status, text := v.ask(http.MethodGet, path, nil); status != http.StatusOK {
 			t.Errorf("%s: status %d: %s", path, status, text)
+		}
+		if _, err := v.units(); err != nil { // the page may be shown before all is read
+			t.Errorf("%s: %v", path, err)
 		}
 		of := map[string]int{}
 		for _, request := range a.requests()[before:] {

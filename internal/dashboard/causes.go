@@ -47,7 +47,7 @@ func causes(units []describe.Unit) []cause {
 	at := map[[2]describe.Ref]int{}
 	for i := range rolled {
 		u := &rolled[i]
-		if !u.IsWaiting() {
+		if !u.IsWaiting() || u.Phase == describe.PhaseReading {
 			continue
 		}
 		of, root := rootOf(u, byRef)

@@ -37,6 +37,8 @@ type cluster struct {
 	now     time.Time
 	wake    time.Time
 	changed chan struct{}
+	// holds, if it is set, is called by a look before it ends.
+	holds func(ctx context.Context, part func(describe.Partial))
 }
 
 // shows sets what a look shows from now on, a minute later.
@@ -47,7 +49,10 @@ func (c *cluster) shows(err error, units ...describe.Unit) {
 	c.changed <- struct{}{}
 }
 
-func (c *cluster) look(context.Context) (describe.Description, error) {
+func (c *cluster) look(ctx context.Context, part func(describe.Partial)) (describe.Description, error) {
+	if c.holds != nil {
+		c.holds(ctx, part)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looks++

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,49 +17,67 @@ const (
 	restLeast, restMost = 100 * time.Millisecond, 10 * time.Second
 	// restAsked is how much it is at least after one that has asked the API server.
 	restAsked = time.Second
-	// lookTimeout is how long one may take.
-	lookTimeout = 30 * time.Second
+	// lookTimeout is how long one may take, firstTimeout the first one, which waits for lists.
+	lookTimeout, firstTimeout = 30 * time.Second, time.Minute
+	// patience is how long a page waits for the first look, before it shows what is known so far.
+	patience = 300 * time.Millisecond
 )
 
 // live is the view of the cluster that all viewers share.
 type live struct {
 	source *Source
-
-	// looking is held during a look.
-	looking sync.Mutex
+	// ctx ends what is under way.
+	ctx context.Context
 
 	mu sync.Mutex
+	// underway is the look that has not ended, nil if there is none.
+	underway *underway
 	// isDirty is true if something may have changed since the last look.
 	isDirty bool
 	// next is when the next look may be taken.
 	next     time.Time
 	seen     seen
 	onlooker map[chan struct{}]bool
-	arrived  chan struct{}
+	// arrived is sent to when a page was opened, or must be kept up to date again.
+	arrived chan struct{}
+}
+
+// underway is a look that has not ended.
+type underway struct {
+	// ended is closed once it has, soon once a page does not wait for it any longer: of all but
+	// the first look that is the same.
+	ended, soon chan struct{}
 }
 
 // seen is what was seen, and whether that is old.
 type seen struct {
 	// Version counts the changes.
-	Version     int
+	Version int
+	// Reading are the rings that are not read yet: until the first look has ended, Description
+	// is only what is known so far.
+	Reading     []string
 	Description describe.Description
 	// Err is why it cannot be read at present, Since since when.
 	Err   error
 	Since time.Time
-	// At is when it was read.
+	// At is when all of it was read, zero if it never was.
 	At time.Time
 }
 
-func newLive(s *Source) *live {
-	return &live{source: s, isDirty: true, onlooker: map[chan struct{}]bool{}, arrived: make(chan struct{}, 1)}
+// newLive has seen nothing. It looks until the context ends.
+func newLive(ctx context.Context, s *Source) *live {
+	return &live{
+		source: s, ctx: ctx, isDirty: true, seen: seen{Reading: describe.Rings()},
+		onlooker: map[chan struct{}]bool{}, arrived: make(chan struct{}, 1),
+	}
 }
 
-// run looks again when something has changed and a page is open, until the context ends. What
-// changes after a rest is seen immediately.
-func (l *live) run(ctx context.Context) {
+// run looks again when something has changed and a page is open. What changes after a rest is
+// seen immediately.
+func (l *live) run() {
 	for {
 		select {
-		case <-ctx.Done():
+		case <-l.ctx.Done():
 			return
 		case <-l.source.Changed:
 			l.mu.Lock()
@@ -67,10 +86,10 @@ func (l *live) run(ctx context.Context) {
 		case <-l.arrived:
 		case <-clock.RealClock{}.After(l.wakesIn()):
 		}
-		for l.isWanted() && ctx.Err() == nil {
-			l.current(ctx)
+		for l.isWanted() && l.ctx.Err() == nil {
+			l.current()
 			select {
-			case <-ctx.Done():
+			case <-l.ctx.Done():
 			case <-clock.RealClock{}.After(l.rest()):
 			}
 		}
@@ -118,57 +137,139 @@ func restAfter(took time.Duration, asked bool) time.Duration {
 }
 
 // current is how things stand. It looks unless that was done a moment ago.
-func (l *live) current(ctx context.Context) seen {
-	l.looking.Lock()
-	defer l.looking.Unlock()
-	l.mu.Lock()
-	began := l.source.Now()
-	isFresh := l.seen.Version > 0 && (!l.isOld() || began.Before(l.next))
-	if isFresh {
-		defer l.mu.Unlock()
-		return l.seen
+func (l *live) current() seen {
+	if of := l.begin(); of != nil {
+		<-of.ended
 	}
-	l.isDirty = false
-	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout) // it is everybody's, not that of who asked first
+	return l.last()
+}
+
+// soon is the same, but for the first look, which lists all there is: of that it is what is known
+// after a moment.
+func (l *live) soon() seen {
+	if of := l.begin(); of != nil {
+		<-of.soon
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen.Version == 0 { // from here on viewers receive what is new
+		l.seen.Version = l.source.First + 1
+	}
+	return l.seen
+}
+
+// last is what was seen last.
+func (l *live) last() seen {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
+}
+
+// begin begins a look, unless one is under way, which it returns then, or was taken a moment ago:
+// then there is none to wait for.
+func (l *live) begin() *underway {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	began := l.source.Now()
+	if l.underway != nil || !l.isOld() || began.Before(l.next) {
+		return l.underway
+	}
+	of := &underway{ended: make(chan struct{})}
+	of.soon = of.ended
+	l.isDirty, l.underway = false, of
+	if isFirst := len(l.seen.Reading) > 0; isFirst {
+		of.soon = make(chan struct{})
+		go l.lookFirst(of, began)
+	} else {
+		go l.look(of, began, lookTimeout, nil)
+	}
+	return of
+}
+
+// lookFirst takes the first look.
+func (l *live) lookFirst(of *underway, began time.Time) {
+	soon := sync.OnceFunc(func() { close(of.soon) })
+	defer soon()
+	defer clock.RealClock{}.AfterFunc(patience, soon).Stop()
+	l.look(of, began, firstTimeout, l.learnPart)
+}
+
+// look takes a look, which is everybody's, not that of who asked first.
+func (l *live) look(of *underway, began time.Time, timeout time.Duration, part func(describe.Partial)) {
+	defer close(of.ended)
+	ctx, cancel := context.WithTimeout(l.ctx, timeout)
 	defer cancel()
-	description, err := l.source.Look(ctx)
-	return l.learn(began, description, err)
+	description, err := l.source.Look(ctx, part)
+	l.learn(began, description, err)
+}
+
+// learnPart notes what the first look has shown so far.
+func (l *live) learnPart(part describe.Partial) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.seen
+	l.seen.Reading, l.seen.Description = part.Reading, describe.Description{Units: part.Units}
+	isShown := before.Version > 0
+	if isShown && (!slices.Equal(before.Reading, part.Reading) || !before.Description.Says(&l.seen.Description)) {
+		l.change()
+	}
 }
 
 // learn notes what a look has shown, and tells the onlookers if it is something else.
-func (l *live) learn(began time.Time, d describe.Description, err error) seen {
+func (l *live) learn(began time.Time, d describe.Description, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.source.Now()
 	before := l.seen
 	took := now.Sub(began)
-	if before.Version == 0 {
+	isKnown := !before.At.IsZero()
+	if !isKnown {
 		took = 0 // it has waited for what is read once
 	}
-	l.next = now.Add(restAfter(took, d.Asked && before.Version > 0 || err != nil))
-	switch {
-	case err != nil && before.Err == nil:
-		l.seen.Err, l.seen.Since = err, now
-	case err != nil:
-		l.seen.Err = err
-	default:
+	l.underway, l.next = nil, now.Add(restAfter(took, d.Asked && isKnown || err != nil))
+	if err == nil {
 		l.seen.Description, l.seen.Err, l.seen.Since, l.seen.At = d, nil, time.Time{}, now
+	} else {
+		l.fail(err, now)
 	}
-	l.isDirty = l.isDirty || err != nil
+	l.seen.Reading = nil
 	if before.Version == 0 {
 		l.seen.Version = l.source.First
 	}
-	if (err == nil) != (before.Err == nil) || before.Version == 0 || !before.Description.Says(&l.seen.Description) {
-		l.seen.Version++
-		for on := range l.onlooker {
-			select {
-			case on <- struct{}{}:
-			default: // it reads what is newest anyway
-			}
+	if wasPart := len(before.Reading) > 0; wasPart || (err == nil) != (before.Err == nil) || !before.Description.Says(&l.seen.Description) {
+		l.change()
+	}
+}
+
+// fail notes why a look has failed, and has pages that are open look again.
+func (l *live) fail(err error, now time.Time) {
+	if l.seen.Err == nil {
+		l.seen.Since = now
+	}
+	l.seen.Err, l.isDirty = err, true
+	if l.seen.At.IsZero() {
+		l.seen.Description = describe.Description{} // a part of it would be taken for all
+	}
+	l.wake()
+}
+
+// change counts a change, and tells the onlookers.
+func (l *live) change() {
+	l.seen.Version++
+	for on := range l.onlooker {
+		select {
+		case on <- struct{}{}:
+		default: // it reads what is newest anyway
 		}
 	}
-	return l.seen
+}
+
+// wake has [live.run] find out whether another look is wanted.
+func (l *live) wake() {
+	select {
+	case l.arrived <- struct{}{}:
+	default: // it is about to
+	}
 }
 
 // follow returns what says that something has changed, until leave.
@@ -177,20 +278,10 @@ func (l *live) follow() (changed <-chan struct{}, leave func()) {
 	l.mu.Lock()
 	l.onlooker[on] = true
 	l.mu.Unlock()
-	select {
-	case l.arrived <- struct{}{}:
-	default: // another one has just come
-	}
+	l.wake()
 	return on, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.onlooker, on)
 	}
-}
-
-// version is that of what was seen last.
-func (l *live) version() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.seen.Version
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
-	"golang.org/x/net/html"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/dashboard/drawing"
@@ -56,9 +54,18 @@ type nowView struct {
 	ListsAll bool
 }
 
+// all is what was seen, for a page that lists all of it: a program gets it once that is whole, a
+// person also before.
+func (p *viewer) all(r *http.Request) seen {
+	if p.showsParts(r) {
+		return p.live.soon()
+	}
+	return p.live.current()
+}
+
 // now is the page of all rollouts.
 func (p *viewer) now(r *http.Request) (*view, error) {
-	s := p.live.current(r.Context())
+	s := p.all(r)
 	if s.At.IsZero() && s.Err != nil { // there is nothing to show yet
 		return nil, s.Err
 	}
@@ -82,6 +89,8 @@ type sorted struct {
 	All      []describe.Unit
 	// Paused are complete, and their next change waits until they are resumed.
 	Paused []describe.Unit
+	// Unread are those that are known to exist, and whose state is not known yet.
+	Unread []describe.Unit
 }
 
 // sorted sorts what was seen: once for all windows.
@@ -98,6 +107,8 @@ func sortOut(s *seen) *sorted {
 	of := &sorted{version: s.Version, Waiting: causes(s.Description.Units)}
 	for _, u := range describe.Rolled(s.Description.Units) {
 		switch {
+		case u.Phase == describe.PhaseReading:
+			of.Unread = append(of.Unread, u)
 		case u.IsComplete():
 			of.Complete, of.All = counted(of.Complete, u.Ring), append(of.All, u)
 		case !u.IsWaiting():
@@ -147,7 +158,7 @@ func (p *viewer) why(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := p.live.current(r.Context())
+	s := p.live.current() //nolint:contextcheck // a look is everybody's
 	v := whyView{Ref: ref, Chain: found, Unit: describe.Find(s.Description.Units, ref)}
 	if p.Steering != nil {
 		v.Verbs, v.Said = p.Verbs(ref.Kind), p.said(r)
@@ -213,14 +224,26 @@ func (p *viewer) next(r *http.Request) (*view, error) {
 	return &view{title: "Next", value: answer, body: v.show}, nil
 }
 
-// rolled is the page of all that has a past.
+// rolledView is all that has a past.
+type rolledView struct {
+	seen
+
+	Units []describe.Unit
+}
+
+// rolled is the page of all that has a past. It is read again only until all is read.
 func (p *viewer) rolled(r *http.Request) (*view, error) {
-	s := p.live.current(r.Context())
+	s := p.all(r)
 	if s.At.IsZero() && s.Err != nil {
 		return nil, s.Err
 	}
-	units := slices.DeleteFunc(slices.Clone(describe.Rolled(s.Description.Units)), func(u describe.Unit) bool { return u.IsPolicy() })
-	return &view{title: "Past", value: units, body: func(time.Time) []*html.Node { return showRolled(units) }}, nil
+	v := rolledView{seen: s}
+	v.Units = slices.DeleteFunc(slices.Clone(describe.Rolled(s.Description.Units)), func(u describe.Unit) bool { return u.IsPolicy() })
+	version := 0
+	if v.isPart() {
+		version = s.Version
+	}
+	return &view{title: "Past", version: version, value: v.Units, body: v.show}, nil
 }
 
 // pastView is what was rolled of an object.

@@ -26,6 +26,8 @@ const (
 	aliveEvery = 15 * time.Second
 	// followers is how many clients may follow at a time.
 	followers = 200
+	// livePath is what a page that is open follows.
+	livePath = "/live"
 )
 
 // types are those of the files beside the pages; a machine may know them by other names.
@@ -66,15 +68,62 @@ func NewShared(key []byte) *Shared {
 // New returns the pages, for who knows the token, on a port of the loopback interface. It
 // looks on until the context ends.
 func New(ctx context.Context, s Source, token string, port int) http.Handler {
-	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: Pages(ctx, &s, NewShared([]byte(rand.Text())), "")}
+	return &guard{token: token, cookie: "spillway-" + strconv.Itoa(port), next: NewPages(ctx, &s, NewShared([]byte(rand.Text())), "")}
 }
 
-// Pages returns the pages of one person, without a guard: who calls it has to know that it is
-// she who asks. It looks on until the context ends. The name of the only user is empty.
-func Pages(ctx context.Context, s *Source, shared *Shared, user string) http.Handler {
-	p := &viewer{Source: s, Shared: shared, live: newLive(s), user: user}
-	go p.live.run(ctx)
-	return p.routes()
+// Pages are those of one person, without a guard: who serves them has to know that it is she who
+// asks.
+type Pages struct {
+	http.Handler
+	of *viewer
+}
+
+// NewPages returns the pages of a person. They look on until the context ends. The name of the
+// only user is empty.
+func NewPages(ctx context.Context, s *Source, shared *Shared, user string) *Pages {
+	p := &viewer{Source: s, Shared: shared, live: newLive(ctx, s), user: user}
+	go p.live.run() //nolint:contextcheck // it has the context
+	return &Pages{p.routes(), p}
+}
+
+// Ready waits until the first look has shown what the answer to a request needs, and says why it
+// has shown nothing: then the person may see nothing, or the cluster is not reached. What lists
+// all rollouts, and who follows such a page, needs no more than is known after a moment.
+func (p *Pages) Ready(r *http.Request) error {
+	live := p.of.live
+	if s := live.last(); !s.At.IsZero() {
+		return nil
+	}
+	if of := live.begin(); of != nil { //nolint:contextcheck // a look is everybody's
+		needed := of.ended
+		if p.of.showsParts(r) {
+			needed = of.soon
+		}
+		select {
+		case <-needed:
+		case <-r.Context().Done():
+			return fmt.Errorf("wait for the first look: %w", r.Context().Err())
+		}
+	}
+	if s := live.last(); s.At.IsZero() {
+		return s.Err
+	}
+	return nil
+}
+
+// showsParts is true of a request that is answered with what is known so far: of a person who
+// opens a page that lists all rollouts, and of such a page that follows. A program gets the whole,
+// and so does a page that was made before the first look.
+func (p *viewer) showsParts(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/", "/past":
+		return !WantsJSON(r)
+	case livePath:
+		version, err := known(r)
+		return err == nil && version > p.First
+	default:
+		return false
+	}
 }
 
 // routes are the pages.
@@ -87,7 +136,7 @@ func (p *viewer) routes() *http.ServeMux {
 	mux.HandleFunc("GET /past/{kind}/{name}", p.page(p.past))
 	mux.HandleFunc("GET /act/{verb}/{kind}/{name}", p.page(p.ask))
 	mux.HandleFunc("POST /act/{verb}/{kind}/{name}", p.act)
-	mux.HandleFunc("GET /live", p.follow)
+	mux.HandleFunc("GET "+livePath, p.follow)
 	mux.HandleFunc("GET /assets/{file}", Asset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		Fail(w, r, http.StatusNotFound, "there is no page "+r.URL.Path+"; the pages are /, /why/KIND/NAME, /next and /past")
@@ -187,12 +236,12 @@ func (p *viewer) follow(w http.ResponseWriter, r *http.Request) {
 	changed, leave := p.live.follow()
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
-	known, err := strconv.Atoi(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
+	version, err := known(r)
 	if err != nil {
-		known = p.live.version()
+		version = p.live.last().Version
 	}
 	for out := http.NewResponseController(w); ; {
-		if err := tell(w, out, &known, p.live.version()); err != nil {
+		if err := tell(w, out, &version, p.live.last().Version); err != nil {
 			return
 		}
 		select {
@@ -202,6 +251,11 @@ func (p *viewer) follow(w http.ResponseWriter, r *http.Request) {
 		case <-clock.RealClock{}.After(aliveEvery):
 		}
 	}
+}
+
+// known is the version that a client that follows has.
+func known(r *http.Request) (int, error) {
+	return strconv.Atoi(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version"))) //nolint:wrapcheck // it has none
 }
 
 // mustBeReadIn ends the connection of a client that takes longer to read the answer.

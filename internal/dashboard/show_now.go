@@ -12,11 +12,11 @@ import (
 
 // show is the page of what moves and what waits.
 func (v *nowView) show(now time.Time) []*html.Node {
-	nodes := []*html.Node{el("h1", "Now"), v.old(now)}
+	nodes := []*html.Node{el("h1", "Now"), v.old(now), v.reading(v.path())}
 	for _, u := range v.Description.Unseen {
 		nodes = append(nodes, el("p", at("class", "note"), "The ring "+u.Ring+" is not shown: "+u.Why))
 	}
-	if len(v.Waiting) == 0 && len(v.Moving) == 0 {
+	if len(v.Waiting) == 0 && len(v.Moving) == 0 && !v.isPart() {
 		nodes = append(nodes, el("p", "Nothing moves, and nothing waits."))
 	}
 	if len(v.Waiting) > 0 {
@@ -30,7 +30,32 @@ func (v *nowView) show(now time.Time) []*html.Node {
 	if len(v.Paused) > 0 {
 		nodes = append(nodes, el("h2", "What is paused"), units("Rollouts that are complete, and whose next change waits", now, v.Paused))
 	}
+	if len(v.Unread) > 0 {
+		shown, more := v.first(len(v.Unread))
+		nodes = append(nodes, el("h2", "What is being read"), units("Rollouts whose state is not known yet", now, v.Unread[:shown]), more)
+	}
 	return append(nodes, v.complete(now)...)
+}
+
+// path is the address of the page.
+func (v *nowView) path() string {
+	if v.ListsAll {
+		return "/?all"
+	}
+	return "/"
+}
+
+// isPart is true until the first look has ended.
+func (s *seen) isPart() bool { return len(s.Reading) > 0 }
+
+// reading says what is not read yet, on a page that shows what is known so far; nil if that is
+// all. The script reads the page again; without it, a person does.
+func (s *seen) reading(page string) *html.Node {
+	if !s.isPart() {
+		return nil
+	}
+	return el("p", at("class", "note"), at("role", "status"),
+		"Still reading: "+strings.Join(s.Reading, ", ")+". What is not read yet is shown here as soon as it is. ", el("a", at("href", page), "Read again"))
 }
 
 // listed is how much of a kind is listed, unless all is asked for.

@@ -11,14 +11,18 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
-// showRolled is the page of all that has a past.
-func showRolled(all []describe.Unit) []*html.Node {
-	if len(all) == 0 {
-		return []*html.Node{el("h1", "Past"), el("p", "No ring rolls anything here.")}
+// show is the page of all that has a past.
+func (v *rolledView) show(time.Time) []*html.Node {
+	nodes := []*html.Node{el("h1", "Past"), v.reading("/past")}
+	if len(v.Units) > 0 {
+		return append(nodes, table("What is rolled", []string{"Ring", "Namespace", "Object", "Phase"}, each(v.Units, func(u *describe.Unit) *html.Node {
+			return el("tr", el("td", u.Ring), el("td", u.Namespace), el("th", at("scope", "row"), link("past", u.Ref)), el("td", phase(u.Phase)))
+		})))
 	}
-	return []*html.Node{el("h1", "Past"), table("What is rolled", []string{"Ring", "Namespace", "Object", "Phase"}, each(all, func(u *describe.Unit) *html.Node {
-		return el("tr", el("td", u.Ring), el("td", u.Namespace), el("th", at("scope", "row"), link("past", u.Ref)), el("td", phase(u.Phase)))
-	}))}
+	if !v.isPart() {
+		nodes = append(nodes, el("p", "No ring rolls anything here."))
+	}
+	return nodes
 }
 
 // show is the page of what was rolled of an object.

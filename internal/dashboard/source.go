@@ -24,8 +24,9 @@ type Source struct {
 	Now func() time.Time
 	// Changed says that something may have changed since the last look.
 	Changed <-chan struct{}
-	// Look describes all rollouts.
-	Look func(context.Context) (describe.Description, error)
+	// Look describes all rollouts. Part, unless it is nil, receives what is known so far, in calls
+	// that do not overlap and end before it does.
+	Look func(ctx context.Context, part func(describe.Partial)) (describe.Description, error)
 	// Of describes what is rolled for a ConfigMap or Secret, nil if nothing is; nil where
 	// that is not drawn.
 	Of func(context.Context, describe.Ref) (*describe.Unit, error)

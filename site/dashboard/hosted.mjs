@@ -16,6 +16,7 @@ const enters = (tab) => Promise.all([tab.waitForNavigation({ waitUntil: 'load' }
 const tab = await open(browser, address, {}, where)
 for (at of ['/', '/?all', '/past', '/account', '/account?find', path]) {
   await tab.goto(new URL(at, address).href, { waitUntil: 'load' })
+  await tab.waitForFunction(() => !document.querySelector('main').innerText.includes('Still reading'))
   console.log(`${at}: ${(await text(tab, 'main')).join(' ')}`)
   await audit(tab, where())
 }

@@ -5,6 +5,7 @@ package dashboard_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/schemas"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -152,9 +154,34 @@ func looks(t *testing.T, s *story, address string) {
 	}
 }
 
+// The first page is shown before all is read, and fills in without being read again by hand.
+func TestThePageBeforeAllIsReadInABrowser(t *testing.T) {
+	s := begin(t)
+	namespace := testenv.Namespace(t)
+	s.apply(fmt.Sprintf(waits, "checkout", namespace))
+	gate := make(chan struct{})
+	address := s.open("", "--kubeconfig", testenv.Held(t, "/api/v1/secrets", gate))
+	browser(t, "look", address, "/past")
+	for _, path := range []string{"/", "/past"} {
+		if path == "/past" { // of another dashboard: this one has read all
+			gate = make(chan struct{})
+			address = s.open("", "--kubeconfig", testenv.Held(t, "/api/v1/secrets", gate))
+		}
+		stops(t, address, path, "Still reading", func() { close(gate) })
+	}
+}
+
 // follows has a page show a change without being read again by hand.
 func follows(t *testing.T, s *story, address string) {
-	cmd := inBrowser(t, "follow", address, "/why/deployment/checkout?namespace=shop", "Secret payments not found")
+	stops(t, address, "/why/deployment/checkout?namespace=shop", "Secret payments not found", func() {
+		s.apply(`{apiVersion: v1, kind: Secret, metadata: {name: payments, namespace: shop}, stringData: {key: x}}`)
+	})
+}
+
+// stops has a page that is open say something no longer, once that is over.
+func stops(t *testing.T, address, path, text string, end func()) {
+	t.Helper()
+	cmd := inBrowser(t, "follow", address, path, text)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		cmd.Stderr = os.Stderr
@@ -167,7 +194,7 @@ func follows(t *testing.T, s *story, address string) {
 	if line, err := lines.ReadString('\n'); line != "open\n" {
 		t.Fatalf("%v: %q", err, line)
 	}
-	s.apply(`{apiVersion: v1, kind: Secret, metadata: {name: payments, namespace: shop}, stringData: {key: x}}`)
+	end()
 	rest, err := io.ReadAll(lines)
 	if err := errors.Join(err, cmd.Wait()); err != nil {
 		t.Errorf("%v: %s", err, rest)

@@ -183,9 +183,9 @@ func (s *story) manage() {
 var printed = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`)
 
 // open serves the pages of a user to the end of the test, and returns their address.
-func (s *story) open(user string) (address string) {
+func (s *story) open(user string, more ...string) (address string) {
 	s.t.Helper()
-	args := []string{"dashboard", "-A", "--port", "0"}
+	args := append([]string{"dashboard", "-A", "--port", "0"}, more...)
 	if user != "" {
 		args = append(args, "--as", user)
 	}

@@ -62,11 +62,11 @@ func (r *reader) source() dashboard.Source {
 // person is who can do something.
 func (r *reader) person() *person { return &person{client: r.live, now: r.Env.Now, words: r.words} }
 
-func (r *reader) look(ctx context.Context) (describe.Description, error) {
+func (r *reader) look(ctx context.Context, part func(describe.Partial)) (describe.Description, error) {
 	if err := r.mirror.Reaches(ctx); err != nil {
 		return describe.Description{}, err
 	}
-	return describe.Describe(ctx, r.mirror, describe.Options{Config: r.rules, Namespace: r.namespace, Memory: r.memory})
+	return describe.Describe(ctx, r.mirror, describe.Options{Config: r.rules, Namespace: r.namespace, Memory: r.memory, Partial: part})
 }
 
 // of is what is rolled for an object.

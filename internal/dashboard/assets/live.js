@@ -13,17 +13,19 @@ function offerCopies() {
   }
 }
 
-// again takes over what the page says now. What is unfolded stays so, and the focus stays
-// where it is.
+// again takes over what the page says now, and is false if it is not to be read again any more.
+// What is unfolded stays so, and the focus stays where it is.
 async function again() {
   const answer = await fetch(location.href, { headers: { Accept: 'text/html' } })
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
+  const next = page.getElementById('main')
   const open = [...main.querySelectorAll('details[open]')].map((d) => d.id)
   const focused = document.activeElement?.getAttribute?.('href')
-  main.replaceChildren(...page.getElementById('main').childNodes)
+  main.replaceChildren(...next.childNodes)
   for (const d of main.querySelectorAll('details')) d.open = open.includes(d.id)
   if (focused && document.activeElement === document.body) main.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus()
   offerCopies()
+  return answer.status >= 500 || 'version' in next.dataset
 }
 
 function say(text) {
@@ -38,7 +40,7 @@ if (main.dataset.version) {
     if (pending) return
     pending = true
     try {
-      await again()
+      if (!(await again())) source.close()
     } finally {
       pending = false
     }

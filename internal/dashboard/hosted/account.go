@@ -44,7 +44,7 @@ func isNamespace(name string) bool {
 func (s *Server) offer(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	found := s.visible(r, v)
 	switch {
-	case len(found) == 1 && found[0] != s.namespace(r):
+	case len(found) == 1 && found[0] != s.namespace(r) && isOpened(r): // what the script reads is one page still
 		setCookie(w, namespaceCookie, found[0], remembered)
 		here := "/" + strings.TrimLeft(r.URL.RequestURI(), "/") // two slashes would lead elsewhere
 		http.Redirect(w, r, here, http.StatusSeeOther)          //nolint:gosec // it is a path of these pages

@@ -38,9 +38,6 @@ func DefaultLimits() Limits {
 // Open makes what a person sees of a namespace, of all if it is empty, until the context ends.
 type Open func(ctx context.Context, who Person, namespace string) (*dashboard.Source, error)
 
-// firstLook is how long the first look may take.
-const firstLook = time.Minute
-
 // errBusy is that there are too many looks.
 var errBusy = errors.New("too many people look at the cluster at the moment; try again in a minute")
 
@@ -64,7 +61,7 @@ type look struct {
 	close context.CancelFunc
 	// made is closed once there are pages, or err why there are none.
 	made  chan struct{}
-	pages http.Handler
+	pages *dashboard.Pages
 	err   error
 
 	viewers int
@@ -78,8 +75,9 @@ func newLooks(ctx context.Context, limits Limits, of clock.WithTickerAndDelayedE
 	return l
 }
 
-// enter returns a person's look, open until leave.
-func (l *looks) enter(ctx context.Context, who Person, namespace string) (found *look, leave func(), err error) {
+// enter returns a person's look for a request, open until leave. It waits until the look has shown
+// what the answer needs: so it is known whether she may see anything.
+func (l *looks) enter(r *http.Request, who Person, namespace string) (found *look, leave func(), err error) {
 	key := who.key(namespace)
 	l.mu.Lock()
 	found = l.all[key]
@@ -88,7 +86,7 @@ func (l *looks) enter(ctx context.Context, who Person, namespace string) (found 
 			l.mu.Unlock()
 			return nil, nil, err
 		}
-		go l.make(found, key, namespace) //nolint:contextcheck // it is of all who are the same person
+		go l.make(found, key, namespace)
 	}
 	found.viewers++
 	l.mu.Unlock()
@@ -101,15 +99,33 @@ func (l *looks) enter(ctx context.Context, who Person, namespace string) (found 
 	}
 	select {
 	case <-found.made:
-		err = found.err
-	case <-ctx.Done():
-		err = fmt.Errorf("wait for the first look: %w", ctx.Err())
+		err = l.ready(found, key, r)
+	case <-r.Context().Done():
+		err = fmt.Errorf("wait for the pages: %w", r.Context().Err())
 	}
 	if err != nil {
 		leave()
 		return nil, nil, err
 	}
 	return found, leave, nil
+}
+
+// ready waits until pages that are made can answer a request. A look that has shown nothing is not
+// kept: the next request is of another one, with the permissions of then.
+func (l *looks) ready(f *look, key string, r *http.Request) error {
+	if f.err != nil {
+		return f.err
+	}
+	err := f.pages.Ready(r)
+	if err == nil {
+		return nil
+	}
+	if r.Context().Err() == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.forget(key, f)
+	}
+	return fmt.Errorf("look at the cluster as %s: %w", f.who.User, err)
 }
 
 // add adds a look that is not made yet. If there are too many, one without viewers is closed.
@@ -153,7 +169,7 @@ func (l *looks) forget(key string, f *look) {
 	}
 }
 
-// make makes the pages of a look. One that may not be seen at all is not kept.
+// make makes the pages of a look. One without pages is not kept.
 func (l *looks) make(f *look, key, namespace string) {
 	f.err = l.fill(f, namespace)
 	end := func() {
@@ -169,19 +185,14 @@ func (l *looks) make(f *look, key, namespace string) {
 	close(f.made)
 }
 
-// fill makes the pages, and looks once: so it is known whether she may see anything.
+// fill makes the pages.
 func (l *looks) fill(f *look, namespace string) error {
 	source, err := l.open(f.ctx, f.who, namespace)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(f.ctx, firstLook)
-	defer cancel()
-	if _, err := source.Look(ctx); err != nil {
-		return fmt.Errorf("look at the cluster as %s: %w", f.who.User, err)
-	}
-	source.First = int(l.clock.Now().Unix()) // a look has at most one version a second
-	f.pages = dashboard.Pages(f.ctx, source, l.shared, f.who.User)
+	source.First = int(l.clock.Now().UnixMilli()) // a look has fewer versions than milliseconds
+	f.pages = dashboard.NewPages(f.ctx, source, l.shared, f.who.User)
 	return nil
 }
 

@@ -189,9 +189,9 @@ func (s *Server) pages(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer depart()
-	found, leave, err := s.looks.enter(r.Context(), v.Person, s.namespace(r))
+	found, leave, err := s.looks.enter(r, v.Person, s.namespace(r))
 	switch {
-	case apierrors.IsForbidden(err) && dashboard.IsRead(r) && isOpened(r) && !dashboard.WantsJSON(r):
+	case apierrors.IsForbidden(err) && dashboard.IsRead(r) && r.URL.Path != livePath && !dashboard.WantsJSON(r):
 		s.offer(w, r, v, err)
 		return
 	case err != nil:

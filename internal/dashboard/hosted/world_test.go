@@ -39,6 +39,8 @@ type world struct {
 	open   int
 	err    error
 	done   []string
+	// holds, if it is set, is called by a look before it ends.
+	holds func(ctx context.Context, part func(describe.Partial))
 }
 
 // anna is a user of the issuer.
@@ -95,7 +97,10 @@ func (w *world) source(ctx context.Context, who Person, namespace string) (*dash
 	return &dashboard.Source{
 		Place: "cluster of " + who.User + " with " + strings.Join(who.Groups, "+") + " in " + namespace, Namespace: namespace,
 		Now: w.clock.Now, Changed: make(chan struct{}),
-		Look: func(context.Context) (describe.Description, error) {
+		Look: func(ctx context.Context, part func(describe.Partial)) (describe.Description, error) {
+			if w.holds != nil {
+				w.holds(ctx, part)
+			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return describe.Description{Units: []describe.Unit{{Ring: "zones", Ref: describe.Ref{Kind: "RolloutGroup", Namespace: "shop", Name: "web-of-" + strings.TrimPrefix(who.User, "oidc:")}, Phase: rollout.PhaseProgressing}}}, w.err
