@@ -74,3 +74,17 @@ func TestCommandsSteer(t *testing.T) {
 	c.remove(&corev1.ConfigMap{}, "app")
 	c.says("plan retry web --wait", "plan deploy COMPLETE")
 }
+
+// TestTriggerWhileAPlanRuns shows the sentence of the guard alone, without how the API server
+// passes it on.
+func TestTriggerWhileAPlanRuns(t *testing.T) {
+	c := newCluster(t)
+	c.operator("admitted-1", admitted1)
+	c.manage()
+	c.instance("web", "admitted-1", "MUST", "m")
+	c.rests("web", "deploy Complete")
+	c.fails("plan trigger web cleanup", "error: change instance/web: plan cleanup runs when the Instance is deleted; request another plan\n")
+	c.says("plan trigger web hold", "instance/web plan hold requested")
+	c.active("web", "hold")
+	c.fails("plan trigger web backup", "error: change instance/web: plan hold is running: spec.planExecution can request another plan after it has ended\n")
+}
