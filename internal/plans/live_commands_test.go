@@ -1,12 +1,14 @@
 package plans_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -73,4 +75,74 @@ func TestCommandsSteer(t *testing.T) {
 	c.fails("explain instance/web", "error: Instance web needs an action: PlanInFatalError")
 	c.remove(&corev1.ConfigMap{}, "app")
 	c.says("plan retry web --wait", "plan deploy COMPLETE")
+}
+
+// TestTriggerWhileAPlanRuns shows the sentence of the guard alone, without how the API server
+// passes it on.
+func TestTriggerWhileAPlanRuns(t *testing.T) {
+	c := newCluster(t)
+	c.operator("admitted-1", admitted1)
+	c.manage()
+	c.instance("web", "admitted-1", "MUST", "m")
+	c.rests("web", "deploy Complete")
+	c.fails("plan trigger web cleanup", "error: change instance/web: plan cleanup runs when the Instance is deleted; request another plan\n")
+	c.says("plan trigger web hold", "instance/web plan hold requested")
+	c.active("web", "hold")
+	c.fails("plan trigger web backup", "error: change instance/web: plan hold is running: spec.planExecution can request another plan after it has ended\n")
+}
+
+// undone is a package with tasks of which one deletes what the other applies.
+var undone = map[string]string{
+	"operator.yaml": `
+apiVersion: kudo.dev/v1beta1
+name: undone
+operatorVersion: "1"
+tasks:
+- {name: note, kind: Apply, spec: {resources: [note.yaml]}}
+- {name: unnote, kind: Delete, spec: {resources: [note.yaml]}}
+plans:
+  deploy: &plan {strategy: serial, phases: [{name: main, strategy: serial, steps: [{name: main, tasks: [note]}]}]}
+  update: *plan
+  upgrade: *plan
+`,
+	"params.yaml":         "apiVersion: kudo.dev/v1beta1\nparameters: [{name: COLOR, default: red}]\n",
+	"templates/note.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: note}, data: {color: \"{{ .Params.COLOR }}\"}}\n",
+}
+
+// TestAPlanThatUndoesWhatItDoes is refused by each command that would have it run, before
+// anything is written.
+func TestAPlanThatUndoesWhatItDoes(t *testing.T) {
+	c := newCluster(t)
+	c.manage()
+	dir := t.TempDir()
+	for name, text := range undone {
+		write(t, filepath.Join(dir, name), text)
+	}
+	c.says("package install "+dir+" web --wait", "plan deploy COMPLETE")
+	c.says("package update instance/web -p COLOR=blue --wait", "plan update COMPLETE")
+	next := changed(t, dir, map[string]string{"operator.yaml": `operatorVersion: "1"|operatorVersion: "2"`})
+	next = changed(t, next, map[string]string{"operator.yaml": "tasks: [note]|tasks: [note, unnote]"})
+	version := &v1beta1.OperatorVersion{}
+	if err := c.get(version, "undone-1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, plan := range version.Spec.Plans {
+		plan.Phases[0].Steps[0].Tasks = []string{"note", "unnote"}
+	}
+	if err := c.client.Update(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	for command, plan := range map[string]string{
+		"package install " + next + " other":              "deploy",
+		"package install undone other --in-cluster":       "deploy",
+		"package update instance/web -p COLOR=green":      "update",
+		"package upgrade instance/web " + next + " --yes": "upgrade",
+		"package diff instance/web " + next:               "upgrade",
+		"rollback instance/web --yes":                     "update",
+	} {
+		c.fails(command, "error: plan "+plan+" would fail: task unnote deletes what task note of the same step applies; give each of them a step of its own\n")
+	}
+	c.rests("web", "deploy Complete, update Complete")
+	c.gone(&v1beta1.Instance{}, "other")
+	c.gone(&v1beta1.OperatorVersion{}, "undone-2")
 }

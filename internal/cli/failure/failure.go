@@ -25,7 +25,7 @@ import (
 // Plain says in one line why a command could not do its work, and what to do about it,
 // where the libraries say it in words of their own. Other errors stay as they are.
 func Plain(err error) error {
-	for _, plain := range []func(error) string{interrupted, contradiction, noCredentials, unauthorized, forbidden, notInstalled, untrusted, unreachable, unavailable, strange} {
+	for _, plain := range []func(error) string{interrupted, contradiction, noCredentials, unauthorized, forbidden, denied, notInstalled, untrusted, unreachable, unavailable, strange} {
 		if text := plain(err); text != "" {
 			return &plainError{text: text, err: err}
 		}
@@ -106,7 +106,7 @@ func forbidden(err error) string {
 		return ""
 	}
 	m := refused.FindStringSubmatch(status.Error())
-	if m == nil { // a webhook or a policy, which says in its own words what it wants
+	if m == nil { // a webhook or a policy, see denied
 		return ""
 	}
 	return strings.Replace(err.Error(), status.Error(), notPermitted(m), 1)

@@ -17,6 +17,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/internal/cli/failure"
@@ -32,6 +33,9 @@ func TestPlain(t *testing.T) {
 	forbidden := func(message string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(message))
 	}
+	webhook := func(message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}}
+	}
 	for name, test := range map[string]struct {
 		err  error
 		want string
@@ -43,6 +47,8 @@ func TestPlain(t *testing.T) {
 		"no longer valid": {asked(x509.CertificateInvalidError{Reason: x509.Expired, Cert: &x509.Certificate{NotAfter: time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC)}}), "API server " + server + " has a certificate that is not valid now (until 2020-01-02): check the clock, or renew the certificate"},
 		"everywhere":      {forbidden(`User "u" cannot list resource "pods" in API group "" at the cluster scope`), "user u is not permitted to list pods in all namespaces: name a namespace with -n, or ask for a ClusterRole that permits it"},
 		"no kind":         {&apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spillway.dev", Kind: "RolloutGroup"}}, `kind RolloutGroup.spillway.dev is not installed on the cluster: install it with "spillway install", or with what it belongs to`},
+		"our policy":      {fmt.Errorf("change instance/web: %w", forbidden("ValidatingAdmissionPolicy 'plans.spillway.dev' with binding 'plans.spillway.dev' denied request: plan backup is running: wait")), "change instance/web: plan backup is running: wait"},
+		"our webhook":     {fmt.Errorf("change instance/web: %w", webhook(`admission webhook "instances.plans.spillway.dev" denied the request: SIZE: is required; set it`)), "change instance/web: SIZE: is required; set it"},
 		"hung up":         {asked(io.EOF), "API server " + server + " closed the connection: check the address and the port, or try again"},
 		"no TLS":          {asked(tls.RecordHeaderError{}), "API server " + server + " does not speak TLS: check the port, or name it with http:// in --server or in the kubeconfig"},
 		"starting":        {apierrors.NewServiceUnavailable("etcd is down"), "the API server cannot answer now (etcd is down): it may be starting, or a proxy before it cannot reach it; try again"},
@@ -61,7 +67,11 @@ func TestPlain(t *testing.T) {
 			}
 		})
 	}
-	for _, err := range []error{errors.New("x"), forbidden("a webhook wants something"), asked(errors.New("broken"))} {
+	for _, err := range []error{
+		errors.New("x"), asked(errors.New("broken")),
+		webhook(`admission webhook "check.example.com" denied the request: no`),
+		forbidden("ValidatingAdmissionPolicy 'notspillway.dev' with binding 'b' denied request: no"),
+	} {
 		if got := failure.Plain(err); !errors.Is(got, err) || got.Error() != err.Error() {
 			t.Errorf("got %v, want it as it was: %v", got, err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/offline"
 	"github.com/spillway-dev/spillway/internal/packages"
 )
 
@@ -103,16 +104,9 @@ func (g *grammar) create() *cobra.Command {
 		Use: "create DIR", Short: "Pack a package into an archive",
 		Args: command.Exactly(1, "name the directory of a package"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := refuseExisting(args[0], destination, overwrite); err != nil {
-				return err
-			}
-			var out bytes.Buffer
-			if err := g.run(cmd.Context(), &out, packageWord, "create", asPath(args[0]), "--destination", destination); err != nil {
-				return err
-			}
-			path := strings.TrimSpace(out.String())
-			if absolute, err := filepath.Abs(path); err == nil {
-				path = absolute
+			path, err := pack(args[0], destination, overwrite)
+			if err != nil {
+				return inGrammar(err)
 			}
 			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "Package created: %s\n", path)
 			return nil
@@ -123,17 +117,24 @@ func (g *grammar) create() *cobra.Command {
 	return cmd
 }
 
-// refuseExisting refuses to replace an archive, unless that was asked for.
-func refuseExisting(dir, destination string, overwrite bool) error {
+// pack writes the archive of a package into a directory, and returns where. It replaces an archive
+// only if that was asked for.
+func pack(dir, destination string, overwrite bool) (path string, err error) {
 	p, err := packages.Load(dir)
 	if err != nil {
-		return err
+		return "", err
 	}
-	path := filepath.Join(destination, p.ArchiveName())
+	path = filepath.Join(destination, p.ArchiveName())
 	if _, err := os.Stat(path); err == nil && !overwrite {
-		return fmt.Errorf("%s exists; to replace it, add --overwrite", path)
+		return "", fmt.Errorf("%s exists; to replace it, add --overwrite", path)
 	}
-	return nil
+	if err := offline.Pack(p, path); err != nil {
+		return "", err
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return path, nil
 }
 
 // asPath is a directory as a path: these commands do not look into repositories.

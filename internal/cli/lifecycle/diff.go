@@ -82,6 +82,9 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 		}
 		all[k].Write(u.out)
 	}
+	if err := checkTasks(next.Spec, chosen.Plan); err != nil {
+		return err
+	}
 	if refused > 0 {
 		return fmt.Errorf("plan %s would fail: the API server would not accept %d of its objects", chosen.Plan, refused)
 	}

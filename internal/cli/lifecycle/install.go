@@ -18,7 +18,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
-	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -113,8 +112,8 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	if len(problems) > 0 && !i.skipInstance {
 		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
 	}
-	if why := task.Contradiction(&version.Spec, chosen.Plan); why != "" && !i.skipInstance {
-		return fmt.Errorf("plan %s would fail: %s", chosen.Plan, why)
+	if err := checkTasks(&version.Spec, chosen.Plan); err != nil && !i.skipInstance {
+		return err
 	}
 	version.Namespace = i.namespace
 	r := i.results()

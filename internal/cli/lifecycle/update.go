@@ -117,10 +117,18 @@ func (o *operation) choose(i *v1beta1.Instance, version, former *choice.Version)
 // checkPlan refuses a change whose plan would fail: one that undoes what it does, or that
 // changes what cannot be changed.
 func (o *operation) checkPlan(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) error {
-	if why := task.Contradiction(version.Spec, plan); why != "" {
-		return fmt.Errorf("plan %s would fail: %s", plan, why)
+	if err := checkTasks(version.Spec, plan); err != nil {
+		return err
 	}
 	return o.checkImmutable(ctx, i, version, plan)
+}
+
+// checkTasks refuses a plan that undoes what it does.
+func checkTasks(version *v1beta1.OperatorVersionSpec, plan string) error {
+	if why := task.Contradiction(version, plan); why != "" {
+		return fmt.Errorf("plan %s would fail: %s", plan, why)
+	}
+	return nil
 }
 
 // checkImmutable refuses a change that the API server would refuse, before the plan that

@@ -96,7 +96,7 @@ func newPackageCreate(env command.Environment) *cobra.Command {
 				return err
 			}
 			path := filepath.Join(to, p.ArchiveName())
-			if err := pack(p, path); err != nil {
+			if err := Pack(p, path); err != nil {
 				return err
 			}
 			_, _ = fmt.Fprintln(cmd.OutOrStdout(), path)
@@ -108,8 +108,9 @@ func newPackageCreate(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// pack writes the archive beside its place first, so that there is never half of one.
-func pack(p *packages.Package, path string) error {
+// Pack writes the archive of a package to a path. It writes beside its place first, so that there
+// is never half of one.
+func Pack(p *packages.Package, path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".package-")
 	if err != nil {
 		if named, ok := errors.AsType[*fs.PathError](err); ok { // the path is that of a file which has a name by chance
