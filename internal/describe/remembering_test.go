@@ -140,7 +140,7 @@ func (w *remembering) pauses(namespace string) {
 func (w *remembering) manages(string) {
 	_, err := w.manager.Reconcile(w.t.Context(), reconcile.Request{})
 	w.check(err)
-	w.now = w.now.Add(time.Second) // nobody looks at the very moment that it records
+	w.now = w.now.Add(time.Second) // no look is taken at the very moment that it records
 	w.didf("the manager has decided")
 }
 

@@ -83,6 +83,7 @@ func (l *Lookup) Observe(ctx context.Context, k *Known, version string, d Demand
 		f, denied, err := l.find(ctx, d.Namespace, ref.Object)
 		switch {
 		case err != nil:
+			k.facts = nil // what was read so far says nothing of the rest
 			return false, err
 		case denied != "" && f.out:
 			out[ref.Object] = true

@@ -217,8 +217,8 @@ func (s *Snapshot) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return nil
 }
 
-// copyTo hands on all objects at once, which takes a tenth of the time; false if they are not all there
-// is, or were not listed at once.
+// copyTo hands on all objects together, which takes a tenth of the time; false if they are not all there
+// is, or were listed in several pages.
 func (k *kindSeen) copyTo(list client.ObjectList, namespace string) bool {
 	const items = "Items"
 	from, to := reflect.ValueOf(k.list).Elem().FieldByName(items), reflect.ValueOf(list).Elem().FieldByName(items)
