@@ -247,7 +247,7 @@ func (v *visitor) ask(method, path string, form url.Values) (int, string) {
 		r.Header.Set("Origin", hostedURL)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	answer, text := v.answer(r)
+	answer, text := v.answer(r) //nolint:bodyclose // it has been read and closed
 	return answer.StatusCode, text
 }
 

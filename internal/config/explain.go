@@ -262,6 +262,18 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
 	e.LeftOut = w.LeftOut
+	e.addPins(w)
+	for _, p := range w.Settings.Problems {
+		e.Problems = append(e.Problems, p.String())
+	}
+	if !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero() {
+		e.LastRoll = &w.Records.Roll
+	}
+	return e
+}
+
+// addPins says which contents new Pods get.
+func (e *Explanation) addPins(w *decision.Workload) {
 	for _, p := range w.Pinning.Pins {
 		e.Pins = append(e.Pins, fmt.Sprintf("%s %s: %s", p.Kind, p.Name, p.Snapshot()))
 	}
@@ -271,13 +283,6 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 	case w.Pinning.By != "":
 		e.Unpinned = []string{w.Pinning.Refused}
 	}
-	for _, p := range w.Settings.Problems {
-		e.Problems = append(e.Problems, p.String())
-	}
-	if !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero() {
-		e.LastRoll = &w.Records.Roll
-	}
-	return e
 }
 
 func notTracked(name workload.Name) Explanation {

@@ -67,16 +67,10 @@ func (m *Memory) Status(ctx context.Context, reader client.Reader, options Optio
 			return nil, notInstalled(fmt.Errorf("list %ss: %w", k.name, err))
 		}
 		for _, module := range itemsOf(list) {
-			if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, module.GetNamespace()) {
+			if !options.watches(module.GetNamespace()) {
 				continue
 			}
-			of := newMemory(client.ObjectKeyFromObject(module))
-			of.readOnly = true
-			if known := before[moduleKey{k.name, of.key}]; known != nil {
-				of.drifts = known
-			}
-			m.drifts[moduleKey{k.name, of.key}] = of.drifts
-			e, err := k.explain(ctx, reader, options, of)
+			e, err := k.explain(ctx, reader, options, m.of(moduleKey{k.name, client.ObjectKeyFromObject(module)}, before))
 			if errors.Is(err, ErrNotFound) {
 				continue // it has gone meanwhile
 			}
@@ -90,6 +84,17 @@ func (m *Memory) Status(ctx context.Context, reader client.Reader, options Optio
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return explanations, nil
+}
+
+// of is what is remembered of a module, and was before.
+func (m *Memory) of(key moduleKey, before map[moduleKey]map[types.UID]drift) *memory {
+	of := newMemory(key.NamespacedName)
+	of.readOnly = true
+	if known := before[key]; known != nil {
+		of.drifts = known
+	}
+	m.drifts[key] = of.drifts
+	return of
 }
 
 // once is a reader that asks for each list once: modules share their clusters and
@@ -141,7 +146,7 @@ func (k *kind) explain(ctx context.Context, reader client.Reader, options Option
 // the caller's own permissions and nothing but reads. A caller who may not list what
 // clusters are known by gets what the manager has written.
 func Explain(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName) (decision.Explanation, error) {
-	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, key.Namespace) {
+	if !options.watches(key.Namespace) {
 		return notWatched(moduleKind, key, options.Namespaces), nil
 	}
 	return kindNamed(moduleKind).explain(ctx, reader, options, newMemory(key))
@@ -171,6 +176,11 @@ func notInstalled(err error) error {
 		return ErrNotInstalled
 	}
 	return err
+}
+
+// watches is true if the modules of a namespace are watched.
+func (o *Options) watches(namespace string) bool {
+	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
 }
 
 func notWatched(moduleKind string, key types.NamespacedName, namespaces []string) decision.Explanation {

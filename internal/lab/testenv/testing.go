@@ -106,5 +106,5 @@ func Heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // far below
+	return int64(m.HeapAlloc)
 }
