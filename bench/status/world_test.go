@@ -135,6 +135,23 @@ func (w *world) awaitPods(s size) {
 	})
 }
 
+// awaitControllers waits until the status of all Deployments is up to date.
+func (w *world) awaitControllers() {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		list := &appsv1.DeploymentList{}
+		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if d := &list.Items[i]; d.Status.ObservedGeneration != d.Generation {
+				return fmt.Errorf("%s has an old status", d.Name)
+			}
+		}
+		return nil
+	})
+}
+
 // workload is a Deployment without Pods, and the config that it uses.
 func (w *world) workload(name string) {
 	w.create(&corev1.ConfigMap{ObjectMeta: w.named(name), Data: map[string]string{"level": "debug"}})

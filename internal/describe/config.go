@@ -32,7 +32,7 @@ func configUnits(all *config.Overview, o *Options) []Unit {
 	if o.Object != nil && (o.Object.Kind == KindConfigMap || o.Object.Kind == KindSecret) {
 		return configObject(all, o.Object)
 	}
-	units := tree{causes: map[Ref]int{}, paused: map[Ref]int{}}
+	units := tree{units: make([]Unit, 0, len(all.Workloads)), causes: map[Ref]int{}, paused: map[Ref]int{}}
 	for i := range all.Workloads {
 		e := &all.Workloads[i]
 		if o.Namespace != "" && e.Namespace != o.Namespace || e.State == config.StateNotTracked {
@@ -41,7 +41,7 @@ func configUnits(all *config.Overview, o *Options) []Unit {
 		units.add(causeOf(e), Workload(e))
 		units.addPaused(e)
 	}
-	return slices.Concat(units.summed(), units.idle(), policies(all.Policies, o))
+	return append(append(units.summed(), units.idle()...), policies(all.Policies, o)...)
 }
 
 // surveyConfig explains all workloads where they share a budget, so that the place in
