@@ -59,8 +59,7 @@ type keeper interface {
 
 // typeIn is the type of an object, and where it is.
 type typeIn struct {
-	reflect.Type
-
+	of        reflect.Type // not embedded: the program would keep all methods of all types
 	namespace string
 }
 
