@@ -26,7 +26,7 @@ func tellThroughout(w *world, inj *fault.Injector, rate string) *kubelets {
 	if err := w.client.Create(w.t.Context(), service.Throughout(w.namespace, "approve")); err != nil {
 		w.t.Fatal(err)
 	}
-	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedWith(i, measured.Reached(w.t)) })
+	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedWith(i, service.ReachedBy(w.t, i)) })
 	w.secret("db", "p", map[string]string{measured.Fine: "fine", measured.Bad: "hangs"}[rate])
 	if rate == measured.Fine {
 		w.ready("app1", "app2", "app3")

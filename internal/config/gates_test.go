@@ -254,7 +254,7 @@ func tellMeasured(w *world, inj *fault.Injector, rate string) {
 		w.t.Fatal(err)
 	}
 	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() {
-		return w.managedWith(i, measured.Reached(w.t))
+		return w.managedWith(i, service.ReachedBy(w.t, i))
 	})
 	w.secret("db", "p", "fine")
 	if rate == measured.Bad {

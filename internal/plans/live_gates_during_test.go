@@ -21,7 +21,7 @@ func (c *cluster) tellThroughout(inj *fault.Injector, rate string) {
 		c.t.Fatal(err)
 	}
 	c.instanceWith("web", "app-1", "[{plan: deploy, name: errors, when: During}, {plan: deploy, phase: one, name: ok}]")
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, measured.Reached(c.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, service.ReachedBy(c.t, i)) })
 	const refused = "plan deploy is stopped: gate errors was refused: failed measurements: 1 (failureLimit 0)"
 	c.eventually(func() error {
 		meanwhile()

@@ -211,7 +211,7 @@ func (c *cluster) tellMeasured(inj *fault.Injector, rate string) {
 		c.t.Fatal(err)
 	}
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, name: ok}]")
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, measured.Reached(c.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, service.ReachedBy(c.t, i)) })
 	c.eventually(func() error {
 		meanwhile()
 		if rate != measured.Bad {

@@ -80,7 +80,7 @@ func (w *world) measuredThroughout(inj *fault.Injector, rate string) {
 	p := measured.New(w.t)
 	p.Says("zone-a", rate)
 	w.create(p.Throughout(w.namespace, "error-rate"))
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, p.ReachedBy(w.t, i)) })
 	w.create(zone("zone-a", onDelete, replicas(2)))
 	w.complete("v1", "zone-a")
 	seconds := map[string]int{measured.Fine: 0, measured.Bad: 60}[rate]

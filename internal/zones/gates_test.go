@@ -180,7 +180,7 @@ func (w *world) measuredStory(inj *fault.Injector) {
 	w.t.Helper()
 	p := measured.New(w.t)
 	w.create(p.Template(w.namespace, "error-rate"))
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, p.ReachedBy(w.t, i)) })
 	w.settles(onDelete, replicas(1))
 	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate"}]}}`)
 	w.roll("v2")

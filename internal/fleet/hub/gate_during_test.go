@@ -28,7 +28,7 @@ func (w *world) tellThroughout(inj *fault.Injector, rate string) *measured.Servi
 	w.create(service.Throughout(w.namespace, "approve"))
 	w.clusters("a", "b")
 	w.module("v1", gatedDuring)
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, service.ReachedBy(w.t, i)) })
 	w.eventually(func() error {
 		meanwhile()
 		s := w.status()

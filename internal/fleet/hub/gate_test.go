@@ -83,7 +83,7 @@ func (w *world) tellMeasured(inj *fault.Injector, rate string) {
 	w.create(service.TwoWindows(w.namespace, "approve"))
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, measured.Reached(w.t)) })
+	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, service.ReachedBy(w.t, i)) })
 	w.eventually(func() error {
 		meanwhile()
 		s := w.status()

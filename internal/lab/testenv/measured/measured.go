@@ -45,6 +45,8 @@ type Service struct {
 	mu    sync.Mutex
 	rates map[string]string
 	asked []Query
+	// by is through what the manager that asks reaches its API server, nil if that is not known.
+	by *fault.Injector
 }
 
 // New starts a service whose error rate is fine.
@@ -71,7 +73,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Service) answer(q Query) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, q)
+	if s.by == nil || !s.by.HasStopped() {
+		s.asked = append(s.asked, q)
+	}
 	for of, rate := range s.rates {
 		if strings.Contains(q.Text, of) {
 			return rate
@@ -108,6 +112,17 @@ func Reached(t testing.TB) func(*manager.Options) {
 		t.Fatal(err)
 	}
 	return func(o *manager.Options) { o.Gates.Off, o.Gates.Hosts = false, hosts }
+}
+
+// ReachedBy is [Reached] for the manager that an injector stops. From its stop until another one
+// begins, what is asked is not counted: the manager would have gone, and the one of a test tries
+// again until the test has noticed.
+func (s *Service) ReachedBy(t testing.TB, i *fault.Injector) func(*manager.Options) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.by = i
+	return Reached(t)
 }
 
 // Template is a GateTemplate that asks once for the error rate of a stage.
