@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +34,8 @@ import (
 const (
 	// viewers follow the first page at the same time.
 	viewers = 50
-	// lookApart is how much later than one look the dashboard takes another one, at least.
-	lookApart = time.Second
+	// apart is how much later than the last page of one change the next one is made: a change of its own.
+	apart = 2 * time.Second
 )
 
 // TestDashboardOfMuch serves the pages of a large cluster to many viewers. What they cost the
@@ -66,10 +65,7 @@ func TestDashboardOfMuch(t *testing.T) {
 	fmt.Printf("| … of a workload, while the status of all others changes | %s |\n", percentiles(amid))
 	fmt.Printf("| requests to the API server for %d changes | %d |\n", 3*changes, requests.Load()-before)
 	fmt.Printf("| processor time for each change of a workload, with that of %d clients | %.2f s |\n", viewers, spent.Seconds()/changes)
-	runtime.GC()
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	fmt.Printf("| heap of the command, and of the test around it | %d MiB |\n", memory.HeapAlloc>>20)
+	fmt.Printf("| heap of the command, and of the test around it | %d MiB |\n", testenv.Heap()>>20)
 	d.paint()
 }
 
@@ -210,7 +206,7 @@ func (d *dashboard) follow(all []change) []time.Duration {
 		})
 	}
 	for i := range all {
-		<-clock.RealClock{}.After(2 * lookApart) // a change of its own
+		<-clock.RealClock{}.After(apart)
 		c := &all[i]
 		c.at = time.Now()
 		last.Store(c)

@@ -108,7 +108,10 @@ func (e *entry) dueSince() time.Time {
 // snapshot is the entry as an immutable value.
 func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
 	w := decision.Workload{
-		Workload: e.workload, Health: e.health, Rolled: e.rolled, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload), Disown: disowning(refusals, &e.workload),
+		Workload: e.workload, Health: e.health, Rolled: e.rolled, Change: e.changes.pending,
+	}
+	if len(refusals) > 0 { // there are nearly never any, and the names take time to make
+		w.Retry, w.Disown = retryOf(refusals, &e.workload), disowning(refusals, &e.workload)
 	}
 	w.Observe(&e.config)
 	return w

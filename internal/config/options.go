@@ -1,13 +1,13 @@
 package config
 
 import (
-	"slices"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Options are the manager's choices for the ring.
@@ -42,7 +42,7 @@ type Options struct {
 
 // Watches is true if the workloads of a namespace are watched.
 func (o *Options) Watches(namespace string) bool {
-	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
+	return ring.Watches(o.Namespaces, namespace)
 }
 
 // PinnedByWebhook are the namespaces where webhooks point Pods at the snapshots of their config.

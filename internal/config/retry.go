@@ -20,9 +20,6 @@ func (p *pass) isPutOff(e *entry) bool {
 
 // retryOf is the retry of a workload, nil if nothing has failed.
 func retryOf(refusals ring.Refusals, w *workload.Workload) *decision.Retry {
-	if len(refusals) == 0 { // as nearly always, and names take time to make
-		return nil
-	}
 	write, failed := refusals[w.String()]
 	read, unread := refusals[reading(w)]
 	switch {
@@ -37,9 +34,6 @@ func retryOf(refusals ring.Refusals, w *workload.Workload) *decision.Retry {
 
 // disowning is what retries call the removal of what wave left on a workload.
 func disowning(refusals ring.Refusals, w *workload.Workload) *decision.Retry {
-	if len(refusals) == 0 {
-		return nil
-	}
 	if refused, failed := refusals[decision.Disowning(w)]; failed {
 		return &decision.Retry{At: refused.At, Reason: refused.Reason, Write: true}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
@@ -30,7 +31,7 @@ var (
 // the caller's own permissions and nothing but reads. The reader may, but need
 // not, be a cache.
 func Explain(ctx context.Context, reader client.Reader, options Options, namespace, name string) (decision.Explanation, error) {
-	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, namespace) {
+	if !ring.Watches(options.Namespaces, namespace) {
 		return notWatched(namespace, name, options.Namespaces), nil
 	}
 	s, err := look(ctx, liveViewer{reader}, options, types.NamespacedName{Namespace: namespace, Name: name})

@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -274,34 +268,16 @@ func (w *world) patch(pod, patch string, part ...string) {
 // of which a test is true, since then.
 func (w *world) counted() func(is func(*http.Request) bool) []string {
 	w.t.Helper()
-	cfg := testenv.Shared().Config()
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	target, err := url.Parse(cfg.Host)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	var mu sync.Mutex
 	var seen []*http.Request
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Transport, proxy.FlushInterval = transport, -1
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		seen = append(seen, r.Clone(context.Background()))
-		mu.Unlock()
-		proxy.ServeHTTP(rw, r)
-	}))
-	w.t.Cleanup(server.CloseClientConnections)
-	raw, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "x", Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "x"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"x": {Server: server.URL}},
+	w.kubeconfig = testenv.Between(w.t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			seen = append(seen, r.Clone(context.Background()))
+			mu.Unlock()
+			next.ServeHTTP(rw, r)
+		})
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.kubeconfig = w.file("kubeconfig", string(raw))
 	return func(is func(*http.Request) bool) (found []string) {
 		mu.Lock()
 		defer mu.Unlock()

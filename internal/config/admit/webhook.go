@@ -21,6 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Options are the manager's choices for admission.
@@ -103,7 +104,7 @@ func isOurs(options []byte) bool {
 
 // watches is true if workloads of the namespace are watched.
 func (o Options) watches(namespace string) bool {
-	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
+	return ring.Watches(o.Namespaces, namespace)
 }
 
 // decode reads the workload as requested, and as it was; nil if it is created.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -158,7 +159,7 @@ func (l *Lookup) isSame(ctx context.Context, o Object, known fact) bool {
 // find returns the fact of an object, and a sentence if it must not be read. An object of
 // another namespace is out then, unless this reader alone may not read it.
 func (l *Lookup) find(ctx context.Context, namespace string, o Object) (fact, string, error) {
-	if len(l.Namespaces) > 0 && !slices.Contains(l.Namespaces, o.Namespace) {
+	if !ring.Watches(l.Namespaces, o.Namespace) {
 		return fact{exists: true, out: true}, fmt.Sprintf("%s is in a namespace that the manager does not watch; add it to --namespaces", o.From(namespace)), nil
 	}
 	if l.IsForbidden(o.Kind) {

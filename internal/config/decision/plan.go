@@ -33,23 +33,21 @@ type Plan struct {
 // keep the records up to date.
 func Decide(o Observed, options Options) Plan {
 	o, plan := decide(o, options)
-	stepping := map[string]bool{}
-	for _, step := range plan.Steps {
-		stepping[strings.Join(step.Path, "/")] = true
-	}
+	place := plan.places()
 	var records []Write
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
 		plan.Wake = ring.Earlier(plan.Wake, w.wake(o.Now))
+		_, steps := place[w.Name]
 		switch {
 		case w.putOff(o.Now):
-		case stepping[strings.Join(w.Path(o.Now), "/")]:
+		case steps:
 			plan.Writes = append(plan.Writes, step(w, o.Now))
 		default:
 			records = append(records, record(w, o.Now)...)
 		}
 	}
-	plan.order(o.Now)
+	slices.SortFunc(plan.Writes, func(a, b Write) int { return place[a.Workload.Name] - place[b.Workload.Name] })
 	plan.Budget = o.After(plan.Writes, options)
 	plan.Writes = append(plan.Writes, records...)
 	return plan
@@ -89,15 +87,15 @@ func decide(o Observed, options Options) (Observed, Plan) {
 	return o, plan
 }
 
-// order puts the rolls into the order of the steps.
-func (p *Plan) order(now time.Time) {
-	place := make(map[string]int, len(p.Steps))
-	for i, step := range p.Steps {
-		place[strings.Join(step.Path, "/")] = i
+// places are the places of the workloads in the order of the steps.
+func (p *Plan) places() map[workload.Name]int {
+	place := make(map[workload.Name]int, len(p.Steps))
+	for i := range p.Steps {
+		if name, ok := At(p.Steps[i].Path); ok {
+			place[name] = i
+		}
 	}
-	slices.SortFunc(p.Writes, func(a, b Write) int {
-		return place[strings.Join(a.Workload.Path(now), "/")] - place[strings.Join(b.Workload.Path(now), "/")]
-	})
+	return place
 }
 
 // tree is the input of the engine: the workloads that are not up to date, and those

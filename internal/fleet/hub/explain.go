@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 var (
@@ -67,7 +68,7 @@ func (m *Memory) Status(ctx context.Context, reader client.Reader, options Optio
 			return nil, notInstalled(fmt.Errorf("list %ss: %w", k.name, err))
 		}
 		for _, module := range itemsOf(list) {
-			if !options.watches(module.GetNamespace()) {
+			if !ring.Watches(options.Namespaces, module.GetNamespace()) {
 				continue
 			}
 			e, err := k.explain(ctx, reader, options, m.of(moduleKey{k.name, client.ObjectKeyFromObject(module)}, before))
@@ -146,7 +147,7 @@ func (k *kind) explain(ctx context.Context, reader client.Reader, options Option
 // the caller's own permissions and nothing but reads. A caller who may not list what
 // clusters are known by gets what the manager has written.
 func Explain(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName) (decision.Explanation, error) {
-	if !options.watches(key.Namespace) {
+	if !ring.Watches(options.Namespaces, key.Namespace) {
 		return notWatched(moduleKind, key, options.Namespaces), nil
 	}
 	return kindNamed(moduleKind).explain(ctx, reader, options, newMemory(key))
@@ -176,11 +177,6 @@ func notInstalled(err error) error {
 		return ErrNotInstalled
 	}
 	return err
-}
-
-// watches is true if the modules of a namespace are watched.
-func (o *Options) watches(namespace string) bool {
-	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
 }
 
 func notWatched(moduleKind string, key types.NamespacedName, namespaces []string) decision.Explanation {
