@@ -23,7 +23,7 @@ import (
 // newFleet is the fleet ring: one actor for each kind of module. All modules are looked
 // at again when a cluster or anything that belongs to one of them changes.
 func newFleet(ctx context.Context, w *world.World, o hub.Options) ([]*ring, error) {
-	run, err := hub.NewOffline(ctx, kube.Offline{Client: w.Store, Indexer: w.Store}, o)
+	run, err := hub.NewOffline(ctx, kube.Offline{Client: w.Client, Indexer: w.Store}, o)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (r *ring) Act(ctx context.Context, key types.NamespacedName) (time.Duration
 
 // newConfig is the config ring. It has one request for everything.
 func newConfig(w *world.World, o config.Options, running pods.Reader) *ring {
-	run := config.NewOffline(kube.Offline{Client: w.Store, Indexer: w.Store}, o)
+	run := config.NewOffline(kube.Offline{Client: w.Client, Indexer: w.Store}, o)
 	run.ReadPods(running)
 	return &ring{
 		Reconciler: run,
@@ -86,7 +86,7 @@ func configWait(e *config.Explanation) (w record.Wait, waits bool) {
 
 // newZones is the zones ring. It has a request for each group.
 func newZones(ctx context.Context, w *world.World, o zones.Options) (*ring, error) {
-	run, err := zones.NewOffline(ctx, kube.Offline{Client: w.Store, Indexer: w.Store, Version: w.Server.Version}, o)
+	run, err := zones.NewOffline(ctx, kube.Offline{Client: w.Client, Indexer: w.Store, Version: w.Server.Version}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func zonesWait(e *decision.Explanation) (w record.Wait, waits bool) {
 // newPlans is the plans ring. It has a request for each Instance, and each is looked
 // at again whatever changes: a plan may have to do with everything.
 func newPlans(w *world.World, o plans.Options) *ring {
-	run := plans.NewOffline(kube.Offline{Client: w.Store, Indexer: w.Store}, o)
+	run := plans.NewOffline(kube.Offline{Client: w.Client, Indexer: w.Store}, o)
 	return &ring{
 		Reconciler: run,
 		name:       record.RingPlans,

@@ -21,7 +21,7 @@ import (
 
 // newScaling is the part of the zones ring that scales. It has a request for each group.
 func (s *simulation) newScaling() *ring {
-	run := scaling.NewOffline(kube.Offline{Client: s.Store, Indexer: s.Store}, scaling.Options{Now: s.Clock}, s.models.Endpoints)
+	run := scaling.NewOffline(kube.Offline{Client: s.Client, Indexer: s.Store}, scaling.Options{Now: s.Clock}, s.models.Endpoints)
 	return &ring{
 		Reconciler: run,
 		name:       record.RingZones,

@@ -201,18 +201,10 @@ func (s *simulation) addActors(ctx context.Context) error {
 	if len(s.options.Present) == 0 {
 		w.Add(s.models.Provisioner())
 	}
-	c := s.options.Config
-	c.Now, c.Zones = s.Clock, true
-	z, err := newZones(ctx, w, zones.Options{Now: s.Clock})
-	if err != nil {
+	var err error
+	if s.rings, err = s.newRings(ctx); err != nil {
 		return err
 	}
-	f, err := newFleet(ctx, w, hub.Options{Now: s.Clock})
-	if err != nil {
-		return err
-	}
-	s.guard(ctx)
-	s.rings = append([]*ring{newConfig(w, c, s.models.Pods()), z, s.newScaling(), newPlans(w, plans.Options{Now: s.Clock})}, f...)
 	for _, r := range s.rings {
 		s.Add(r)
 	}
@@ -220,6 +212,22 @@ func (s *simulation) addActors(ctx context.Context) error {
 		s.Add(&decider{s})
 	}
 	return nil
+}
+
+// newRings are the rings of a manager that has just begun, and the guards that it serves.
+func (s *simulation) newRings(ctx context.Context) ([]*ring, error) {
+	w, c := s.World, s.options.Config
+	c.Now, c.Zones = s.Clock, true
+	z, err := newZones(ctx, w, zones.Options{Now: s.Clock})
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFleet(ctx, w, hub.Options{Now: s.Clock})
+	if err != nil {
+		return nil, err
+	}
+	s.guard(ctx)
+	return append([]*ring{newConfig(w, c, s.models.Pods()), z, s.newScaling(), newPlans(w, plans.Options{Now: s.Clock})}, f...), nil
 }
 
 // prepare brings about what there is before the change: what was seen in a cluster as

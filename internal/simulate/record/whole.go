@@ -176,3 +176,6 @@ func (p *Progress) String() string {
 	}
 	return text
 }
+
+// Missing is how many of its Pods are not available.
+func (p *Progress) Missing() int { return int(max(0, p.wanted-p.available)) }

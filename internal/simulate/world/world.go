@@ -51,6 +51,8 @@ type Actor interface {
 // World is the simulated cluster.
 type World struct {
 	Store  *apiserver.Store
+	// Client is by which the rings read and write, the store itself unless a test lies between.
+	Client client.Client
 	Server Server
 	Now    time.Time
 	Actors []Actor
@@ -129,14 +131,14 @@ func worldAt(start time.Time) *World {
 }
 
 func (w *World) on(s *apiserver.Store) {
-	w.Store = s
-	w.Store.OnChange = w.changed
+	w.Store, w.Client = s, s
+	w.Store.OnChange = w.Changed
 }
 
 // WakeAll lets all actors act on everything.
 func (w *World) WakeAll() {
 	for _, obj := range w.Store.All() {
-		w.changed(nil, obj)
+		w.Changed(nil, obj)
 	}
 }
 
@@ -162,8 +164,8 @@ func (w *World) ReadyIn(r Readiness, kind, name string) time.Duration {
 	return r.For(kind, name)
 }
 
-// changed tells the actors of a write, and the recorder.
-func (w *World) changed(before, after client.Object) {
+// Changed tells the actors of a write, and the recorder.
+func (w *World) Changed(before, after client.Object) {
 	switch o := after.(type) {
 	case *appsv1.StatefulSet:
 		w.Groups[client.ObjectKeyFromObject(o)] = vocabulary.GroupOf(o.Labels, o.Annotations)
