@@ -25,7 +25,7 @@ func TestPrometheus(t *testing.T) {
 	testenv.InstallKinds(t, w.client, "../../manifests/generated/notify/*.yaml")
 	w.create(p.Template(w.namespace, "approve"))
 	w.create(r.Notifier(w.namespace)...)
-	w.managed(w.requests, measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.Settings() })
+	w.managed(w.requests, measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.URL() })
 	w.clusters("a canary=true", "b")
 	spec := strings.Replace(canary, "{name: approve}", "{name: approve, onRefusal: Rollback}", 1)
 	w.module("v1", spec)
