@@ -140,7 +140,7 @@ func TestAPlanThatUndoesWhatItDoes(t *testing.T) {
 		"package diff instance/web " + next:               "upgrade",
 		"rollback instance/web --yes":                     "update",
 	} {
-		c.fails(command, "error: plan "+plan+" would fail: task unnote deletes what task note of the same step applies; give each of them a step of its own\n")
+		c.fails(command, "error: plan "+plan+" would fail: task unnote deletes ConfigMap note, which task note of the same step applies; give each of them a step of its own\n")
 	}
 	c.rests("web", "deploy Complete, update Complete")
 	c.gone(&v1beta1.Instance{}, "other")

@@ -88,31 +88,33 @@ func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 		w.write(f, ref, u, live)
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
-	case !w.adopts(f, ref, u, live, inTemplate):
-	case w.mustRecreate(ref, u, live):
-		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})
-	case w.isImmutable(ref, live):
-		f.Fatal = fmt.Sprintf("%s: an immutable field would change (%s); to replace the object, annotate it in its template with %s=recreate",
-			ref, w.o.Refusals[ref].Reason, vocabulary.OnImmutable.Native)
-	case !w.isApplied(live) || w.lacksKeys(u, live):
+	case w.adopts(f, ref, u, live, inTemplate):
 		w.write(f, ref, u, live)
-	default:
-		w.await(f, ref, live)
 	}
 }
 
+// write applies an object unless it is applied already; one that the API server has refused to
+// change as wanted it replaces, if that is permitted.
 func (w *work) write(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
-	apply := write.Write{Act: write.Apply, Ref: ref, Object: u}
-	generate, err := generated(u, live)
-	if err != nil {
+	apply := write.Write{Act: write.Apply, Ref: ref, Object: u, Execution: w.Execution.UID}
+	var err error
+	if apply.Generate, err = generated(u, live); err != nil {
 		f.Fatal = err.Error()
 		return
 	}
-	apply.Generate = generate
-	if live != nil {
-		apply.TakeOver = object.Takeover(live, write.FieldOwner(w.o.Instance.Name))
+	if live == nil {
+		f.Writes = append(f.Writes, apply)
+		return
 	}
-	f.Writes = append(f.Writes, apply)
+	switch refusal, _ := w.o.Refusals.Of(&apply); {
+	case refusal.Immutable != "" && refusal.Immutable == live.GetUID():
+		w.replace(f, ref, u, live, refusal.Reason)
+	case !w.isApplied(live) || len(apply.Generate) > 0:
+		apply.TakeOver = object.Takeover(live, write.FieldOwner(w.o.Instance.Name))
+		f.Writes = append(f.Writes, apply)
+	default:
+		w.await(f, ref, live)
+	}
 }
 
 // await records what the object waits for.
@@ -124,16 +126,6 @@ func (w *work) await(f *Finding, ref object.Ref, live *unstructured.Unstructured
 	case v.lacks != "":
 		f.lackf("%s", v.lacks)
 	}
-}
-
-func (w *work) mustRecreate(ref object.Ref, u, live *unstructured.Unstructured) bool {
-	return w.isImmutable(ref, live) && vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
-}
-
-// isImmutable is true of an object that the API server refuses to change as wanted.
-// An object that has replaced it since may be changed.
-func (w *work) isImmutable(ref object.Ref, live *unstructured.Unstructured) bool {
-	return live.GetUID() != "" && w.o.Refusals[ref].Immutable == live.GetUID()
 }
 
 // isApplied is true of an object that this step has applied, or another step of the

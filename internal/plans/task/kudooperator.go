@@ -18,6 +18,9 @@ import (
 type operatorTask struct{}
 
 func (operatorTask) assess(w *work) Finding {
+	if why := w.childProblem(); why != "" {
+		return fatal("task %s: %s", w.name, why)
+	}
 	f := Finding{}
 	name := versionName(w.spec)
 	cycle, missing := w.dependencies(&f, []string{w.Execution.Spec.OperatorVersion.Name}, name)
@@ -34,6 +37,19 @@ func (operatorTask) assess(w *work) Finding {
 		return unrenderable(fmt.Errorf("task %s: %w", w.name, err))
 	}
 	return w.apply([]*unstructured.Unstructured{child})
+}
+
+// childProblem is what is wrong with the names of the child and of its OperatorVersion, empty if
+// nothing is.
+func (w *work) childProblem() string {
+	for _, field := range []struct{ name, value string }{
+		{"package", w.spec.Package}, {"appVersion", w.spec.AppVersion}, {"operatorVersion", w.spec.OperatorVersion}, {"instanceName", w.spec.InstanceName},
+	} {
+		if why := object.NameProblem(field.value); field.value != "" && why != "" {
+			return "spec." + field.name + ": " + why
+		}
+	}
+	return ""
 }
 
 // child is the Instance to apply.
