@@ -65,7 +65,7 @@ func TestARefusalAnswersOneQuestion(t *testing.T) {
 	}{
 		{set("MEM", "60Mi"), ", update Complete"}, {set("MEM", "200Mi"), ", update Failed"},
 		{ask("remove"), ", remove Complete"}, {set("MEM", "70Mi"), ", update Complete"}, {set("MEM", "200Mi"), ", update Failed"},
-		{set("MEM", "70Mi"), ""}, {use("app-2"), ", update Complete"}, {set("MEM", "200Mi"), ", update Failed"},
+		{set("MEM", "70Mi"), ", update Complete"}, {use("app-2"), ", update Complete"}, {set("MEM", "200Mi"), ", update Failed"},
 	} {
 		c.change("web", next.change)
 		history += next.result
@@ -138,10 +138,10 @@ func TestNoVolumeIsReplacedForAnOldRefusal(t *testing.T) {
 	}{
 		{change: set("CLASS", "b"), result: ", update Failed",
 			reason: "; to replace it and lose its data, annotate it in its template with spillway.dev/on-immutable=recreate and spillway.dev/lose-data-on-recreate=true"},
-		{change: set("CLASS", "a")},
+		{change: set("CLASS", "a"), result: ", update Complete"},
 		{change: use("app-2"), result: ", upgrade Complete"},
 		{change: set("CLASS", "b"), result: ", update Failed", reason: "spillway.dev/lose-data-on-recreate=true"},
-		{change: set("CLASS", "a")},
+		{change: set("CLASS", "a"), result: ", update Complete"},
 		{change: use("app-3"), result: ", upgrade Complete"},
 		{change: set("CLASS", "b"), result: ", update Complete", replaced: true},
 	} {
@@ -165,6 +165,7 @@ tasks:
 - {name: old, kind: Delete, spec: {resources: [old.yaml]}}
 - {name: extra, kind: Toggle, spec: {parameter: EXTRA, resources: [extra.yaml]}}
 - {name: add, kind: Apply, spec: {resources: [old.yaml]}}
+- {name: both, kind: Delete, spec: {resources: [old.yaml, extra.yaml]}}
 templates:
   old.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: old}}"
   extra.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: extra}}"
@@ -172,7 +173,7 @@ plans:
   deploy: &plan {phases: [{name: main, steps: [{name: old, tasks: [old, extra]}]}]}
   update: *plan
   add: {phases: [{name: main, steps: [{name: add, tasks: [add]}]}]}
-  cleanup: *plan
+  cleanup: {phases: [{name: main, steps: [{name: both, tasks: [both]}]}]}
 `
 
 // TestNoPlanDeletesWhatBelongsToOthers checks that a Delete task, a Toggle task that is off, and

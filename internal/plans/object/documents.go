@@ -3,12 +3,14 @@ package object
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -46,6 +48,10 @@ func parseDocument(document []byte, defaultName string) ([]*unstructured.Unstruc
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(raw); err != nil {
+		head := metav1.PartialObjectMetadata{}
+		if json.Unmarshal(raw, &head) == nil && head.APIVersion != "" && versionProblem(head.APIVersion) != "" {
+			return nil, fmt.Errorf("%s %s: apiVersion: %s", head.Kind, head.Name, versionProblem(head.APIVersion))
+		}
 		return nil, fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	if !u.IsList() {

@@ -81,7 +81,7 @@ func (w *work) unserved(f *Finding, u *unstructured.Unstructured) {
 // compare decides what to do about one object.
 func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
 	w.track(u, live)
-	w.keepHash(u, live)
+	w.keepMarks(u, live)
 	inTemplate := takePermission(u)
 	switch {
 	case live == nil:
@@ -89,6 +89,7 @@ func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
 	case w.adopts(f, ref, u, live, inTemplate):
+		w.retryChild(u, live)
 		w.write(f, ref, u, live)
 	}
 }
@@ -160,18 +161,20 @@ func (w *work) track(u, live *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
-// keepHash keeps KUDO's config hash on Pod templates, so that no Pod is replaced to
-// remove it.
-func (w *work) keepHash(u, live *unstructured.Unstructured) {
+// keepMarks keeps KUDO's config hash on Pod templates, so that no Pod is replaced to remove it,
+// and the version on that of a Job, which cannot change: a Job that differs in nothing else stays.
+func (w *work) keepMarks(u, live *unstructured.Unstructured) {
 	if live == nil {
 		return
 	}
-	kind := u.GroupVersionKind().GroupKind()
-	hash, ok := templateAnnotations(live)[vocabulary.DependenciesHash]
-	if !ok || kind != object.JobKind && w.replacesPods(live) {
-		return
+	isJob := u.GroupVersionKind().GroupKind() == object.JobKind
+	for mark, isKept := range map[string]bool{
+		vocabulary.DependenciesHash: isJob || !w.replacesPods(live), vocabulary.OperatorVersionAnnotation: isJob,
+	} {
+		if value, ok := templateAnnotations(live)[mark]; ok && isKept {
+			_ = unstructured.SetNestedField(u.Object, value, "spec", "template", "metadata", "annotations", mark) // [work.enhance] made the maps
+		}
 	}
-	_ = unstructured.SetNestedField(u.Object, hash, "spec", "template", "metadata", "annotations", vocabulary.DependenciesHash) // [work.enhance] made the maps
 }
 
 // replacesPods is true if the Pods of a workload are of another OperatorVersion.

@@ -263,6 +263,25 @@ templates: {a: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spe
 	}
 }
 
+// TestAJobThatDiffersInOurMarksAloneStays checks that the version on the template of a Job, which
+// cannot change, stays over an upgrade, and that a new Job has the new one.
+func TestAJobThatDiffersInOurMarksAloneStays(t *testing.T) {
+	for live, want := range map[string]string{
+		"": "2", `{apiVersion: batch/v1, kind: Job, metadata: {name: a, ` + former + `}, spec: {template: {metadata: {annotations: {kudo.dev/operator-version: "1"}}}}}`: "1",
+	} {
+		r := running(t, `version: "2"
+tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]
+templates: {a: '{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {containers: []}}}}'}`)
+		if live != "" {
+			r.exists(t, live)
+		}
+		f := r.settle("t")
+		if got := templateAnnotations(f.Writes[0].Object)[vocabulary.OperatorVersionAnnotation]; got != want {
+			t.Errorf("the template has version %q, want %q", got, want)
+		}
+	}
+}
+
 // TestGeneratedValuesStay checks that a Secret gets a random value for each key that has
 // none, and never a second one.
 func TestGeneratedValuesStay(t *testing.T) {

@@ -63,7 +63,7 @@ func (w *work) preview(kind string, scope func(schema.GroupVersionKind) object.S
 			w.enhance(u, s)
 			live := w.o.Objects[object.RefOf(u)]
 			w.track(u, live)
-			w.keepHash(u, live)
+			w.keepMarks(u, live)
 			takePermission(u)
 		} else {
 			w.place(u, s)
