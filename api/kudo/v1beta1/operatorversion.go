@@ -199,7 +199,6 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.kind != 'Toggle' || has(self.spec) && has(self.spec.parameter)",message="a Toggle needs spec.parameter, the name of the parameter that says which of the two it does"
 // +kubebuilder:validation:XValidation:rule="self.kind != 'Pipe' || has(self.spec) && has(self.spec.pod) && has(self.spec.pipe)",message="a Pipe needs spec.pod, the template of its Pod, and spec.pipe, the files to keep"
 // +kubebuilder:validation:XValidation:rule="self.kind != 'KudoOperator' || has(self.spec) && has(self.spec.package)",message="a KudoOperator needs spec.package, the operator to install"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.package) || !self.spec.package.contains('/')",message="spec.package must be the name of an operator; spillway package install finds packages by their path and installs them"
 type Task struct {
 	// Name is unique in the OperatorVersion.
 	// +kubebuilder:validation:MinLength=1
@@ -233,7 +232,7 @@ type TaskSpec struct {
 	Pipe []PipeFile `json:"pipe,omitempty"`
 	// Package is the operator that a KudoOperator installs.
 	// +optional
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[^/%]*$`
 	Package string `json:"package,omitempty"`
 	// AppVersion is that of the application inside.
 	// +optional
