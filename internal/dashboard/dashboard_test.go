@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"golang.org/x/net/html"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/spillway-dev/spillway/internal/dashboard/drawing"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -439,13 +439,24 @@ func BenchmarkPages(b *testing.B) {
 	b.Run("5,000 workloads wait", func(b *testing.B) {
 		for b.Loop() {
 			v := nowView{sorted: &sorted{Waiting: causes(units)}, ListsAll: true}
-			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Now", body: v.show})
+			write(httptest.NewRecorder(), http.StatusOK, &view{file: "now", Title: "Now", Now: noon, Of: &v})
+		}
+	})
+	b.Run("5,000 workloads roll", func(b *testing.B) {
+		since := noon.Add(-time.Minute)
+		moving := slices.Clone(units)
+		for i := range moving {
+			moving[i].Phase, moving[i].Done, moving[i].Total, moving[i].Counted, moving[i].Since = rollout.PhaseProgressing, 1, 3, "Pods", &since
+		}
+		for b.Loop() {
+			v := nowView{sorted: &sorted{Moving: moving}, ListsAll: true}
+			write(httptest.NewRecorder(), http.StatusOK, &view{file: "now", Title: "Now", Now: noon, Of: &v})
 		}
 	})
 	b.Run("a module on 10,000 clusters", func(b *testing.B) {
 		for b.Loop() {
-			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: drawing.Of(&module)}
-			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Why", body: v.show})
+			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: draw(&module)}
+			write(httptest.NewRecorder(), http.StatusOK, &view{file: "why", Title: "Why", Now: noon, Of: &v})
 		}
 	})
 }
