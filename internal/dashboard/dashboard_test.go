@@ -481,7 +481,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Rollouts that are called the same are told apart where two of them are compared.
+// Rollouts that are called the same can be compared.
 func TestRolloutsOfTheSameName(t *testing.T) {
 	_, address := serveAs(t, func(s *Source) {
 		s.History = func(_ context.Context, ref describe.Ref) ([]history.Entry, error) {
