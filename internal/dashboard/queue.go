@@ -1,4 +1,4 @@
-package drawing
+package dashboard
 
 import (
 	"cmp"
@@ -40,11 +40,11 @@ func lanes(of *describe.Unit) [4]lane {
 }
 
 // queue draws what is rolled for an object.
-func queue(of *describe.Unit) *Drawing {
+func queue(of *describe.Unit) *drawing {
 	if len(of.Units) == 0 {
 		return nil
 	}
-	d := &Drawing{Width: width, Text: of.String()}
+	d := &drawing{Width: drawingWidth, Text: of.String()}
 	x := 0
 	for _, l := range lanes(of) {
 		if len(l.units) == 0 {

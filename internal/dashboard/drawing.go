@@ -1,33 +1,37 @@
 // Package drawing says where the shapes are by which the pages show rollouts: zones as columns
 // of Pods, the clusters of a fleet, a plan as a tree, the queue of a change of config, and the
 // steps of a forecast on a time line. Each has a text for those who do not see it.
-package drawing
+package dashboard
 
 import (
-	"strings"
+	"fmt"
+	"html/template"
 	"unicode/utf8"
 
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Drawing is a picture of some size, in pixels.
-type Drawing struct {
+// drawing is a picture of some size, in pixels.
+type drawing struct {
 	Width, Height int
 	// Text is the drawing for those who do not see it.
 	Text   string
-	Shapes []Shape
+	Shapes []shape
 }
 
-// Shape is a rectangle, a line or a text; a text has no size, and a line no more than one.
-type Shape struct {
+// shape is a rectangle, a line or a text; a text has no size, and a line no more than one.
+type shape struct {
 	X, Y, Width, Height int
 	// Is is what it stands for, by which it gets its color: a phase or another word.
 	Is string
 	// Text is what a text says, and the title of a rectangle.
 	Text string
-	// Of is the object to which it leads, nil if it leads to none.
-	Of *describe.Ref
+	// Of is the object to which it leads, nil if it leads to none; Path is its page.
+	Of   *describe.Ref
+	Path string
+	// Place is where a rectangle is, as its attributes: a template writes one value faster than four.
+	Place template.HTMLAttr
 }
 
 // The words for what a shape stands for, besides phases.
@@ -36,30 +40,45 @@ const (
 	isRange, isExpected, isEnd      = "range", "expected", "end"
 )
 
-// width is that of all drawings, unless there is less to draw.
-const width = 960
+// drawingWidth is that of all drawings, unless there is less to draw.
+const drawingWidth = 960
 
-// Of draws the parts of a unit: a plan as a tree, what is rolled for an object as its queue, and
+// draw draws the parts of a unit: a plan as a tree, what is rolled for an object as its queue, and
 // others as columns. It is nil of one that has none.
-func Of(u *describe.Unit) *Drawing {
+func draw(u *describe.Unit) *drawing {
 	switch {
 	case u.Cause:
-		return queue(u)
+		return queue(u).finish()
 	case len(u.Units) == 1 && u.Units[0].Kind == "Plan":
-		return tree(&u.Units[0])
+		return tree(&u.Units[0]).finish()
 	default:
-		return columns(u)
+		return columns(u).finish()
 	}
 }
 
+// finish sets what a template writes of each shape.
+func (d *drawing) finish() *drawing {
+	if d == nil {
+		return nil
+	}
+	for i := range d.Shapes {
+		s := &d.Shapes[i]
+		if s.Of != nil {
+			s.Path = pathOf("why", *s.Of)
+		}
+		s.Place = template.HTMLAttr(fmt.Sprintf(`x="%d" y="%d" width="%d" height="%d"`, s.X, s.Y, s.Width, s.Height)) //nolint:gosec // numbers
+	}
+	return d
+}
+
 // name draws a text.
-func (d *Drawing) name(x, y int, is, text string) {
-	d.Shapes = append(d.Shapes, Shape{X: x, Y: y, Is: is, Text: text})
+func (d *drawing) name(x, y int, is, text string) {
+	d.Shapes = append(d.Shapes, shape{X: x, Y: y, Is: is, Text: text})
 }
 
 // line draws a line from left to right, or downwards.
-func (d *Drawing) line(x, y, width, height int) {
-	d.Shapes = append(d.Shapes, Shape{X: x, Y: y, Width: max(1, width), Height: max(1, height), Is: isLine})
+func (d *drawing) line(x, y, width, height int) {
+	d.Shapes = append(d.Shapes, shape{X: x, Y: y, Width: max(1, width), Height: max(1, height), Is: isLine})
 }
 
 // Sizes of what has a name, in pixels.
@@ -72,15 +91,12 @@ const (
 
 // box draws what has a name: a frame, with its phase as a mark at the left, and as a sign for
 // those who do not tell colors apart.
-func (d *Drawing) box(x, y int, phase rollout.Phase, name, title string, of *describe.Ref) {
+func (d *drawing) box(x, y int, phase rollout.Phase, name, title string, of *describe.Ref) {
 	d.Shapes = append(d.Shapes,
-		Shape{X: x, Y: y, Width: boxWidth, Height: boxHeight, Is: isBox, Text: title, Of: of},
-		Shape{X: x, Y: y, Width: boxMark, Height: boxHeight, Is: class(phase)},
-		Shape{X: x + 2*boxMark, Y: y + 17, Is: isName, Text: sign(phase) + cut(name)})
+		shape{X: x, Y: y, Width: boxWidth, Height: boxHeight, Is: isBox, Text: title, Of: of},
+		shape{X: x, Y: y, Width: boxMark, Height: boxHeight, Is: class(phase)},
+		shape{X: x + 2*boxMark, Y: y + 17, Is: isName, Text: sign(phase) + cut(name)})
 }
-
-// class is a phase as what a shape stands for.
-func class(p rollout.Phase) string { return strings.ToLower(string(p)) }
 
 // sign stands before the name of what is not waiting.
 func sign(p rollout.Phase) string {

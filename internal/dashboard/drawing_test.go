@@ -1,4 +1,4 @@
-package drawing
+package dashboard
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // fits fails unless all shapes are in the frame of the drawing.
-func fits(t *testing.T, d *Drawing) {
+func fits(t *testing.T, d *drawing) {
 	t.Helper()
 	if d == nil {
 		t.Fatal("nothing is drawn")
@@ -25,7 +25,7 @@ func fits(t *testing.T, d *Drawing) {
 }
 
 // says is what the shapes with a frame say, in their order.
-func says(d *Drawing) string {
+func says(d *drawing) string {
 	var texts []string
 	for _, s := range d.Shapes {
 		if s.Is == isName {
@@ -37,7 +37,7 @@ func says(d *Drawing) string {
 
 // A drawing has a square for each part, and stays in its frame, however many there are.
 func TestColumns(t *testing.T) {
-	if d := Of(&describe.Unit{Units: []describe.Unit{{Ref: describe.Ref{Name: "x"}}}}); d != nil {
+	if d := draw(&describe.Unit{Units: []describe.Unit{{Ref: describe.Ref{Name: "x"}}}}); d != nil {
 		t.Errorf("a drawing of nothing: %+v", d)
 	}
 	for _, clusters := range []int{1, 59, 61, 499, 10000} {
@@ -48,7 +48,7 @@ func TestColumns(t *testing.T) {
 			}
 			return s
 		}
-		d := Of(&describe.Unit{Ref: describe.Ref{Kind: "Module", Name: "shop"}, Units: []describe.Unit{stage("canary"), stage("rest"), stage("last"), stage("never")}})
+		d := draw(&describe.Unit{Ref: describe.Ref{Kind: "Module", Name: "shop"}, Units: []describe.Unit{stage("canary"), stage("rest"), stage("last"), stage("never")}})
 		fits(t, d)
 		squares, links := 0, 0
 		for _, s := range d.Shapes {
@@ -59,7 +59,7 @@ func TestColumns(t *testing.T) {
 				links++
 			}
 		}
-		if squares != 4*clusters || d.Width > width+columnGap || links > linked {
+		if squares != 4*clusters || d.Width > drawingWidth+columnGap || links > linked {
 			t.Errorf("%d squares and %d links for 4 times %d clusters, %d wide", squares, links, clusters, d.Width)
 		}
 	}
@@ -78,7 +78,7 @@ func TestTree(t *testing.T) {
 		step("prepare/config", rollout.PhaseComplete, ""), step("nodes/first", rollout.PhaseFailed, "no Pod is ready"), held,
 		step("verify/quorum", rollout.PhaseWaiting, ""), step("verify/a-step-with-a-name-that-is-too-long", rollout.PhaseWaiting, ""),
 	}}
-	d := Of(&describe.Unit{Ref: describe.Ref{Kind: "Instance", Name: "zookeeper"}, Units: []describe.Unit{plan}})
+	d := draw(&describe.Unit{Ref: describe.Ref{Kind: "Instance", Name: "zookeeper"}, Units: []describe.Unit{plan}})
 	fits(t, d)
 	if got, want := says(d), "deploy|✓ prepare|✓ config|✗ nodes|✗ first|second|verify|quorum|a-step-with-a-name-th…"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -98,7 +98,7 @@ func TestQueue(t *testing.T) {
 		unit("web", rollout.PhaseWaiting, 2), unit("basket", rollout.PhaseProgressing, 0), unit("search", rollout.PhaseWaiting, 1),
 		unit("mailer", rollout.PhasePaused, 0), unit("done", rollout.PhaseComplete, 0),
 	}}
-	d := Of(&of)
+	d := draw(&of)
 	fits(t, d)
 	if want := "configmap/prices; done: done; rolling: basket; in the queue: 1. search, 2. web; held: mailer"; d.Text != want {
 		t.Errorf("got  %s\nwant %s", d.Text, want)
@@ -106,12 +106,12 @@ func TestQueue(t *testing.T) {
 	for i := range 1000 {
 		of.Units = append(of.Units, unit(fmt.Sprint("w", i), rollout.PhaseWaiting, i+3))
 	}
-	d = Of(&of)
+	d = draw(&of)
 	fits(t, d)
 	if len(d.Shapes) > 100 || !strings.Contains(d.Text, "12. w9, and 990 more") {
 		t.Errorf("%d shapes: %s", len(d.Shapes), d.Text)
 	}
-	if d := Of(&describe.Unit{Cause: true}); d != nil {
+	if d := draw(&describe.Unit{Cause: true}); d != nil {
 		t.Errorf("a drawing of nothing: %+v", d)
 	}
 }
@@ -125,18 +125,18 @@ func TestTimeline(t *testing.T) {
 	}
 	ends := in(500)
 	c := forecast.Course{Ends: &ends}
-	if d := Timeline(now, &c, "x"); d != nil {
+	if d := timeline(now, &c, "x"); d != nil {
 		t.Errorf("a drawing of nothing: %+v", d)
 	}
 	for i := range 500 {
 		c.Steps = append(c.Steps, forecast.Coming{When: in(i)})
 	}
-	d := Timeline(now, &c, "x")
+	d := timeline(now, &c, "x")
 	fits(t, d)
 	if len(d.Shapes) != 2*timelineRows+1 {
 		t.Errorf("%d shapes", len(d.Shapes))
 	}
-	if d := Timeline(now.Add(24*time.Hour), &c, "x"); d != nil {
+	if d := timeline(now.Add(24*time.Hour), &c, "x"); d != nil {
 		t.Errorf("a drawing of what is over: %+v", d)
 	}
 }

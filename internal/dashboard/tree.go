@@ -1,4 +1,4 @@
-package drawing
+package dashboard
 
 import (
 	"strings"
@@ -55,12 +55,12 @@ func reached(s *describe.Unit) rollout.Phase {
 }
 
 // tree draws a plan: its phases, and the steps of each.
-func tree(plan *describe.Unit) *Drawing {
+func tree(plan *describe.Unit) *drawing {
 	if len(plan.Units) == 0 {
 		return nil
 	}
 	const indent, row = 24, boxHeight + boxGap
-	d := &Drawing{Width: 2*boxWidth + 3*indent, Text: "plan " + plan.Name + ": " + plan.Amount()}
+	d := &drawing{Width: 2*boxWidth + 3*indent, Text: "plan " + plan.Name + ": " + plan.Amount()}
 	d.name(0, 14, isName, plan.Name)
 	d.name(0, 30, isAmount, plan.Amount())
 	y, last := columnHead, columnHead

@@ -1,4 +1,4 @@
-package drawing
+package dashboard
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ const (
 
 // columns draws the parts of a unit as columns of squares: zones with their Pods, stages with
 // their clusters.
-func columns(u *describe.Unit) *Drawing {
-	d := &Drawing{Text: u.String()}
-	most, total, squares := 1, 0, make([][]Shape, len(u.Units))
+func columns(u *describe.Unit) *drawing {
+	d := &drawing{Text: u.String()}
+	most, total, squares := 1, 0, make([][]shape, len(u.Units))
 	for i := range u.Units {
 		squares[i] = squaresOf(&u.Units[i])
 		most, total = max(most, len(squares[i])), total+len(squares[i])
@@ -29,7 +29,7 @@ func columns(u *describe.Unit) *Drawing {
 	}
 	size, row := scale(most)
 	wide := row*(size+squareGap) + columnGap
-	fit := max(1, width/wide)
+	fit := max(1, drawingWidth/wide)
 	x, y, tall := 0, 0, 0
 	for i := range u.Units {
 		part := &u.Units[i]
@@ -68,24 +68,24 @@ func scale(most int) (size, row int) {
 
 // squaresOf are the parts of a part. Those that are only counted come first, as far as they
 // are done, and last.
-func squaresOf(part *describe.Unit) []Shape {
+func squaresOf(part *describe.Unit) []shape {
 	named := leaves(part)
 	rest := max(0, part.Total-len(named))
 	done := min(rest, part.Done)
-	var squares []Shape
+	var squares []shape
 	for range done {
-		squares = append(squares, Shape{Is: class(rollout.PhaseComplete), Text: "complete"})
+		squares = append(squares, shape{Is: class(rollout.PhaseComplete), Text: "complete"})
 	}
 	for i := range named {
 		u := &named[i]
-		s := Shape{Is: class(u.Phase), Text: u.Name + ": " + string(u.Phase), Of: &u.Ref}
+		s := shape{Is: class(u.Phase), Text: u.Name + ": " + string(u.Phase), Of: &u.Ref}
 		if u.Sentence != "" {
 			s.Text = u.Name + ": " + u.Sentence
 		}
 		squares = append(squares, s)
 	}
 	for range rest - done {
-		squares = append(squares, Shape{Text: "not reached yet"})
+		squares = append(squares, shape{Text: "not reached yet"})
 	}
 	return squares
 }
