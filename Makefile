@@ -47,7 +47,6 @@ test: ## Run all tests, on control planes that they start
 .PHONY: build
 build: ## Build bin/spillway, one static file
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/spillway ./cmd/spillway
-	@$(GO) run ./hack/static bin/spillway
 
 .PHONY: release
 release: ## Write all files of a release to dist/ (VERSION=v0.1.0)
@@ -119,7 +118,6 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(GO) run ./hack/drawings
 	mkdir -p monitoring && $(GO) run ./hack/monitoring
 	$(GO) run ./hack/chart
-	$(GO) run ./hack/template
 
 .PHONY: k8s
 k8s: ## Fetch or build the control plane for tests and demo (BUILD=1 insists on building); the last line is its folder
