@@ -91,7 +91,7 @@ func TestMetricsOfRolloutOperator(t *testing.T) {
 func guards(t *testing.T, c client.Client, namespace string, objects []client.Object) client.Object {
 	t.Helper()
 	var evictions client.Object
-	for _, obj := range testenv.Typed(t, objects) {
+	for _, obj := range objects {
 		name := obj.GetName()
 		obj.SetName(admission.GuardName(namespace, name))
 		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {

@@ -59,7 +59,7 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 	return slices.Concat(objects, []*unstructured.Unstructured{namespace(&o)}, others), nil
 }
 
-// namespace is the one of the manager, which Helm makes by itself.
+// namespace is the one of the manager, which helm install --create-namespace makes.
 func namespace(o *Options) *unstructured.Unstructured {
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "spec": map[string]any{}}}
 	labels := InstalledLabels(o.Namespace)
