@@ -37,7 +37,7 @@ func main() {
 func write() error {
 	root := cli.Commands()
 	flags, noFlags := flagsPage(root)
-	kinds, noKinds := kindsPage(filepath.Join("internal", "manifests", "generated"))
+	kinds, noKinds := kindsPage(filepath.Join("charts", "spillway", "generated"))
 	annotations, noAnnotations := annotationsPage()
 	if err := errors.Join(noFlags, noKinds, noAnnotations); err != nil {
 		return err
