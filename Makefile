@@ -81,13 +81,12 @@ upgrade-test: ## Upgrade over rollouts under way, and back, by the command and b
 	$(GO) test -tags upgrade -count=1 -timeout 30m ./test/upgrade
 
 .PHONY: lint
-lint: ## Run the linters, also of workflows, and find words that the project does not use and crowded folders
+lint: ## Run the linters, also of workflows, and find words that the project does not use
 	$(TOOL) golangci-lint run
 	cd hack/release && $(GO) tool -modfile=../../tools.mod golangci-lint run --allow-parallel-runners --config=../../.golangci.yml
 	cd test/monitoring && $(GO) tool -modfile=../../tools.mod golangci-lint run --allow-parallel-runners --config=../../.golangci.yml
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT) -shellcheck= -pyflakes=
 	$(GO) run ./hack/words
-	hack/rooms.sh
 
 .PHONY: verify
 verify: ## Check that generated files are up to date, and that the modules are tidy
