@@ -13,7 +13,7 @@
 //   - Nothing is written while required config is missing.
 //   - Values of ConfigMaps and Secrets are never cached, logged or shown. The cache
 //     contains digests; values are read when a hash is due, and dropped with it.
-//   - A hash is computed anew unless the record beside it says that it was computed from the
+//   - A hash is computed again unless the record beside it says that it was computed from the
 //     same references and the same versions of their objects.
 //   - What is kept in memory only saves work. Losing it at any time changes no
 //     outcome except this: changes that would have been one roll may be two.

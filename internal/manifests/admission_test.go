@@ -91,7 +91,7 @@ func TestWebhooksFitTogether(t *testing.T) {
 
 // What a ring declares carries its name and the version, and is bound to this
 // installation.
-func TestWhatRingsDeclareIsLabelled(t *testing.T) {
+func TestWhatRingsDeclareIsLabeled(t *testing.T) {
 	all := objects(t, func(o *manifests.Options) { o.Rings, o.Watch = []string{"config"}, []string{"a", "b"} })
 	n := 0
 	for _, obj := range all {

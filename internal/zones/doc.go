@@ -101,7 +101,7 @@
 //     gone already. It is withdrawn only when that has changed, or after
 //     [WithdrawAfter]; and acted upon only before [ActWithin]. What is gone with its
 //     UID, as the API server itself says, can change no more: its moves are over.
-//   - A write that the API server refuses is permitted anew when it is tried again.
+//   - A write that the API server refuses is permitted again when it is tried again.
 //   - With the lock is written how new the views of Pods and StatefulSets were
 //     ([v1alpha1.Seen]). Whose views are older looks again, live. So a decision
 //     knows of all that the decisions before it knew.
@@ -118,7 +118,7 @@
 // To delete the RolloutGroup deletes the lock, the moves and the history. The
 // manager that leads makes another and writes what it knew of the former one into
 // it, before it does anything else. Only if it stops just then, that is lost: its
-// successor begins anew, with what the preconditions of each write still promise.
+// successor begins again, with what the preconditions of each write still promise.
 //
 // # What it costs
 //
