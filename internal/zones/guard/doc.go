@@ -20,4 +20,13 @@
 //     not conflict with its own admission.
 //   - An eviction that was admitted counts until it is seen or can no longer come.
 //   - A dry run is answered and leaves no trace.
+//
+// # Why
+//
+//   - A request that the API server refuses is never seen. So whoever took the lock for it
+//     gives it back: scaling after its own write was refused, the guard when it refuses.
+//     Without that each try keeps the group locked for longer than its back-off. What another
+//     client may still write is waited for.
+//   - A dry run before the lock is taken would be made by the manager, and a policy may refuse
+//     the manager and admit the client.
 package guard
