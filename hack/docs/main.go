@@ -50,9 +50,6 @@ func write() error {
 			return fmt.Errorf("write the reference: %w", err)
 		}
 	}
-	if err := writeMistakes(filepath.Join("docs", "cli.md")); err != nil {
-		return err
-	}
 	return writeMan(root, filepath.Join("docs", "man"))
 }
 

@@ -23,10 +23,9 @@
 //
 // # Why
 //
-//   - A request that the API server refuses is never seen. So whoever took the lock for it
-//     gives it back: scaling after its own write was refused, the guard when it refuses.
-//     Without that each try keeps the group locked for longer than its back-off. What another
-//     client may still write is waited for.
+//   - A request that the API server refuses is never seen, and would keep the group locked for
+//     longer than its back-off. So scaling gives the lock back when its own write was refused,
+//     and the guard when it refuses. What another client may still write is waited for.
 //   - A dry run before the lock is taken would be made by the manager, and a policy may refuse
 //     the manager and admit the client.
 package guard
