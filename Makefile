@@ -113,8 +113,8 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(GO) run ./hack/reasons
 	$(GO) run ./internal/lint/guide docs/lint.md
 	$(GO) run ./hack/docs
+	$(TOOL) crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --config=hack/docs/kinds.yaml --templates-dir=hack/docs --renderer=markdown --output-path=docs/kinds.md
 	$(GO) run ./hack/schemas
-	$(GO) run ./hack/drawings
 	mkdir -p monitoring && $(GO) run ./hack/monitoring
 	$(GO) run ./hack/chart
 

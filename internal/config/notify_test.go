@@ -97,7 +97,7 @@ func TestANotifierTellsOfAReleaseThatIsReturned(t *testing.T) {
 	plainly(w, "app1", "app2", "app3")
 	told := w.notified()
 	w.manage(measured.Reached(t))
-	first := w.pinnedAnew("Deployment", "app1", "")
+	first := w.pinnedAgain("Deployment", "app1", "")
 	w.ready("app1", "app2", "app3")
 	w.phase("staged", "Complete")
 	w.secret("db", "p", "bad")

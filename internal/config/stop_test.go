@@ -189,7 +189,7 @@ func (w *world) stopped(on string, names ...string) {
 var five = []string{"app1", "app2", "app3", "app4", "app5"}
 
 // One workload fails with a change of the config, the others keep the previous one. A new
-// value is tried anew, and the same bad value is not.
+// value is tried again, and the same bad value is not.
 func TestABadChangeStopsAtTheFirstWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.options.MaxRolling = 1

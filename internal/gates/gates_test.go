@@ -212,9 +212,9 @@ func TestAUserDecides(t *testing.T) {
 	w.says("g", "False: not today")
 }
 
-// TestAChangedTemplateBeginsAnew checks that a gate without a verdict is measured as the
+// TestAChangedTemplateBeginsAgain checks that a gate without a verdict is measured as the
 // template says now.
-func TestAChangedTemplateBeginsAnew(t *testing.T) {
+func TestAChangedTemplateBeginsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.manage(w.requests)

@@ -80,7 +80,7 @@ func TestWebhooksFitTogether(t *testing.T) {
 
 // What a ring declares carries its name and the version, and is bound to this
 // installation.
-func TestWhatRingsDeclareIsLabelled(t *testing.T) {
+func TestWhatRingsDeclareIsLabeled(t *testing.T) {
 	all := objects(t, func(o *manifests.Options) { o.Values.WatchNamespaces = []string{"a", "b"} })
 	declared := manager.Options{}.Declarations("zones")
 	n := 0
