@@ -399,7 +399,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pins, err := pins
+	pins, err := manifests.PinRules()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func file(template string) string { return "templates/" + template + ".yaml" }
 
 // generated are the files that templates read.
 var generated = sync.OnceValues(func() (files []*common.File, err error) {
-	return files, fs.WalkDir(charts.Files, "spillway/generated", func(path string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(charts.Files, "spillway/generated", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -107,6 +107,7 @@ var generated = sync.OnceValues(func() (files []*common.File, err error) {
 		files = append(files, &common.File{Name: strings.TrimPrefix(path, "spillway/"), Data: content})
 		return err //nolint:wrapcheck // it names the file
 	})
+	return files, err
 })
 
 // chartOf returns the chart with some of its templates.
