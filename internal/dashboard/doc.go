@@ -5,7 +5,7 @@
 //     reach the pages by a name of its own, and with the token that the command printed.
 //  2. All viewers share one look at the cluster, [live]. It is taken when a watch or the time says
 //     that something may have changed and a page is open, and followed by a rest of twice as long
-//     as it took (ADR 79); a viewer costs no request to the API server.
+//     as it took; a viewer costs no request to the API server.
 //  3. A page is made from values that the commands print as JSON. Programs that ask for
 //     application/json get the value itself.
 //  4. Pages are files, templates/*.html, which html/template fills: it escapes text for the place
