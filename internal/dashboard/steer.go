@@ -105,7 +105,10 @@ func actPath(verb string, ref describe.Ref) string {
 func (a *actView) Path() string { return actPath(a.Verb, a.Ref) }
 
 // Button is the word on the button that does it.
-func (a *actView) Button() string { return titles[a.Verb] }
+func (a *actView) Button() string { return button(a.Verb) }
+
+// button is the title of an act without an object.
+func button(verb string) string { return strings.TrimSuffix(titles[verb], " of") }
 
 // Asks reports whether more than a reason is to be known.
 func (a *actView) Asks() bool { return slices.Contains([]string{"rollback", "pin", "unpin"}, a.Verb) }

@@ -71,7 +71,7 @@ func (v *whyView) Acts() []link {
 	var acts []link
 	for _, verb := range v.Verbs {
 		if v.mayHelp(verb) {
-			acts = append(acts, link{actPath(verb, v.Ref), titles[verb]})
+			acts = append(acts, link{actPath(verb, v.Ref), button(verb)})
 		}
 	}
 	for i := range v.Chain.Links {
