@@ -13,7 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
-	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
 // history are the releases of the policies of the world that are over.
@@ -32,11 +31,7 @@ func (w *world) history() (all []v1alpha1.PastConfigRelease) {
 // notified makes a Notifier in the world, and its receiver.
 func (w *world) notified() *receiver.Receiver {
 	w.t.Helper()
-	kinds, err := manifests.KindsOfPart(manifests.Notify)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	testenv.Kinds(w.t, w.client, []client.Object{kinds[0]})
+	testenv.InstallKinds(w.t, w.client, "../../charts/spillway/generated/notify/*_*.yaml")
 	r := receiver.New(w.t)
 	w.eventually(func() error { // it is known to the second since when there is a Notifier
 		for _, p := range w.history() {

@@ -395,12 +395,16 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	w := newWorld(t)
 	pinnable(w)
 	w.options.Now, w.options.CoalesceWindow = later, 0
-	ring, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	ring, err := manifests.Rules([]string{manager.RingConfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins, err := pins
 	if err != nil {
 		t.Fatal(err)
 	}
 	user := "manager-of-" + w.namespace
-	testenv.Grant(t, w.client, w.namespace, user, append(ring, manifests.PinRules()...))
+	testenv.Grant(t, w.client, w.namespace, user, append(ring, pins...))
 	w.secret("db", "p", "1")
 	w.configMap("app", "a", "1")
 	w.apply(
@@ -441,7 +445,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	requests := func() []fault.Request {
 		return testenv.Without(inj.Requests(), func(r fault.Request) bool { return strings.Contains(r.Resource, "secretproviderclass") })
 	}
-	testenv.AllUsed(t, testenv.Permissions(manifests.PinRules()), requests)
-	testenv.NoneElse(t, testenv.Permissions(append(ring, manifests.PinRules()...)), requests())
+	testenv.AllUsed(t, testenv.Permissions(pins), requests)
+	testenv.NoneElse(t, testenv.Permissions(append(ring, pins...)), requests())
 	stop()
 }

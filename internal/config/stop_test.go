@@ -512,7 +512,7 @@ func TestFaultAStopTwoManagers(t *testing.T) {
 // A manager that must not read Pods notices what fails by its deadline.
 func TestWithoutPermissionForPodsADeadlineStops(t *testing.T) {
 	w := newWorld(t)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	rules, err := manifests.Rules([]string{manager.RingConfig})
 	if err != nil {
 		t.Fatal(err)
 	}

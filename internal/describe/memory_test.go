@@ -77,7 +77,7 @@ func newRemembering(t *testing.T, seed uint64) *remembering {
 	t.Helper()
 	c, _ := describetest.ClientAs(t, "")
 	for _, kinds := range []string{"config", "zones", "plans", "fleet", "gates"} {
-		testenv.InstallKinds(t, c, "../manifests/generated/"+kinds+"/*_*.yaml")
+		testenv.InstallKinds(t, c, "../../charts/spillway/generated/"+kinds+"/*_*.yaml")
 	}
 	w := &remembering{
 		random: &random{rand.New(rand.NewPCG(seed, 0))}, t: t, client: c, now: time.Now().Truncate(time.Second).Add(time.Second / 2), kept: map[string]int{}, states: map[string]bool{},

@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	if w.client, err = client.New(testenv.Shared().Config(), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	c.manageWith(fault.New(), measured.Reached(t), func(o *manager.Options) {
-		o.Notify.Off, o.Traces.Receiver = false, spans.Settings()
+		o.Notify.Off, o.Traces.Receiver = false, spans.URL()
 	})
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, step: a, name: smoke}]")
 	const refused = "step a is stopped: gate smoke was refused: failed measurements: 1 (failureLimit 0); last: value "

@@ -11,6 +11,8 @@
 //     applied it last, in the write that applied it. So after a crash the next pass
 //     does what is missing, and nothing twice.
 //   - A deletion names the UID of the object that was read.
+//   - A refusal counts for what was sent in the same execution, and for nothing else.
+//   - What holds data is replaced only by a permission that names its loss.
 //   - While something must not be read, nothing that depends on it is done.
 //   - Values of Secrets are in no message.
 //

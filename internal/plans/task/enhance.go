@@ -54,7 +54,7 @@ func (w *work) marks() map[string]string {
 		vocabulary.PhaseAnnotation:     w.phase,
 		vocabulary.StepAnnotation:      w.step,
 		vocabulary.ExecutionAnnotation: string(w.Execution.UID),
-		vocabulary.Instance.Native:     w.o.Instance.Namespace + "/" + w.o.Instance.Name,
+		vocabulary.Instance.Native:     w.o.self(),
 	}
 }
 
