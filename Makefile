@@ -115,7 +115,7 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(GO) run ./hack/docs
 	$(TOOL) crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --config=hack/docs/kinds.yaml --templates-dir=hack/docs --renderer=markdown --output-path=docs/kinds.md
 	$(GO) run ./hack/schemas
-	mkdir -p monitoring && $(GO) run ./hack/monitoring
+	$(GO) run ./hack/monitoring
 	$(GO) run ./hack/chart
 
 .PHONY: k8s
