@@ -101,7 +101,7 @@ func installKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
-		Paths: []string{"../../manifests/generated/fleet", "../../manifests/generated/gates"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters}, ErrorIfPathMissing: true,
+		Paths: []string{"../../../charts/spillway/generated/fleet", "../../../charts/spillway/generated/gates"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters}, ErrorIfPathMissing: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 const gateRetry = time.Minute
 
 // question is what a gate asks in this execution. Its revision is the execution, so that
-// each one is asked about anew.
+// each one is asked about again.
 func (r *run) question(g *choice.Gate) ask.Question {
 	i := r.Snapshot.Instance
 	return ask.Question{

@@ -15,4 +15,12 @@
 //   - What holds data is replaced only by a permission that names its loss.
 //   - While something must not be read, nothing that depends on it is done.
 //   - Values of Secrets are in no message.
+//
+// # Why
+//
+// The objects of one kind of Kubernetes are applied at the same time, and so are
+// ServiceAccounts, Secrets and ConfigMaps: none of them needs another one. Kinds that others
+// define are applied in order, because their webhooks may. The read before an apply cannot be
+// left out: it finds what belongs to others, and what is being deleted. The read after it can:
+// the answer to the apply is one.
 package task
