@@ -43,6 +43,8 @@ type ControlPlane struct {
 	// Dir holds the kubeconfig, the data and the logs, one file a program.
 	// It is empty for an existing cluster.
 	Dir string
+	// Shared is true if another process has started it, and other tests use it.
+	Shared bool
 
 	options Options
 	assets  string
@@ -317,7 +319,7 @@ func (cp *ControlPlane) Stop() error {
 			p.stop()
 		}
 	}
-	if cp.Dir == "" {
+	if cp.Dir == "" || cp.Shared {
 		return errors.Join(errs...)
 	}
 	if err := os.RemoveAll(cp.Dir); err != nil {

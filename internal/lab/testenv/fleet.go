@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -27,8 +28,15 @@ var fleet struct {
 // the time they wait for controllers.
 func MainFleet(m *testing.M, workloads int) {
 	Parallel(6)
-	os.Exit(run(m, Options{}, func(ctx context.Context, hub *controlplane.ControlPlane) error {
-		return startFleet(ctx, hub, workloads)
+	os.Exit(run(m, Options{}, func(ctx context.Context, options Options) (*controlplane.ControlPlane, error) {
+		hub, err := controlplane.Start(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		if err := startFleet(ctx, hub, workloads); err != nil {
+			return nil, errors.Join(err, hub.Stop())
+		}
+		return hub, nil
 	}))
 }
 
