@@ -32,6 +32,8 @@ type Options struct {
 	// and zone-c. With none there are neither nodes, scheduler nor kwok, and Pods
 	// stay pending.
 	Nodes int
+	// Alone has [StartOrShare] start one in any case.
+	Alone bool
 	// Stay leaves everything running when this process ends; [StopAt] ends it.
 	Stay bool
 	// Progress gets a line for each thing that is built or started; nil discards them.

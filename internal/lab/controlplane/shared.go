@@ -46,11 +46,11 @@ func handoutOf(cp *ControlPlane, err error) handout {
 }
 
 // StartOrShare returns the control plane that another process hands out, if the environment
-// names its socket, and starts one otherwise. [ControlPlane.Stop] ends only what this process
+// names its socket and the options allow it, and starts one otherwise. [ControlPlane.Stop] ends only what this process
 // has started.
 func StartOrShare(ctx context.Context, options Options) (*ControlPlane, error) {
 	socket := os.Getenv(SharedVariable)
-	if socket == "" || os.Getenv(existingVariable) != "" {
+	if socket == "" || options.Alone || os.Getenv(existingVariable) != "" {
 		return Start(ctx, options)
 	}
 	cp, err := ask(ctx, socket)

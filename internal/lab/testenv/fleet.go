@@ -2,7 +2,6 @@ package testenv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -28,15 +27,8 @@ var fleet struct {
 // the time they wait for controllers.
 func MainFleet(m *testing.M, workloads int) {
 	Parallel(6)
-	os.Exit(run(m, Options{}, func(ctx context.Context, options Options) (*controlplane.ControlPlane, error) {
-		hub, err := controlplane.Start(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		if err := startFleet(ctx, hub, workloads); err != nil {
-			return nil, errors.Join(err, hub.Stop())
-		}
-		return hub, nil
+	os.Exit(run(m, Options{Alone: true}, func(ctx context.Context, hub *controlplane.ControlPlane) error {
+		return startFleet(ctx, hub, workloads)
 	}))
 }
 

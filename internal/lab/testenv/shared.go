@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -20,24 +21,17 @@ import (
 // Options say what to start.
 type Options = controlplane.Options
 
-// starter gets hold of a control plane.
-type starter func(context.Context, Options) (*controlplane.ControlPlane, error)
-
 // Main runs the tests of a package. Those that use [Shared] have the control plane of
 // all packages, which make test starts, or else one that the first of them starts.
 // Call it from TestMain.
 func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
 
-// MainAlone is [Main] for packages whose tests cannot share a control plane with those of
-// other packages: they always start one.
-func MainAlone(m *testing.M, options Options) { os.Exit(run(m, options, controlplane.Start)) }
-
 // Run is [Main] for packages that do more than run their tests; it returns the
 // exit code.
-func Run(m *testing.M, options Options) int { return run(m, options, controlplane.StartOrShare) }
+func Run(m *testing.M, options Options) int { return run(m, options, nil) }
 
-// run stops the control plane that was started, if it was.
-func run(m *testing.M, options Options, start starter) int {
+// run starts with the control plane what belongs beside it, if there is something.
+func run(m *testing.M, options Options, beside func(context.Context, *controlplane.ControlPlane) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log.SetLogger(logr.Discard()) // each manager has a log of its own
@@ -45,7 +39,7 @@ func run(m *testing.M, options Options, start starter) int {
 	var started *controlplane.ControlPlane
 	shared = sync.OnceValue(func() *controlplane.ControlPlane {
 		var err error
-		if started, err = start(ctx, options); err != nil {
+		if started, err = start(ctx, options, beside); err != nil {
 			panic(fmt.Errorf("start the control plane of the tests: %w", err))
 		}
 		return started
@@ -60,6 +54,17 @@ func run(m *testing.M, options Options, start starter) int {
 		return 1
 	}
 	return code
+}
+
+func start(ctx context.Context, options Options, beside func(context.Context, *controlplane.ControlPlane) error) (*controlplane.ControlPlane, error) {
+	cp, err := controlplane.StartOrShare(ctx, options)
+	if err != nil || beside == nil {
+		return cp, err
+	}
+	if err := beside(ctx, cp); err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return cp, nil
 }
 
 // shared starts the control plane when it is called first.
