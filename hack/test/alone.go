@@ -24,12 +24,12 @@ const (
 // again runs each test that failed alone, and says whether it is flaky or broken.
 func (r *runner) again(ctx context.Context, failed []failure) error {
 	if len(failed) > most {
-		fmt.Printf("%d tests failed: too many to run each alone\n", len(failed))
+		r.printf("%d tests failed: too many to run each alone\n", len(failed))
 		return nil
 	}
 	for _, f := range failed {
 		if f.test == "" {
-			fmt.Printf("broken: %s failed outside of its tests\n", f.pkg)
+			r.printf("broken: %s failed outside of its tests\n", f.pkg)
 			continue
 		}
 		fails, _, err := r.repeat(ctx, f, alone)
@@ -40,7 +40,7 @@ func (r *runner) again(ctx context.Context, failed []failure) error {
 		if fails == alone {
 			verdict = fmt.Sprintf("broken: fails %d of %d alone", fails, alone)
 		}
-		fmt.Printf("%s: %s in %s\n  make stress TEST=%[2]s PKG=%[3]s\n", verdict, f.test, f.pkg)
+		r.printf("%s: %s in %s\n  make stress TEST=%[2]s PKG=%[3]s\n", verdict, f.test, f.pkg)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (r *runner) stress(ctx context.Context, times int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s%d of %d failed\n", first, fails, times)
+	r.printf("%s%d of %d failed\n", first, fails, times)
 	if fails > 0 {
 		return fmt.Errorf("%s fails", f.test)
 	}

@@ -15,6 +15,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +27,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -56,7 +59,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if end < 0 {
 		return errors.New("usage: test FLAGS OF GO TEST -- PACKAGES")
 	}
-	r := runner{flags: args[:end], packages: args[end+1:]}
+	r := runner{flags: args[:end], packages: args[end+1:], out: os.Stdout}
 	stop, err := r.share(ctx)
 	if err != nil {
 		return err
@@ -74,11 +77,12 @@ type runner struct {
 	flags, packages []string
 	// env is the environment of the tests.
 	env []string
+	out io.Writer
 }
 
 // share hands out a control plane, which is started once the first process asks for it.
 func (r *runner) share(ctx context.Context) (stop func() error, err error) {
-	socket, folder, err := listen(ctx)
+	socket, release, err := listen(ctx, r.flags)
 	if err != nil {
 		return nil, err
 	}
@@ -97,37 +101,40 @@ func (r *runner) share(ctx context.Context) (stop func() error, err error) {
 		if started != nil {
 			err = errors.Join(err, started.Stop())
 		}
-		return errors.Join(err, os.RemoveAll(folder))
+		return errors.Join(err, release())
 	}, nil
 }
 
-// listen listens at the same path in every run, so that go test remembers results. A second
-// run at the same time has a folder of its own, which is to be removed.
-func listen(ctx context.Context) (socket net.Listener, folder string, err error) {
+// listen listens at the same path in every run with these flags, so that go test remembers
+// results. A second one at the same time listens elsewhere.
+func listen(ctx context.Context, flags []string) (socket net.Listener, release func() error, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return nil, "", fmt.Errorf("folder of the cache: %w", err)
+		return nil, nil, fmt.Errorf("folder of the cache: %w", err)
 	}
-	in := filepath.Join(cache, "spillway", "test")
-	if err := os.MkdirAll(in, 0o700); err != nil {
-		return nil, "", fmt.Errorf("folder of the cache: %w", err)
+	sum := sha256.Sum256([]byte(strings.Join(flags, " ")))
+	folder := filepath.Join(cache, "spillway", "test", hex.EncodeToString(sum[:6]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("folder of the cache: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(in, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // it is open, and so locked, until this program ends
+	lock, err := os.Create(filepath.Join(folder, "lock")) //nolint:gosec // in the cache
 	if err != nil {
-		return nil, "", fmt.Errorf("lock: %w", err)
+		return nil, nil, fmt.Errorf("lock: %w", err)
 	}
+	release = lock.Close
 	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		if folder, err = os.MkdirTemp("", "spillway-test-"); err != nil {
-			return nil, "", fmt.Errorf("folder of the run: %w", err)
+			return nil, nil, errors.Join(fmt.Errorf("folder of the run: %w", err), lock.Close())
 		}
-		in = folder
+		release = func() error { return errors.Join(lock.Close(), os.RemoveAll(folder)) }
 	}
-	path := filepath.Join(in, "socket")
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // that of a run that was killed
-		return nil, "", fmt.Errorf("socket: %w", err)
-	}
+	path := filepath.Join(folder, "socket")
+	_ = os.Remove(path) // that of a run that was killed
 	socket, err = (&net.ListenConfig{}).Listen(ctx, "unix", path)
-	return socket, folder, err //nolint:wrapcheck // it says what it listens at
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("hand out the control plane: %w", err), release())
+	}
+	return socket, release, nil
 }
 
 // command runs in a process group of its own, which ends when the context does.
@@ -139,15 +146,16 @@ func (r *runner) command(ctx context.Context, out io.Writer, name string, args .
 	return cmd
 }
 
+func (r *runner) printf(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format, args...) }
+
 // test runs all tests, and those that failed once more.
 func (r *runner) test(ctx context.Context) error {
 	var log bytes.Buffer
-	cmd := r.command(ctx, io.MultiWriter(os.Stdout, &log), "go", slices.Concat([]string{"test"}, r.flags, r.packages)...)
-	cmd.Stderr = os.Stderr
+	cmd := r.command(ctx, io.MultiWriter(r.out, &log), "go", slices.Concat([]string{"test"}, r.flags, r.packages)...)
 	err := cmd.Run()
-	fmt.Println("The slowest packages:")
+	r.printf("The slowest packages:\n")
 	for _, of := range slowest(log.String(), 10) {
-		fmt.Printf("%9s  %s\n", of.seconds, of.pkg)
+		r.printf("%9s  %s\n", of.seconds, of.pkg)
 	}
 	if err == nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())

@@ -28,11 +28,11 @@ func Namespace(t testing.TB) string {
 
 // NamespaceOn makes a namespace for a test on a control plane. On one that is thrown
 // away at the end the namespace stays: to remove all that is in it costs more than most
-// tests. On one that others use it is removed after the test.
+// tests. On an existing cluster it is removed after the test.
 func NamespaceOn(t testing.TB, cp *controlplane.ControlPlane) string {
 	t.Helper()
 	name := makeNamespace(t, cp)
-	if cp.Dir == "" || cp.Shared {
+	if cp.Dir == "" {
 		removeNamespace(t, cp, name)
 	}
 	return name
