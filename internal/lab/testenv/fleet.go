@@ -23,7 +23,8 @@ var fleet struct {
 // MainFleet is [Main] with a hub, which is [Shared], and further clusters of which
 // each has an API server of its own. In all of them the kinds of Flux and of
 // Cluster API are installed, the real kustomize-controller runs, and [Sources]
-// plays source-controller. More tests run at a time than there are processors: most of
+// plays source-controller. The hub is never that of all packages, whose tests make Kustomizations
+// that no controller is to apply. More tests run at a time than there are processors: most of
 // the time they wait for controllers.
 func MainFleet(m *testing.M, workloads int) {
 	Parallel(6)
