@@ -47,8 +47,9 @@ func (r *runner) again(ctx context.Context, failed []failure) error {
 
 // stress runs a test many times while all processors are busy.
 func (r *runner) stress(ctx context.Context, times int) error {
-	if len(r.packages) != 1 {
-		return errors.New("stress: one package is needed")
+	at := slices.Index(r.flags, "-run") + 1
+	if at == 0 || at == len(r.flags) || r.flags[at] == "" || len(r.packages) != 1 || r.packages[0] == "" {
+		return errors.New("stress: name a test and its package: TEST=TestName PKG=./internal/config")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -58,8 +59,7 @@ func (r *runner) stress(ctx context.Context, times int) error {
 			}
 		}()
 	}
-	at := slices.Index(r.flags, "-run")
-	f := failure{pkg: r.packages[0], test: r.flags[at+1]}
+	f := failure{pkg: r.packages[0], test: r.flags[at]}
 	fails, first, err := r.repeat(ctx, f, times)
 	if err != nil {
 		return err
@@ -96,6 +96,9 @@ func (r *runner) repeat(ctx context.Context, f failure, times int) (fails int, f
 		err := cmd.Run()
 		if ctx.Err() != nil {
 			return fails, first, fmt.Errorf("repeat %s: %w", f.test, ctx.Err())
+		}
+		if strings.Contains(out.String(), "no tests to run") {
+			return fails, first, fmt.Errorf("there is no test %s in %s", f.test, f.pkg)
 		}
 		if err != nil {
 			if fails++; fails == 1 {

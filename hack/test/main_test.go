@@ -107,6 +107,16 @@ func TestStress(t *testing.T) {
 	}
 }
 
+func TestStressOfNothing(t *testing.T) {
+	module(t)
+	for name, text := range map[string]string{"": "name a test", "TestNone": "no test TestNone"} {
+		r := runner{flags: []string{"-run", name}, packages: []string{"."}, env: os.Environ(), out: t.Output()}
+		if err := r.stress(t.Context(), 3); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // A run listens where the last one did, but not where another one listens.
 func TestListen(t *testing.T) {
 	cache := t.TempDir()
