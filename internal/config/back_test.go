@@ -44,8 +44,8 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.secret("db", "p", "good")
 	w.apply(returns("Deployment", "app", onFailure, "Rollback"), returns("Deployment", "late"))
 	w.manage()
-	first := w.pinnedAnew("Deployment", "app", "")
-	late := w.pinnedAnew("Deployment", "late", "")
+	first := w.pinnedAgain("Deployment", "app", "")
+	late := w.pinnedAgain("Deployment", "late", "")
 	good := snapshotOf(t, first)
 	w.readyWith("app", good, 1)
 	w.readyWith("late", good, 1)
@@ -85,7 +85,7 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.readyWith("app", good, 1)
 
 	w.secret("db", "p", "good2")
-	w.readyWith("app", snapshotOf(t, w.pinnedAnew("Deployment", "app", first)), 1)
+	w.readyWith("app", snapshotOf(t, w.pinnedAgain("Deployment", "app", first)), 1)
 	w.eventually(func() error { return want("", w.condition("app")) })
 	w.ready("app")
 }
@@ -114,7 +114,7 @@ func TestTheObjectAsksForTheReturn(t *testing.T) {
 	w.manage()
 	first := map[string]string{}
 	for name, kind := range map[string]string{"set": "StatefulSet", "node": "DaemonSet", "keeps": "Deployment", "odd": "Deployment"} {
-		first[name] = w.pinnedAnew(kind, name, "")
+		first[name] = w.pinnedAgain(kind, name, "")
 		pods := 1
 		if kind == "DaemonSet" {
 			pods = 3
@@ -147,7 +147,7 @@ func TestNothingToGoBackTo(t *testing.T) {
 	w.apply(returns("Deployment", "lost", onFailure, "Rollback"), still(deployment("unpinned", envFrom(secretRef("db")), onFailure, "Rollback")))
 	w.manage()
 	w.hashed("unpinned", "")
-	first := w.pinnedAnew("Deployment", "lost", "")
+	first := w.pinnedAgain("Deployment", "lost", "")
 	good := snapshotOf(t, first)
 	w.readyWith("lost", good, 1)
 	w.readyWith("unpinned", "db", 1)

@@ -29,7 +29,9 @@ import (
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
 	installDriver(t, w)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}, WaveCleanup: true, Watch: w.options.Namespaces})
+	o := manifests.Default(manager.RingConfig)
+	o.Values.WaveCleanup, o.Values.WatchNamespaces = true, w.options.Namespaces
+	rules, err := o.RulesOfRole("spillway")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,8 +94,8 @@ func (w *world) pinsOf(kind, name string) string {
 	return w.template(kind, name).Annotations[pinAnnotation]
 }
 
-// pinnedAnew waits until a workload has pins other than those given, and returns them.
-func (w *world) pinnedAnew(kind, name, before string) string {
+// pinnedAgain waits until a workload has pins other than those given, and returns them.
+func (w *world) pinnedAgain(kind, name, before string) string {
 	w.t.Helper()
 	w.eventually(func() error {
 		if p := w.pinsOf(kind, name); p == "" || p == before {
@@ -191,7 +191,7 @@ func (w *world) keeps(kind string, pods int) {
 	w.secret("db", "p", "good")
 	w.apply(pinned(kind, "app", envFrom(secretRef("db"))))
 	w.serveOrManage()
-	first := w.pinnedAnew(kind, "app", "")
+	first := w.pinnedAgain(kind, "app", "")
 	good := snapshotOf(t, first)
 	w.readyWith("app", good, pods)
 	s := &corev1.Secret{}
@@ -204,7 +204,7 @@ func (w *world) keeps(kind string, pods int) {
 	}
 
 	w.secret("db", "p", "bad")
-	bad := snapshotOf(t, w.pinnedAnew(kind, "app", first))
+	bad := snapshotOf(t, w.pinnedAgain(kind, "app", first))
 	w.failing("app", bad)
 	old := 0
 	for _, p := range w.live("app") {
@@ -229,7 +229,7 @@ func (w *world) keeps(kind string, pods int) {
 		}
 	})
 	w.secret("db", "p", "good2")
-	w.readyWith("app", snapshotOf(t, w.pinnedAnew(kind, "app", first)), pods)
+	w.readyWith("app", snapshotOf(t, w.pinnedAgain(kind, "app", first)), pods)
 }
 
 func TestADeploymentKeepsItsConfig(t *testing.T)  { kept(t, "Deployment", 1) }
@@ -263,10 +263,10 @@ func TestSnapshotsAreCollected(t *testing.T) {
 	w.apply(replaceOnce(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"), "replicas: 1", "replicas: 1\n  revisionHistoryLimit: 2"))
 	w.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: mine, labels: {" + native + "snapshot: \"true\"}, annotations: {" + native + "snapshot-of: x/db}}\nimmutable: true")
 	w.manage()
-	pins := w.pinnedAnew("Deployment", "app", "")
+	pins := w.pinnedAgain("Deployment", "app", "")
 	for i := range 50 {
 		w.secret("db", "p", fmt.Sprint(i+1))
-		pins = w.pinnedAnew("Deployment", "app", pins)
+		pins = w.pinnedAgain("Deployment", "app", pins)
 	}
 	w.eventually(func() error {
 		if got := w.snapshots(); len(got) > 4 || !slices.Contains(got, snapshotOf(t, pins)) { // two old revisions, the present one, and the one that is no snapshot
@@ -286,7 +286,7 @@ func TestADeletedSnapshot(t *testing.T) {
 	w.secret("db", "p", "1")
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
 	w.manage()
-	pins := w.pinnedAnew("Deployment", "app", "")
+	pins := w.pinnedAgain("Deployment", "app", "")
 	name := snapshotOf(t, pins)
 	w.remove(&corev1.Secret{}, name)
 	w.eventually(func() error { return w.get(&corev1.Secret{}, name) })
@@ -309,7 +309,7 @@ func TestOptingOutRollsNothing(t *testing.T) {
 	w.secret("db", "p", "1")
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
 	w.manage()
-	pins := w.pinnedAnew("Deployment", "app", "")
+	pins := w.pinnedAgain("Deployment", "app", "")
 	w.annotate("app", native+"pin-config", "-")
 	w.sentinelOnly(func() {
 		if err := errors.Join(want(pins, w.pinsOf("Deployment", "app")), w.get(&corev1.Secret{}, snapshotOf(t, pins))); err != nil {
@@ -344,7 +344,7 @@ func TestAdmittedWithPins(t *testing.T) {
 	w.secret("db", "p", "q")
 	manifest := workload("Deployment", "web", envFrom(secretRef("db")), native+"pin-config", "true")
 	w.apply(manifest)
-	pins := w.pinnedAnew("Deployment", "web", "")
+	pins := w.pinnedAgain("Deployment", "web", "")
 	w.eventually(func() error { return want(1, started()) })
 	w.settledWith("web", 2) // the suspended one had no Pod that started
 	for _, p := range w.live("web") {
@@ -370,17 +370,17 @@ func TestARetryRollsWhatWasUndone(t *testing.T) {
 	w.secret("db", "p", "1")
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
 	w.manage()
-	first := w.pinnedAnew("Deployment", "app", "")
+	first := w.pinnedAgain("Deployment", "app", "")
 	before := w.template("Deployment", "app").DeepCopy()
 	w.secret("db", "p", "2")
-	second := w.pinnedAnew("Deployment", "app", first)
+	second := w.pinnedAgain("Deployment", "app", first)
 	w.undo("Deployment", "app", before)
 	w.eventually(func() error { return want("ConfigUndone", string(w.explain("app").Reason)) })
 	w.secret("db", "p", "1") // the undone content comes back later, and counts as a change then
 	w.eventually(func() error { return want("UpToDate", string(w.explain("app").State)) })
 	w.sentinel()
 	w.secret("db", "p", "2")
-	if err := want(second, w.pinnedAnew("Deployment", "app", first)); err != nil {
+	if err := want(second, w.pinnedAgain("Deployment", "app", first)); err != nil {
 		t.Error(err)
 	}
 	w.undo("Deployment", "app", before)
@@ -395,12 +395,16 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	w := newWorld(t)
 	pinnable(w)
 	w.options.Now, w.options.CoalesceWindow = later, 0
-	ring, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	ring, err := manifests.Rules([]string{manager.RingConfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins, err := pins
 	if err != nil {
 		t.Fatal(err)
 	}
 	user := "manager-of-" + w.namespace
-	testenv.Grant(t, w.client, w.namespace, user, append(ring, manifests.PinRules()...))
+	testenv.Grant(t, w.client, w.namespace, user, append(ring, pins...))
 	w.secret("db", "p", "1")
 	w.configMap("app", "a", "1")
 	w.apply(
@@ -414,14 +418,14 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 		o.Log = log
 		return manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), o)
 	})
-	first, set := w.pinnedAnew("Deployment", "app", ""), w.pinnedAnew("StatefulSet", "set", "")
+	first, set := w.pinnedAgain("Deployment", "app", ""), w.pinnedAgain("StatefulSet", "set", "")
 	w.eventually(func() error { return want(1, len(w.live("app"))) })
 	orphan := w.live("app")[0]
 	w.patch(&corev1.Pod{}, orphan.Name, `{"metadata":{"ownerReferences":null,"labels":{"app":"orphan"}}}`)
 	w.secret("db", "p", "2")
-	second := w.pinnedAnew("Deployment", "app", first)
+	second := w.pinnedAgain("Deployment", "app", first)
 	w.configMap("app", "a", "2")
-	w.pinnedAnew("StatefulSet", "set", set)
+	w.pinnedAgain("StatefulSet", "set", set)
 	w.eventually(func() error { return want(1, w.replicaSets("app")) }) // the earlier one is not kept
 	w.sentinel()
 	for _, pins := range []string{first, second} {
@@ -441,7 +445,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	requests := func() []fault.Request {
 		return testenv.Without(inj.Requests(), func(r fault.Request) bool { return strings.Contains(r.Resource, "secretproviderclass") })
 	}
-	testenv.AllUsed(t, testenv.Permissions(manifests.PinRules()), requests)
-	testenv.NoneElse(t, testenv.Permissions(append(ring, manifests.PinRules()...)), requests())
+	testenv.AllUsed(t, testenv.Permissions(pins), requests)
+	testenv.NoneElse(t, testenv.Permissions(append(ring, pins...)), requests())
 	stop()
 }

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	policyKinds = "../manifests/generated/config"
-	gateKinds   = "../manifests/generated/gates"
+	policyKinds = "../../charts/spillway/generated/config"
+	gateKinds   = "../../charts/spillway/generated/gates"
 )
 
 // installPolicies makes the kinds of policies and of their gates known to the API server, once.

@@ -189,7 +189,7 @@ func (w *world) stopped(on string, names ...string) {
 var five = []string{"app1", "app2", "app3", "app4", "app5"}
 
 // One workload fails with a change of the config, the others keep the previous one. A new
-// value is tried anew, and the same bad value is not.
+// value is tried again, and the same bad value is not.
 func TestABadChangeStopsAtTheFirstWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.options.MaxRolling = 1
@@ -512,7 +512,7 @@ func TestFaultAStopTwoManagers(t *testing.T) {
 // A manager that must not read Pods notices what fails by its deadline.
 func TestWithoutPermissionForPodsADeadlineStops(t *testing.T) {
 	w := newWorld(t)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	rules, err := manifests.Rules([]string{manager.RingConfig})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	if w.client, err = client.New(testenv.Shared().Config(), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,9 +212,9 @@ func TestAUserDecides(t *testing.T) {
 	w.says("g", "False: not today")
 }
 
-// TestAChangedTemplateBeginsAnew checks that a gate without a verdict is measured as the
+// TestAChangedTemplateBeginsAgain checks that a gate without a verdict is measured as the
 // template says now.
-func TestAChangedTemplateBeginsAnew(t *testing.T) {
+func TestAChangedTemplateBeginsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.manage(w.requests)

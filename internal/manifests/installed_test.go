@@ -49,9 +49,9 @@ func install(t *testing.T) *installation {
 		t.Fatal(err)
 	}
 	i := &installation{t: t, user: c, namespace: testenv.Namespace(t)}
-	all, err := manifests.Objects(manifests.Options{
-		Namespace: i.namespace, Watch: []string{i.namespace}, Rings: manager.Rings(), PackageKinds: true, Admission: manifests.Admission{Off: true},
-	})
+	o := manifests.Default(manager.Rings()...)
+	o.Namespace, o.Values.WatchNamespaces, o.Values.PackageKinds, o.Values.Webhooks.Enabled = i.namespace, []string{i.namespace}, true, false
+	all, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}

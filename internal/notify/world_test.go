@@ -155,7 +155,7 @@ func newWorldNow(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.options = notify.Options{Now: time.Now, Rings: append(manager.Rings(), manager.RingFleet), Hosts: hosts}
-	objects, err := manifests.Objects(manifests.Options{Rings: w.options.Rings})
+	objects, err := manifests.KindsOf(w.options.Rings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,14 +63,24 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {
 	w.t.Helper()
+	o := manifests.Default(manager.RingPlans)
+	o.Namespace, o.Values.Webhooks.Configurations = "any", []string{w.namespace}
+	certificate, err := o.RulesOfRole("spillway-webhooks")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	injection, err := o.RulesOfRole("any.admission.spillway.dev")
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	w.create(
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager"}, Rules: append(slices.Clone(rules), manifests.CertificateRules()...)},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager"}, Rules: append(slices.Clone(rules), certificate...)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "manager"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"}, Subjects: subjects,
 		},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: manifests.InjectionRules([]string{w.namespace})},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: injection},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: user},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: subjects,

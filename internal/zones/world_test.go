@@ -93,7 +93,7 @@ func newClient(t *testing.T, cp *controlplane.ControlPlane) client.Client {
 // installKinds applies the kinds of the ring, and waits until they are served.
 func installKinds(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}

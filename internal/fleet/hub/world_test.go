@@ -98,7 +98,7 @@ var installKinds = sync.OnceValue(func() error {
 		return err
 	}
 	_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
-		Paths: []string{"../../manifests/generated/fleet", "../../manifests/generated/gates"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters}, ErrorIfPathMissing: true,
+		Paths: []string{"../../../charts/spillway/generated/fleet", "../../../charts/spillway/generated/gates"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters}, ErrorIfPathMissing: true,
 	})
 	return err
 })

@@ -211,7 +211,7 @@ func (cp *ControlPlane) startNodes(ctx context.Context) error {
 	)
 }
 
-// restartForPods starts them anew: what fails while there is no API server, they
+// restartForPods starts them again: what fails while there is no API server, they
 // may try again only minutes later, or never.
 func (cp *ControlPlane) restartForPods() error {
 	for _, p := range cp.forPods {

@@ -94,11 +94,11 @@ func scheme(t *testing.T) *runtime.Scheme {
 // installKinds applies the kinds of the ring, and waits until they are served.
 func installKinds(t *testing.T, c client.Client) {
 	t.Helper()
-	files, err := filepath.Glob("../../manifests/generated/zones/*.grafana.com_*.yaml")
+	files, err := filepath.Glob("../../../charts/spillway/generated/zones/*.grafana.com_*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "../../manifests/generated/zones/spillway.dev_rolloutgroups.yaml") {
+	for _, file := range append(files, "../../../charts/spillway/generated/zones/spillway.dev_rolloutgroups.yaml") {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

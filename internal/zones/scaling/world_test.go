@@ -83,7 +83,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 func (w *world) installKinds() {
 	w.t.Helper()
-	files, err := filepath.Glob("../../manifests/generated/zones/*_*.yaml")
+	files, err := filepath.Glob("../../../charts/spillway/generated/zones/*_*.yaml")
 	if err != nil {
 		w.t.Fatal(err)
 	}
