@@ -29,7 +29,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 2}) }
+// TestMain has a control plane of its own: policies are installed, and left, for the whole cluster.
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 2, Alone: true}) }
 
 // installation is a namespace with everything that is installed for it but the Deployment
 // of the manager, which runs in this process as the service account of the installation.
