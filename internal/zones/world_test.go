@@ -24,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -53,6 +54,9 @@ type world struct {
 	// requests are what the managers of this world have asked of the API server.
 	requests *fault.Injector
 	witness  *witness
+	// clock is that of the managers, which the barrier waits for.
+	clock   *barrier.Clock
+	barrier *barrier.Barrier
 }
 
 func newWorld(t *testing.T) *world {
@@ -69,8 +73,9 @@ func newWorldNow(t *testing.T) *world {
 
 func newWorldOn(t *testing.T, cp *controlplane.ControlPlane, namespace string) *world {
 	t.Helper()
-	w := &world{t: t, client: newClient(t, cp), namespace: namespace, requests: fault.New()}
-	w.options = zones.Options{Namespaces: []string{namespace}, Now: time.Now, StatusDelay: 300 * time.Millisecond}
+	w := &world{t: t, client: newClient(t, cp), namespace: namespace, requests: fault.New(), clock: &barrier.Clock{}}
+	w.barrier = barrier.New(w.client, w.clock)
+	w.options = zones.Options{Namespaces: []string{namespace}, Now: w.clock.Now, StatusDelay: 300 * time.Millisecond}
 	installKinds(t, w.client)
 	testenv.KnownReasons(t, w.client, namespace, &v1alpha1.RolloutGroupList{})
 	w.witness = newWitness(t, cp, namespace)
@@ -117,8 +122,8 @@ func (w *world) managed(inj *fault.Injector, change ...func(*manager.Options)) (
 	for _, c := range change {
 		c(&o)
 	}
-	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
+	return w.barrier.Managed(w.t, inj, func(ctx context.Context, log logr.Logger, m *barrier.Manager) error {
+		o.Log, o.Observed = log, m.Observed
 		return manager.Run(ctx, inj.Wrap(w.witness.cp.Config()), o)
 	})
 }
