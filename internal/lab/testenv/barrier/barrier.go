@@ -22,6 +22,7 @@
 package barrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // Barrier is where a test waits for its managers.
@@ -61,6 +64,17 @@ func (b *Barrier) Managed(t testing.TB, faults *fault.Injector, run func(context
 	return testenv.Managed(t, faults, func(ctx context.Context, log logr.Logger) error {
 		defer b.ended(m)
 		return run(ctx, log, m)
+	})
+}
+
+// Run runs a manager until the end of the test, or until stop: it reaches the API server through
+// the faults, and serves neither metrics nor probes unless the options say so.
+func (b *Barrier) Run(t testing.TB, cfg *rest.Config, faults *fault.Injector, o manager.Options) (stop func()) {
+	t.Helper()
+	o.MetricsAddress, o.ProbeAddress, o.Version = cmp.Or(o.MetricsAddress, "0"), cmp.Or(o.ProbeAddress, "0"), "test"
+	return b.Managed(t, faults, func(ctx context.Context, log logr.Logger, m *Manager) error {
+		o.Log, o.Observed = log, m.Observed
+		return manager.Run(ctx, faults.Wrap(cfg), o)
 	})
 }
 
