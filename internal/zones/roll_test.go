@@ -204,6 +204,7 @@ func TestMinReadySeconds(t *testing.T) {
 		w.create(zone("zone-a", strategy, replicas(2)), zone("zone-b", strategy, replicas(1)))
 		w.complete("v1", "zone-a", "zone-b")
 		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"minReadySeconds":3600}}`)
+		w.barrier.Step(t, 2*time.Hour) // they have been ready for that long
 		w.behave("v2", "never-ready", "zone-a", "zone-b")
 		for i, pod := range []string{"zone-a-1", "zone-a-0", "zone-b-0"} {
 			w.becomesReady(pod, "v2")

@@ -39,6 +39,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
+var errNone = errors.New("barrier: no manager runs")
+
 // Barrier is where a test waits for its managers.
 type Barrier struct {
 	live  client.Client
@@ -88,6 +90,9 @@ func (b *Barrier) ended(m *Manager) {
 // written before.
 func (b *Barrier) Wait(t testing.TB) {
 	t.Helper()
+	if err := b.Passed(t.Context()); errors.Is(err, errNone) {
+		t.Fatal(err)
+	}
 	testenv.Eventually(t, b.Passed)
 }
 
@@ -96,7 +101,7 @@ func (b *Barrier) Passed(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.managers) == 0 {
-		return errors.New("no manager runs")
+		return errNone
 	}
 	for m := range b.managers {
 		if err := m.passed(ctx, b.live); err != nil {
