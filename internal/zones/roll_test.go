@@ -461,6 +461,7 @@ func TestAPodThatStaysUnreadyIsReplacedOutOfTurn(t *testing.T) {
 		w.settles(strategy, replicas(2))
 		w.breakPod("zone-a-0")
 		w.breakPod("zone-b-0")
+		w.settled() // neither is taken for the only one
 		w.roll("v2")
 		w.waitsFor("Waiting", "zone-b-0 is not ready since")
 		w.goes(0)
