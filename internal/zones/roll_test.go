@@ -206,9 +206,13 @@ func TestMinReadySeconds(t *testing.T) {
 		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"minReadySeconds":3600}}`)
 		w.barrier.Step(t, 2*time.Hour) // they have been ready for that long
 		w.behave("v2", "never-ready", "zone-a", "zone-b")
-		for i, pod := range []string{"zone-a-1", "zone-a-0", "zone-b-0"} {
+		order := []string{"zone-a-0", "zone-a-1", "zone-b-0"}
+		if strategy == rollingUpdate {
+			slices.Reverse(order[:2])
+		}
+		for i, pod := range order {
 			w.becomesReady(pod, "v2")
-			w.waitsFor("Waiting", "soaking until")
+			w.waitsFor("Progressing", pod+" is ready; soaking until")
 			w.taken(i + 1)
 			w.barrier.Step(t, 59*time.Minute)
 			w.taken(i + 1)
