@@ -12,11 +12,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // How long to wait for an answer, and for more of one. A download may take as long as it
@@ -29,17 +28,34 @@ var (
 
 const megabyte = 1 << 20
 
-// fetchAll fetches the programs at the same time. The first that fails ends the others.
-func (f *finder) fetchAll(ctx context.Context, folder string, pins []pin) error {
-	group, ctx := errgroup.WithContext(ctx)
-	var fetched, total atomic.Int64
-	for _, p := range pins {
-		group.Go(func() error { return f.fetch(ctx, folder, p, &fetched, &total) })
+// fetchAll fetches at the same time those programs that are pinned. One that cannot be had is left
+// to be built, which is told; only an interruption is an error.
+func (f *finder) fetchAll(ctx context.Context, missing []*made) error {
+	missing = slices.DeleteFunc(missing, func(m *made) bool { return m.fetched == "" })
+	if len(missing) == 0 {
+		return nil
 	}
+	f.tellf("fetching %d programs of the control plane, once", len(missing))
+	var fetched, total atomic.Int64
+	stop := f.tellProgress(&fetched, &total)
+	defer stop()
+	var group sync.WaitGroup
+	for _, m := range missing {
+		group.Go(func() {
+			if err := f.fetch(ctx, m, &fetched, &total); err != nil && ctx.Err() == nil {
+				f.tellf("%v; building %s from Go modules instead", err, m.name)
+			}
+		})
+	}
+	group.Wait()
+	return ctx.Err() //nolint:wrapcheck // an interruption
+}
+
+// tellProgress tells from time to time how much has been fetched.
+func (f *finder) tellProgress(fetched, total *atomic.Int64) (stop func()) {
 	done := make(chan struct{})
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
+	var telling sync.WaitGroup
+	telling.Go(func() {
 		ticker := time.NewTicker(tellEach) //nolint:forbidigo // it waits for real downloads
 		defer ticker.Stop()
 		for {
@@ -50,22 +66,21 @@ func (f *finder) fetchAll(ctx context.Context, folder string, pins []pin) error 
 				f.tellf("  %d of %d MB", fetched.Load()/megabyte, total.Load()/megabyte)
 			}
 		}
-	}()
-	err := group.Wait()
-	close(done)
-	<-told
-	return err //nolint:wrapcheck // each says what it is about
+	})
+	return func() {
+		close(done)
+		telling.Wait()
+	}
 }
 
-// fetch fetches one program. Its file becomes executable only when it is what was pinned.
-func (f *finder) fetch(ctx context.Context, folder string, p pin, fetched, total *atomic.Int64) (err error) {
-	address, member := f.sources.file(p.program, p.version, p.platform)
-	name := filepath.Join(folder, p.name)
-	file, err := os.OpenFile(name+".download", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a folder of our own
+// fetch fetches one program. It gets its name and becomes executable only when it is what was pinned.
+func (f *finder) fetch(ctx context.Context, m *made, fetched, total *atomic.Int64) (err error) {
+	address, member := f.sources.file(m.program, m.version, f.platform)
+	file, err := os.CreateTemp(f.store(), ".fetching-")
 	if err != nil {
 		return fmt.Errorf("file to fetch into: %w", err)
 	}
-	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	defer func() { err = errors.Join(err, file.Close(), os.RemoveAll(file.Name())) }()
 	sum := sha256.New()
 	counted := writerFunc(func(chunk []byte) (int, error) {
 		fetched.Add(int64(len(chunk)))
@@ -74,32 +89,34 @@ func (f *finder) fetch(ctx context.Context, folder string, p pin, fetched, total
 	if err := get(ctx, address, io.MultiWriter(file, sum, counted), func(size int64) { total.Add(size) }); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != p.sha256 {
-		return fmt.Errorf("%s has SHA-256 %s instead of %s, which downloads.txt pins; it was not used", address, got, p.sha256)
+	if got := hex.EncodeToString(sum.Sum(nil)); got != m.pin.sha256 {
+		return fmt.Errorf("%s has SHA-256 %s instead of %s, which downloads.txt pins; it was not used", address, got, m.pin.sha256)
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("read what was fetched: %w", err)
+	if member == "" {
+		return install(file.Name(), m.fetched)
 	}
-	var content io.Reader = file
-	if member != "" {
-		if content, err = open(file, member); err != nil {
-			return fmt.Errorf("%s: %w", address, err)
-		}
-	}
-	return install(name, content)
+	return f.unpack(file, member, m.fetched)
 }
 
-// install writes a program.
-func install(name string, content io.Reader) error {
-	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755) //nolint:gosec // a program
+// unpack installs a member of an archive.
+func (f *finder) unpack(archive io.ReadSeeker, member, to string) (err error) {
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read what was fetched: %w", err)
+	}
+	content, err := open(archive, member)
 	if err != nil {
-		return fmt.Errorf("write a program: %w", err)
+		return err
 	}
-	_, err = io.Copy(to, content)
-	if err = errors.Join(err, to.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	file, err := os.CreateTemp(f.store(), ".unpacking-")
+	if err != nil {
+		return fmt.Errorf("file to unpack into: %w", err)
 	}
-	return nil
+	defer func() { err = errors.Join(err, os.RemoveAll(file.Name())) }()
+	_, err = io.Copy(file, content)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("unpack %s: %w", member, err)
+	}
+	return install(file.Name(), to)
 }
 
 // open finds a file in an archive.

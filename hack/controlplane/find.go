@@ -4,133 +4,200 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 )
 
-// find returns the folder of the control plane: one that is in the cache, or one that is
-// fetched, or else one that is built.
-func (f *finder) find(ctx context.Context, insist bool) (string, error) {
-	if insist {
-		return f.build(ctx)
-	}
-	versions, err := f.versions()
+// find returns the folder of the control plane. Each program has a file of its own in the
+// cache, named for what it was made from; the folder links those that belong together. So
+// a program that changes is made alone, and two runs at a time make nothing twice.
+func (f *finder) find(ctx context.Context) (string, error) {
+	all, err := f.programs()
 	if err != nil {
 		return "", err
 	}
-	built, err := f.built(versions)
-	if err != nil {
-		return "", err
-	}
-	if isFolder(built) {
-		return built, nil
-	}
-	folder, err := f.fetched(ctx, versions)
-	if err == nil {
-		return folder, nil
-	}
-	if ctx.Err() != nil {
-		return "", err
-	}
-	f.tellf("%v; building from Go modules instead", err)
-	return f.build(ctx)
-}
-
-// fetched returns the folder with the downloads, which are fetched unless that was done already.
-func (f *finder) fetched(ctx context.Context, versions map[string]string) (string, error) {
-	pins, err := f.pins(versions)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	for _, p := range pins {
-		_, _ = fmt.Fprintln(sum, p.name, p.version, p.sha256)
-	}
-	folder := filepath.Join(f.cache, fmt.Sprintf("%s-%s-%s-fetched-%.12s", versions[kubernetes], f.platform.os, f.platform.arch, hex.EncodeToString(sum.Sum(nil))))
-	if isFolder(folder) {
-		return folder, nil
-	}
-	if err := os.MkdirAll(f.cache, 0o755); err != nil { //nolint:gosec // programs are for everybody
+	if err := os.MkdirAll(f.store(), 0o755); err != nil { //nolint:gosec // programs are for everybody
 		return "", fmt.Errorf("folder of the cache: %w", err)
 	}
-	// It is fetched beside the folder, which appears only when it is complete.
-	part, err := os.MkdirTemp(f.cache, ".fetching-")
-	if err != nil {
-		return "", fmt.Errorf("folder to fetch into: %w", err)
+	if missing(all) != nil {
+		if err := f.makeMissing(ctx, all); err != nil {
+			return "", err
+		}
 	}
-	defer func() { _ = os.RemoveAll(part) }()
-	f.tellf("fetching the control plane, Kubernetes %s, once", versions[kubernetes])
-	if err := f.fetchAll(ctx, part, pins); err != nil {
-		return "", err
-	}
-	if err := os.Chmod(part, 0o755); err != nil { //nolint:gosec // the same
-		return "", fmt.Errorf("permissions of %s: %w", part, err)
-	}
-	if err := os.Rename(part, folder); err != nil && !isFolder(folder) { // another process may have been faster
-		return "", fmt.Errorf("move what was fetched: %w", err)
-	}
-	return folder, nil
+	return f.link(all)
 }
 
-// versions are those of the modules in hack/k8s.
-func (f *finder) versions() (map[string]string, error) {
+// made is a program of this checkout, and the files in the cache that are it.
+type made struct {
+	program
+	version string
+	// pin is its download, nil if none is pinned.
+	pin *pin
+	// fetched is the download in the cache, empty without a pin; built is what is made from
+	// Go modules.
+	fetched, built string
+}
+
+// file is the one that is used: a download, or else what was built. Empty if there is none yet.
+func (m *made) file() string {
+	for _, name := range []string{m.fetched, m.built} {
+		if _, err := os.Stat(name); name != "" && err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// missing returns those of which the cache has no file.
+func missing(all []*made) (none []*made) {
+	for _, m := range all {
+		if m.file() == "" {
+			none = append(none, m)
+		}
+	}
+	return none
+}
+
+// makeMissing fetches what can be fetched, and builds the others.
+func (f *finder) makeMissing(ctx context.Context, all []*made) error {
+	unlock, err := f.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := f.fetchAll(ctx, missing(all)); err != nil {
+		return err
+	}
+	return f.build(ctx, versionOf(all, kubernetes), missing(all)) // another run may have made them while this one waited
+}
+
+// programs are those of the control plane, as this checkout has them.
+func (f *finder) programs() ([]*made, error) {
 	raw, err := os.ReadFile(filepath.Join(f.module, "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("versions of the control plane: %w", err)
 	}
-	modules := map[string]string{"k8s.io/kubernetes": kubernetes, "go.etcd.io/etcd/server/v3": etcd, "sigs.k8s.io/kwok": kwok}
-	versions := map[string]string{}
-	for line := range strings.Lines(string(raw)) {
-		fields := strings.Fields(line)
-		if len(fields) >= 2 && modules[fields[0]] != "" && strings.HasPrefix(fields[1], "v") {
-			versions[modules[fields[0]]] = fields[1]
+	sums, err := os.ReadFile(filepath.Join(f.module, "go.sum"))
+	if err != nil {
+		return nil, fmt.Errorf("what the control plane is built from: %w", err)
+	}
+	pins, err := f.pins()
+	if err != nil {
+		return nil, err
+	}
+	modules := digest(append(raw, sums...))
+	var all []*made
+	for _, p := range programs() {
+		m := &made{program: p, version: requiredVersion(raw, p.module)}
+		if m.version == "" {
+			return nil, fmt.Errorf("hack/k8s/go.mod does not require %s", p.module)
 		}
+		m.built = f.stored(m, "built-"+modules)
+		if m.pin = pinOf(pins, m, f.platform); m.pin != nil && !f.insist {
+			m.fetched = f.stored(m, m.pin.sha256[:12])
+		}
+		all = append(all, m)
 	}
-	if len(versions) != len(modules) {
-		return nil, fmt.Errorf("hack/k8s/go.mod does not say all versions of the control plane: %v", versions)
-	}
-	return versions, nil
+	return all, nil
 }
 
-// built is the folder into which hack/k8s/build.sh builds: its name has the digest of all
-// that says what is built.
-func (f *finder) built(versions map[string]string) (string, error) {
-	sum := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum", "build.sh"} {
-		raw, err := os.ReadFile(filepath.Join(f.module, name)) //nolint:gosec // one of three
-		if err != nil {
-			return "", fmt.Errorf("what the control plane is built from: %w", err)
-		}
-		_, _ = sum.Write(raw)
-	}
-	return filepath.Join(f.cache, fmt.Sprintf("%s-%s-%s-%.12s", versions[kubernetes], f.platform.os, f.platform.arch, hex.EncodeToString(sum.Sum(nil)))), nil
+// versionOf is the version of the programs of a project.
+func versionOf(all []*made, project string) string {
+	i := slices.IndexFunc(all, func(m *made) bool { return m.project == project })
+	return all[i].version
 }
 
-func (f *finder) build(ctx context.Context) (string, error) {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, filepath.Join(f.module, "build.sh")) //nolint:gosec // a file of the checkout
-	cmd.Stdout, cmd.Stderr = &out, f.progress
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build the control plane: %w", err)
+// requiredVersion is the version of a module that a go.mod requires, empty if it does not.
+func requiredVersion(goMod []byte, module string) string {
+	for line := range bytes.Lines(goMod) {
+		fields := strings.Fields(string(line))
+		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
+			return fields[1]
+		}
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	folder := lines[len(lines)-1]
-	if !isFolder(folder) {
-		return "", errors.New("hack/k8s/build.sh has printed no folder")
+	return ""
+}
+
+func (f *finder) store() string { return filepath.Join(f.cache, "programs") }
+
+func (f *finder) stored(m *made, madeFrom string) string {
+	return filepath.Join(f.store(), fmt.Sprintf("%s-%s-%s-%s-%s", m.name, m.version, f.platform.os, f.platform.arch, madeFrom))
+}
+
+// link returns the folder that has the programs by their names. It appears only when it is complete.
+func (f *finder) link(all []*made) (string, error) {
+	var names bytes.Buffer
+	for _, m := range all {
+		_, _ = fmt.Fprintln(&names, filepath.Base(m.file()))
+	}
+	folder := filepath.Join(f.cache, fmt.Sprintf("%s-%s-%s-%s", versionOf(all, kubernetes), f.platform.os, f.platform.arch, digest(names.Bytes())))
+	if isFolder(folder) {
+		return folder, nil
+	}
+	part, err := os.MkdirTemp(f.cache, ".linking-")
+	if err != nil {
+		return "", fmt.Errorf("folder of the control plane: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(part) }()
+	for _, m := range all {
+		if err := os.Link(m.file(), filepath.Join(part, m.name)); err != nil {
+			return "", fmt.Errorf("folder of the control plane: %w", err)
+		}
+	}
+	if err := os.Chmod(part, 0o755); err != nil { //nolint:gosec // programs are for everybody
+		return "", fmt.Errorf("permissions of %s: %w", part, err)
+	}
+	if err := os.Rename(part, folder); err != nil && !isFolder(folder) { // another run may have been faster
+		return "", fmt.Errorf("folder of the control plane: %w", err)
 	}
 	return folder, nil
 }
 
+// lock waits until no other process makes programs.
+func (f *finder) lock() (unlock func(), err error) {
+	file, err := os.OpenFile(filepath.Join(f.store(), ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock of the cache: %w", err)
+	}
+	take := func(how int) error { return syscall.Flock(int(file.Fd()), how) } //nolint:gosec // a descriptor is small
+	if err = take(syscall.LOCK_EX | syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		f.tellf("waiting for another process that makes the control plane")
+		err = take(syscall.LOCK_EX)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock of the cache: %w", err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
+
 func (f *finder) tellf(format string, args ...any) {
+	f.telling.Lock()
+	defer f.telling.Unlock()
 	_, _ = fmt.Fprintf(f.progress, format+"\n", args...)
+}
+
+func digest(content []byte) string {
+	return fmt.Sprintf("%.6x", sha256.Sum256(content))
 }
 
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// install moves a complete program to its place in the cache.
+func install(from, to string) error {
+	if err := os.Chmod(from, 0o755); err != nil { //nolint:gosec // a program
+		return fmt.Errorf("permissions of a program: %w", err)
+	}
+	if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("place a program: %w", err)
+	}
+	return nil
 }

@@ -1,9 +1,10 @@
 // Command controlplane finds the control plane that tests and the demo run on, and prints
 // its folder as the last line of its output.
 //
-// Where the projects' own downloads are pinned in downloads.txt and can be reached, it
-// fetches them. Otherwise hack/k8s/build.sh builds the same versions from Go modules, which
-// takes some twenty minutes.
+// It fetches the projects' own downloads that are pinned in downloads.txt. A program that is not
+// pinned, cannot be reached, or is not what was pinned is built, alone, from the Go modules of
+// hack/k8s in the same version. A checksum that is fetched beside a file is none: who replaces
+// one replaces both; so the repository has them, and what was not checked is never executable.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,7 +41,8 @@ func command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			folder, err := f.find(cmd.Context(), insist)
+			f.insist = insist
+			folder, err := f.find(cmd.Context())
 			if err == nil {
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), folder)
 			}
@@ -74,7 +77,13 @@ type finder struct {
 	cache    string
 	platform platform
 	sources  sources
+	// telling keeps lines of progress apart, which several goroutines write.
+	telling  sync.Mutex
 	progress io.Writer
+	// golang is the go command.
+	golang string
+	// insist is to build, also what could be fetched.
+	insist bool
 }
 
 func newFinder(progress io.Writer) (*finder, error) {
@@ -89,7 +98,7 @@ func newFinder(progress io.Writer) (*finder, error) {
 	hack := filepath.Join(root, "hack")
 	return &finder{
 		module: filepath.Join(hack, "k8s"), table: filepath.Join(hack, "controlplane", "downloads.txt"), cache: cache,
-		platform: platform{runtime.GOOS, runtime.GOARCH}, sources: published(), progress: progress,
+		platform: platform{runtime.GOOS, runtime.GOARCH}, sources: published(), progress: progress, golang: "go",
 	}, nil
 }
 
@@ -100,7 +109,7 @@ func checkout() (string, error) {
 		return "", fmt.Errorf("working directory: %w", err)
 	}
 	for from := dir; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "hack", "k8s", "build.sh")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "controlplane", "downloads.txt")); err == nil {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
@@ -109,7 +118,7 @@ func checkout() (string, error) {
 	}
 }
 
-// cacheFolder is the one that hack/k8s/build.sh uses.
+// cacheFolder is where programs are kept from run to run.
 func cacheFolder() (string, error) {
 	if dir := os.Getenv("SPILLWAY_CACHE"); dir != "" {
 		return filepath.Join(dir, "k8s"), nil

@@ -7,21 +7,37 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-const goMod = "module example.test\nrequire (\n\tgo.etcd.io/etcd/server/v3 v3.7.0 // indirect\n\tk8s.io/kubernetes v1.37.0\n\tsigs.k8s.io/kwok v0.8.0\n)\n"
+const goMod = "module example.test\nrequire (\n\tgo.etcd.io/etcd/server/v3 v3.7.1 // indirect\n\tk8s.io/kubernetes v1.37.0\n\tsigs.k8s.io/kwok v0.8.0\n)\n"
 
-// script stands for the one that builds for twenty minutes.
-const script = "#!/bin/sh\nmkdir -p \"$SPILLWAY_CACHE/k8s/from-modules\"\necho built >&2\necho \"$SPILLWAY_CACHE/k8s/from-modules\"\n"
+// compiler stands for go, which would build for ten minutes. Its programs say that they were built.
+const compiler = `#!/bin/sh
+echo "$@" >>"$(dirname "$0")/asked"
+if [ "$1" = list ]; then printf 'a\nb\nc\n'; exit; fi
+for last; do :; done
+while [ "$1" != -o ]; do shift; done
+into=$2; shift 2
+for pkg; do
+  echo "$pkg" >&2
+  case $pkg in */v3) name=server ;; *) name=${pkg##*/} ;; esac
+  echo "$name was built" >"$into$name"
+done
+echo "# a warning" >&2
+`
 
 // site publishes what the projects publish.
 type site struct {
@@ -43,7 +59,7 @@ func publish(t *testing.T) *site {
 	var sums strings.Builder
 	for _, on := range platforms() {
 		for _, of := range programs() {
-			version := map[string]string{kubernetes: "v1.37.0", etcd: "v3.7.0", kwok: "v0.8.0"}[of.project]
+			version := map[string]string{kubernetes: "v1.37.0", etcd: "v3.7.1", kwok: "v0.8.0"}[of.project]
 			path, member := where.file(of, version, on)
 			content := []byte(of.name + " for " + on.String())
 			if member != "" {
@@ -56,7 +72,7 @@ func publish(t *testing.T) *site {
 			}
 		}
 	}
-	s.files["/etcd-io/etcd/releases/download/v3.7.0/SHA256SUMS"] = []byte(sums.String())
+	s.files["/etcd-io/etcd/releases/download/v3.7.1/SHA256SUMS"] = []byte(sums.String())
 	return s
 }
 
@@ -110,7 +126,7 @@ func at(t *testing.T, s *site) (*finder, *bytes.Buffer) {
 	t.Helper()
 	root, cache := t.TempDir(), t.TempDir()
 	t.Setenv("SPILLWAY_CACHE", cache)
-	for name, content := range map[string]string{"go.mod": goMod, "go.sum": "", "build.sh": script, "downloads.txt": ""} {
+	for name, content := range map[string]string{"go.mod": goMod, "go.sum": "", "go": compiler, "downloads.txt": ""} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +134,7 @@ func at(t *testing.T, s *site) (*finder, *bytes.Buffer) {
 	told := &bytes.Buffer{}
 	return &finder{
 		module: root, table: filepath.Join(root, "downloads.txt"), cache: filepath.Join(cache, "k8s"),
-		platform: platforms()[0], sources: sources{s.URL, s.URL}, progress: told,
+		platform: platforms()[0], sources: sources{s.URL, s.URL}, progress: told, golang: filepath.Join(root, "go"),
 	}, told
 }
 
@@ -135,25 +151,62 @@ func pinned(t *testing.T, s *site) (*finder, *bytes.Buffer) {
 
 func find(t *testing.T, f *finder) string {
 	t.Helper()
-	folder, err := f.find(t.Context(), false)
+	folder, err := f.find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return folder
 }
 
-// left fails if a program that was not checked, or a part of one, is in the cache.
-func left(t *testing.T, f *finder) {
+// built fails unless these programs of a folder were built, and the others fetched, and nothing else is left in the
+// cache. It returns how often the compiler was asked to build.
+func built(t *testing.T, f *finder, folder string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(f.cache)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if entry.Name() != "from-modules" {
-			t.Errorf("%s is left", entry.Name())
+	for _, of := range programs() {
+		expected := of.name + " for linux/amd64"
+		if slices.Contains(want, of.name) {
+			expected = executable(of.pkg) + " was built\n"
+		}
+		info, err := os.Stat(filepath.Join(folder, of.name))
+		if err != nil || info.Mode()&0o111 == 0 {
+			t.Errorf("%s: %v, %v", of.name, err, info)
+			continue
+		}
+		if got, err := os.ReadFile(filepath.Join(folder, of.name)); err != nil || string(got) != expected {
+			t.Errorf("%s is %q, %v", of.name, got, err)
 		}
 	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != len(programs()) {
+		t.Errorf("there are %v, %v", entries, err)
+	}
+	for _, left := range []string{"programs/.[fbu]*", ".linking*"} {
+		if found, err := filepath.Glob(filepath.Join(f.cache, left)); err != nil || len(found) > 0 {
+			t.Errorf("%v is left, %v", found, err)
+		}
+	}
+}
+
+// builds are the packages that the compiler was asked to build, a line each time.
+func builds(t *testing.T, f *finder) (lines []string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(f.module, "asked"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if _, after, ok := strings.Cut(line, " -o "); ok {
+			_, packages, _ := strings.Cut(strings.TrimSpace(after), " ")
+			lines = append(lines, packages)
+		}
+	}
+	return lines
+}
+
+func names() (all []string) {
+	for _, p := range programs() {
+		all = append(all, p.name)
+	}
+	return all
 }
 
 // What is pinned and can be reached is fetched, once.
@@ -161,32 +214,19 @@ func TestFetched(t *testing.T) {
 	s := publish(t)
 	f, told := pinned(t, s)
 	folder := find(t, f)
-	for _, of := range programs() {
-		info, err := os.Stat(filepath.Join(folder, of.name))
-		if err != nil || info.Mode()&0o111 == 0 {
-			t.Errorf("%s: %v, %v", of.name, err, info)
-			continue
-		}
-		if got, err := os.ReadFile(filepath.Join(folder, of.name)); err != nil || string(got) != of.name+" for linux/amd64" {
-			t.Errorf("%s is %q, %v", of.name, got, err)
-		}
-	}
-	if entries, err := os.ReadDir(folder); err != nil || len(entries) != len(programs()) {
-		t.Errorf("there are %v, %v", entries, err)
-	}
-	if strings.Contains(told.String(), "built") || !strings.Contains(told.String(), "fetching the control plane, Kubernetes v1.37.0") {
+	built(t, f, folder)
+	if len(builds(t, f)) > 0 || !strings.Contains(told.String(), "fetching 6 programs of the control plane, once") {
 		t.Errorf("it says %s", told)
 	}
 	asked := len(s.asked)
 	if again := find(t, f); again != folder || len(s.asked) != asked {
 		t.Errorf("then it is %s, and asks for %v", again, s.asked[asked:])
 	}
-	if insisted, err := f.find(t.Context(), true); err != nil || filepath.Base(insisted) != "from-modules" {
-		t.Errorf("--build: %s, %v", insisted, err)
-	}
+	f.insist = true
+	built(t, f, find(t, f), names()...)
 }
 
-// Whatever else arrives is not used, and the control plane is built.
+// A program that arrives otherwise is not used. It is built, and the others are not.
 func TestNotFetched(t *testing.T) {
 	defer func(a, b, c time.Duration) { answerIn, stalled, tellEach = a, b, c }(answerIn, stalled, tellEach)
 	answerIn, stalled, tellEach = time.Second, 200*time.Millisecond, 20*time.Millisecond
@@ -205,13 +245,15 @@ func TestNotFetched(t *testing.T) {
 			s := publish(t)
 			f, told := pinned(t, s)
 			s.answer["/kube-scheduler"] = test.answer
-			if folder := find(t, f); filepath.Base(folder) != "from-modules" {
-				t.Errorf("it is %s", folder)
-			}
-			if !strings.Contains(told.String(), test.says) || !strings.Contains(told.String(), "kube-scheduler") || !strings.Contains(told.String(), "building from Go modules instead") {
+			built(t, f, find(t, f), "kube-scheduler")
+			if !strings.Contains(told.String(), test.says) || !strings.Contains(told.String(), "building kube-scheduler from Go modules instead") {
 				t.Errorf("it says %s", told)
 			}
-			left(t, f)
+			asked := len(s.asked)
+			find(t, f)
+			if got := builds(t, f); len(s.asked) != asked || !slices.Equal(got, []string{"k8s.io/kubernetes/cmd/kube-scheduler"}) {
+				t.Errorf("it is built by %v, and asked for %v again", got, s.asked[asked:])
+			}
 		})
 	}
 }
@@ -242,46 +284,72 @@ func TestSlow(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 		}
 	}
-	if folder := find(t, f); !strings.Contains(folder, "-fetched-") {
-		t.Errorf("it is %s: %s", folder, told)
-	}
+	built(t, f, find(t, f))
 	if !strings.Contains(told.String(), " MB") {
 		t.Errorf("it says no progress: %s", told)
 	}
 }
 
-// Nothing is fetched that is not pinned for the versions of the module, or if it was built.
-func TestNotAsked(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, f *finder){
-		"no pins": func(t *testing.T, f *finder) { t.Helper(); write(t, f.table, "") },
-		"other versions": func(t *testing.T, f *finder) {
+// What is not pinned for the versions of the module is built, by one command, and all else is fetched.
+func TestNotPinned(t *testing.T) {
+	kubernetes := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+	for name, test := range map[string]struct {
+		change func(t *testing.T, f *finder)
+		built  []string
+	}{
+		"nothing": {func(t *testing.T, f *finder) { t.Helper(); write(t, f.table, "") }, names()},
+		"a line is missing": {func(t *testing.T, f *finder) {
+			t.Helper()
+			raw, err := os.ReadFile(f.table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, f.table, regexp.MustCompile("(?m)^etcd .*amd64.*\n").ReplaceAllString(string(raw), ""))
+		}, []string{"etcd"}},
+		"another version": {func(t *testing.T, f *finder) {
 			t.Helper()
 			write(t, filepath.Join(f.module, "go.mod"), strings.Replace(goMod, "v1.37.0", "v1.37.1", 1))
-		},
-		"another platform": func(_ *testing.T, f *finder) { f.platform = platform{"darwin", "arm64"} },
-		"built": func(t *testing.T, f *finder) {
-			t.Helper()
-			versions, err := f.versions()
-			if err != nil {
-				t.Fatal(err)
-			}
-			folder, err := f.built(versions)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(folder, 0o700); err != nil {
-				t.Fatal(err)
-			}
-		},
+		}, kubernetes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := publish(t)
-			f, _ := pinned(t, s)
-			change(t, f)
-			if folder := find(t, f); strings.Contains(folder, "-fetched-") || len(s.asked) > 0 {
-				t.Errorf("it is %s, and asks for %v", folder, s.asked)
+			f, told := pinned(t, s)
+			test.change(t, f)
+			built(t, f, find(t, f), test.built...)
+			if len(builds(t, f)) != 1 || len(s.asked) != len(programs())-len(test.built) {
+				t.Errorf("it is built by %v, and asks for %v", builds(t, f), s.asked)
+			}
+			if says := "building " + strings.Join(test.built, ", ") + " for linux/amd64 from Go modules, once"; !strings.Contains(told.String(), says) {
+				t.Errorf("it says %s instead of %s", told, says)
 			}
 		})
+	}
+}
+
+// Where Kubernetes publishes no servers, it is said before anything starts what happens and what else can be done.
+func TestElsewhere(t *testing.T) {
+	s := publish(t)
+	f, told := pinned(t, s)
+	f.platform = platform{"darwin", "arm64"}
+	built(t, f, find(t, f), names()...)
+	if len(s.asked) > 0 || !strings.Contains(told.String(), "Kubernetes publishes no API server for darwin/arm64. To use a cluster that you have") {
+		t.Errorf("it asks for %v, and says %s", s.asked, told)
+	}
+}
+
+// It is told how many packages are compiled, of how many, and an error has what the compiler says.
+func TestProgress(t *testing.T) {
+	defer func(before time.Duration) { tellEach = before }(tellEach)
+	tellEach = 0
+	f, told := at(t, publish(t))
+	find(t, f)
+	if !strings.Contains(told.String(), "  3 of 3 packages, ") {
+		t.Errorf("it says %s", told)
+	}
+	f, _ = at(t, publish(t))
+	write(t, f.golang, "#!/bin/sh\necho '# a/b' >&2\necho 'x.go:1: no' >&2\n[ $1 = list ]\n")
+	if _, err := f.find(t.Context()); err == nil || !strings.Contains(err.Error(), "x.go:1: no") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -317,12 +385,12 @@ func TestInterrupted(t *testing.T) {
 	f, _ := pinned(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.answer["/kubectl"] = func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }
-	if folder, err := f.find(ctx, false); err == nil {
-		t.Errorf("it is %s", folder)
+	if folder, err := f.find(ctx); err == nil || len(builds(t, f)) > 0 {
+		t.Errorf("it is %s, built by %v", folder, builds(t, f))
 	}
 }
 
-// The table of the repository can be read, and where the control plane was built is found.
+// The table of the repository has every program of every platform, in the version of the module.
 func TestRepository(t *testing.T) {
 	raw, err := os.ReadFile("downloads.txt")
 	if err != nil {
@@ -331,31 +399,24 @@ func TestRepository(t *testing.T) {
 	if !strings.HasPrefix(string(raw), heading) {
 		t.Error("downloads.txt does not begin as make pin writes it")
 	}
-	if _, err := parsePins(raw); err != nil {
-		t.Error(err)
-	}
-	for _, bad := range []string{"etcd v3.7.0 linux/amd64 abc", "kubelet v1.37.0 linux/amd64 " + sum(nil), "etcd v3.7.0 plan9/amd64 " + sum(nil)} {
-		if _, err := parsePins([]byte(bad)); err == nil {
-			t.Errorf("it takes %s", bad)
-		}
-	}
 	f, err := newFinder(t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, err := f.versions()
-	if err != nil {
-		t.Fatal(err)
+	for _, f.platform = range platforms() {
+		all, err := f.programs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all {
+			if m.pin == nil {
+				t.Errorf("%s %s for %s is not pinned", m.name, m.version, f.platform)
+			}
+		}
 	}
-	built, err := f.built(versions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !isFolder(built) {
-		t.Logf("%s was not built", built)
-		return
-	}
-	if folder, err := f.build(t.Context()); err != nil || folder != built {
-		t.Errorf("hack/k8s/build.sh says %s, %v; expected %s", folder, err, built)
+	for _, bad := range []string{"etcd v3.7.1 linux/amd64 abc", "kubelet v1.37.0 linux/amd64 " + sum(nil), "etcd v3.7.1 plan9/amd64 " + sum(nil)} {
+		if _, err := parsePins([]byte(bad)); err == nil {
+			t.Errorf("it takes %s", bad)
+		}
 	}
 }

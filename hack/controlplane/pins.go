@@ -23,23 +23,32 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// platforms are those that can be pinned: of the others Kubernetes publishes no servers.
+// platforms are those that can be pinned: Kubernetes publishes servers for no others.
 func platforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
 
-// program is one of the control plane.
-type program struct{ name, project string }
+// program is one of the control plane: its project, the module whose version it has, and the package
+// that it is built from.
+type program struct{ name, project, module, pkg string }
 
 func programs() []program {
-	return []program{
-		{"etcd", etcd}, {"kube-apiserver", kubernetes}, {"kube-controller-manager", kubernetes},
-		{"kube-scheduler", kubernetes}, {"kubectl", kubernetes}, {"kwok", kwok},
+	const of = "k8s.io/kubernetes"
+	all := []program{{"etcd", etcd, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"}}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"} {
+		all = append(all, program{name, kubernetes, of, of + "/cmd/" + name})
 	}
+	return append(all, program{"kwok", kwok, "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok"})
 }
 
 // sources are where the projects publish.
 type sources struct{ kubernetes, github string }
 
-func published() sources { return sources{"https://dl.k8s.io", "https://github.com"} }
+// published are the projects' own, or a mirror of both.
+func published() sources {
+	if mirror := os.Getenv("SPILLWAY_MIRROR"); mirror != "" {
+		return sources{mirror, mirror}
+	}
+	return sources{"https://dl.k8s.io", "https://github.com"}
+}
 
 // file is the address of a program, and the name within it where it is an archive.
 func (s sources) file(of program, version string, p platform) (address, member string) {
@@ -75,7 +84,7 @@ type pin struct {
 }
 
 const heading = "# What hack/controlplane may download: program, version, platform, SHA-256 of the file.\n" +
-	"# Written by make pin. A platform that lacks a program is built from Go modules.\n"
+	"# Written by make pin. A program that is missing here is built from Go modules.\n"
 
 var isSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -102,43 +111,38 @@ func parsePins(raw []byte) ([]pin, error) {
 	return pins, nil
 }
 
-// pins are those of all programs for this platform, in the versions of the module.
-func (f *finder) pins(versions map[string]string) ([]pin, error) {
+// pins are those of the table.
+func (f *finder) pins() ([]pin, error) {
 	raw, err := os.ReadFile(f.table)
 	if err != nil {
 		return nil, fmt.Errorf("checksums of the control plane: %w", err)
 	}
-	all, err := parsePins(raw)
-	if err != nil {
-		return nil, err
+	return parsePins(raw)
+}
+
+// pinOf is the pin of a program for a platform, nil if there is none.
+func pinOf(pins []pin, m *made, on platform) *pin {
+	i := slices.IndexFunc(pins, func(p pin) bool { return p.program == m.program && p.platform == on && p.version == m.version })
+	if i < 0 {
+		return nil
 	}
-	var found []pin
-	for _, of := range programs() {
-		i := slices.IndexFunc(all, func(p pin) bool {
-			return p.program == of && p.platform == f.platform && p.version == versions[of.project]
-		})
-		if i < 0 {
-			return nil, fmt.Errorf("no checksum of %s %s for %s is pinned (make pin pins them)", of.name, versions[of.project], f.platform)
-		}
-		found = append(found, all[i])
-	}
-	return found, nil
+	return &pins[i]
 }
 
 // pin downloads what can be pinned, and writes the table.
 func (f *finder) pin(ctx context.Context) error {
-	versions, err := f.versions()
+	all, err := f.programs()
 	if err != nil {
 		return err
 	}
 	table := bytes.NewBufferString(heading)
 	for _, on := range platforms() {
-		for _, of := range programs() {
-			sum, err := f.measure(ctx, of, versions[of.project], on)
+		for _, m := range all {
+			sum, err := f.measure(ctx, m.program, m.version, on)
 			if err != nil {
 				return fmt.Errorf("%w; downloads.txt is as it was", err)
 			}
-			_, _ = fmt.Fprintf(table, "%s %s %s %s\n", of.name, versions[of.project], on, sum)
+			_, _ = fmt.Fprintf(table, "%s %s %s %s\n", m.name, m.version, on, sum)
 		}
 	}
 	if err := os.WriteFile(f.table, table.Bytes(), 0o644); err != nil { //nolint:gosec // a file of the repository

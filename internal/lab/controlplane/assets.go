@@ -24,19 +24,19 @@ func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv(assetsVariable); dir != "" {
 		return dir, complete(dir)
 	}
-	script, err := buildScript("k8s")
+	table, err := inCheckout("hack/controlplane/downloads.txt")
 	if err != nil {
-		return "", fmt.Errorf("no control plane to start: set %s to a folder with etcd and kube-apiserver, or run this where they can be built: %w", assetsVariable, err)
+		return "", fmt.Errorf("no control plane to start: set %s to a folder with etcd and kube-apiserver, or run this where they can be fetched or built: %w", assetsVariable, err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "run", "./hack/controlplane")
-	cmd.Dir = filepath.Join(filepath.Dir(script), "..", "..")
+	cmd := exec.CommandContext(ctx, "go", "run", ".")
+	cmd.Dir = filepath.Dir(table)
 	return lastLine(cmd, progress)
 }
 
 // Build builds the programs of one of the modules in the folder hack, unless the cache
 // has them, and returns their folder.
 func Build(ctx context.Context, module string, progress io.Writer) (string, error) {
-	script, err := buildScript(module)
+	script, err := inCheckout("hack/" + module + "/build.sh")
 	if err != nil {
 		return "", err
 	}
@@ -81,19 +81,19 @@ func CompleteWithNodes(dir string) error {
 // ErrNoScript is that there is nothing here to build programs from.
 var ErrNoScript = errors.New("not a checkout of Spillway")
 
-// buildScript looks for the script of a module in this folder and those above it.
-func buildScript(module string) (string, error) {
+// inCheckout returns where a file of the repository is, looking in this folder and those above it.
+func inCheckout(file string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("working directory: %w", err)
 	}
 	for {
-		script := filepath.Join(dir, "hack", module, "build.sh")
-		if _, err := os.Stat(script); err == nil {
-			return script, nil
+		path := filepath.Join(dir, filepath.FromSlash(file))
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("hack/%s/build.sh: %w", module, ErrNoScript)
+			return "", fmt.Errorf("%s: %w", file, ErrNoScript)
 		}
 		dir = filepath.Dir(dir)
 	}
