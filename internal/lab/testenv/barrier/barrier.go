@@ -17,6 +17,10 @@
 // Nothing is put into a queue by the barrier: a change that a ring fails to notice is not
 // noticed because a test waits.
 //
+// A watch that is not of a cache has no handlers that could be observed: those of Pods by the
+// config ring, and those of other clusters by the fleet ring. What they show is waited for as what
+// other processes do.
+//
 // Other processes, such as the controllers of Kubernetes and kubelets, have no barrier. What
 // they have yet to do a test waits for as before, by [testenv.Eventually].
 package barrier
