@@ -50,7 +50,7 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.readyWith("app", good, 1)
 	w.readyWith("late", good, 1)
 	w.annotate("late", native+"pause", "true")
-	w.sentinel() // the manager has seen it
+	w.settled() // the manager has seen it
 	revisions := w.replicaSets("app")
 
 	w.secret("db", "p", "bad")
@@ -58,7 +58,7 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.readyWith("app", good, 1)
 	w.annotate("late", native+"pause", "-")
 	w.stopped("app", "late")
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if err := errors.Join(want(first, w.pinsOf("Deployment", "app")), want(late, w.pinsOf("Deployment", "late")), want(revisions+1, w.replicaSets("app"))); err != nil {
 			t.Error(err)
 		}
@@ -131,7 +131,7 @@ func TestTheObjectAsksForTheReturn(t *testing.T) {
 	w.eventually(func() error {
 		return errors.Join(want("Failed", string(w.explain("keeps").State)), want("Failed", string(w.explain("odd").State)))
 	})
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if w.pinsOf("Deployment", "keeps") == first["keeps"] || w.pinsOf("Deployment", "odd") == first["odd"] {
 			t.Error("a workload went back that did not ask for it")
 		}
@@ -157,7 +157,7 @@ func TestNothingToGoBackTo(t *testing.T) {
 	w.manage()
 	w.saysEventually("lost", "the previous config cannot be restored: Secret "+good+" not found")
 	w.saysEventually("unpinned", "the previous config cannot be restored: it does not keep the config of its revisions (spillway.dev/pin-config)")
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 }
 
 // In a group of zones the first zone alone runs the bad value, and gets its previous pins back.

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -223,7 +221,7 @@ func (w *world) keeps(kind string, pods int) {
 	w.undo(kind, "app", before)
 	w.readyWith("app", good, pods)
 	w.eventually(func() error { return want("ConfigUndone", string(w.explainKind(kind, "app").Reason)) })
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if err := want(first, w.pinsOf(kind, "app")); err != nil {
 			t.Error(err)
 		}
@@ -291,9 +289,9 @@ func TestADeletedSnapshot(t *testing.T) {
 	w.remove(&corev1.Secret{}, name)
 	w.eventually(func() error { return w.get(&corev1.Secret{}, name) })
 	w.annotate("app", native+"pause", "true")
-	w.sentinel() // the manager has seen it
+	w.settled() // the manager has seen it
 	w.secret("db", "p", "2")
-	w.ready(w.sentinel()) // nothing but the deletion starts a pass
+	w.settled() // nothing but the deletion starts a pass
 	w.remove(&corev1.Secret{}, name)
 	w.saysEventually("app", "Secret "+name+", the snapshot of Secret db, not found")
 	w.secret("db", "p", "1")
@@ -311,7 +309,7 @@ func TestOptingOutRollsNothing(t *testing.T) {
 	w.manage()
 	pins := w.pinnedAgain("Deployment", "app", "")
 	w.annotate("app", native+"pin-config", "-")
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if err := errors.Join(want(pins, w.pinsOf("Deployment", "app")), w.get(&corev1.Secret{}, snapshotOf(t, pins))); err != nil {
 			t.Error(err)
 		}
@@ -357,7 +355,7 @@ func TestAdmittedWithPins(t *testing.T) {
 		decodeInto(t, replaced, manifest)
 		d.Spec.Template = replaced.Spec.Template
 	})
-	w.sentinel()
+	w.settled()
 	if err := errors.Join(want(pins, w.pinsOf("Deployment", "web")), want(2, w.replicaSets("web")), want(1, started())); err != nil {
 		t.Error(err)
 	}
@@ -378,7 +376,7 @@ func TestARetryRollsWhatWasUndone(t *testing.T) {
 	w.eventually(func() error { return want("ConfigUndone", string(w.explain("app").Reason)) })
 	w.secret("db", "p", "1") // the undone content comes back later, and counts as a change then
 	w.eventually(func() error { return want("UpToDate", string(w.explain("app").State)) })
-	w.sentinel()
+	w.settled()
 	w.secret("db", "p", "2")
 	if err := want(second, w.pinnedAgain("Deployment", "app", first)); err != nil {
 		t.Error(err)
@@ -413,11 +411,8 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 		job("import", "ttlSecondsAfterFinished: 0"),
 	)
 	inj := fault.New()
-	o := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
-	stop := testenv.Managed(t, inj, func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
-		return manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), o)
-	})
+	o := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options}
+	stop := w.barrier.Run(t, testenv.Shared().ConfigAs(user), inj, o)
 	first, set := w.pinnedAgain("Deployment", "app", ""), w.pinnedAgain("StatefulSet", "set", "")
 	w.eventually(func() error { return want(1, len(w.live("app"))) })
 	orphan := w.live("app")[0]
@@ -427,7 +422,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	w.configMap("app", "a", "2")
 	w.pinnedAgain("StatefulSet", "set", set)
 	w.eventually(func() error { return want(1, w.replicaSets("app")) }) // the earlier one is not kept
-	w.sentinel()
+	w.settled()
 	for _, pins := range []string{first, second} {
 		if err := w.get(&corev1.Secret{}, snapshotOf(t, pins)); err != nil {
 			t.Error(err)

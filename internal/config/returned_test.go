@@ -53,7 +53,7 @@ func TestAPolicyPinsAndReturns(t *testing.T) {
 		t.Errorf("release %+v", r)
 	}
 	w.stopped("app1", "app2", "app3", "own")
-	w.sentinelFreely()
+	w.settled()
 	if ran := k.ranWith("bad"); !slices.Equal(ran, []string{"app1"}) {
 		t.Errorf("%v ran the bad value", ran)
 	}
@@ -99,7 +99,7 @@ func TestAPolicyWithoutPins(t *testing.T) {
 	w.eventually(func() error {
 		return want(true, apimeta.IsStatusConditionTrue(w.status("staged").Conditions, "Ready"))
 	})
-	w.sentinelOnlyOf("app1", before)
+	w.keepsHash("app1", before)
 }
 
 // A release for one workload has failed also once that has its previous config back, and is
@@ -119,7 +119,7 @@ func TestALoneWorkloadReturns(t *testing.T) {
 	})
 	w.readyWith("app1", snapshotOf(t, first), 1)
 	w.phase("staged", "Failed")
-	w.sentinelOnlyOf("app1", w.hash("app1"))
+	w.keepsHash("app1", w.hash("app1"))
 	w.phase("staged", "Failed")
 	w.secret("db", "p", "good2")
 	w.ready("app1")
@@ -137,7 +137,7 @@ func TestAPolicyThatPinsNoMore(t *testing.T) {
 	w.readyWith("app1", snapshotOf(t, first), 1)
 	w.policy("staged", "pinConfig: false")
 	w.eventually(func() error { return want(int64(2), w.status("staged").ObservedGeneration) })
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if pins := w.pinsOf("Deployment", "app1"); pins != first {
 		t.Errorf("the pins are %s, and were %s", pins, first)
 	}

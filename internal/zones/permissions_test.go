@@ -1,11 +1,9 @@
 package zones_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,17 +29,17 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	user := "manager-of-" + w.namespace
 	w.grant(user, rules)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
+	run := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
 	hooks := testenv.RegisterWebhooks(t, w.namespace, run.Declarations(manager.RingZones).Webhooks)
 	run.Admission = hooks.Options
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
+	stop := w.barrier.Run(t, testenv.Shared().ConfigAs(user), inj, run)
 	w.tell(rollingUpdate, noFault)
 	w.another("other") // of type OnDelete
+	w.seenTo("other")
 	w.roll("v2", "other")
 	w.runs("other: v2")
 	w.another("gated")
+	w.seenTo("gated")
 	w.gateOfTwoRevisions("gated")
 	w.remove(&appsv1.StatefulSet{}, "other") // and so its group goes
 	hooks.WaitServed(t)
@@ -55,10 +53,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 			return r.Resource == "secrets" || r.Group == admissionregistrationv1.GroupName
 		})
 	})
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {
