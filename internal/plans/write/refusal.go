@@ -57,7 +57,9 @@ func (r Refusals) Learn(w *Write, refusal *Refusal) {
 
 // Forget drops the refusals of all executions but one.
 func (r Refusals) Forget(except types.UID) {
-	maps.DeleteFunc(r, func(_ object.Ref, refusal Refusal) bool { return refusal.Execution != "" && refusal.Execution != except })
+	maps.DeleteFunc(r, func(_ object.Ref, refusal Refusal) bool {
+		return refusal.Execution != "" && refusal.Execution != except
+	})
 }
 
 // ExtractError says that a file of a Pipe could not be read.
