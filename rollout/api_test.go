@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-var api = flag.Bool("api", false, "write testdata/api.txt anew")
+var api = flag.Bool("api", false, "write testdata/api.txt again")
 
 // TestAPI compares all exported declarations with those of testdata/api.txt. Users
 // import this package, so that a change of it must be meant.

@@ -38,6 +38,24 @@ func flat(n int, order rollout.Order) rollout.Observed {
 	return rollout.Observed{Now: noon, Root: root}
 }
 
+// BenchmarkPerLeaf says what a leaf costs among few and among many: the same, or what is done is
+// done for each pair of leaves.
+func BenchmarkPerLeaf(b *testing.B) {
+	for _, order := range []rollout.Order{rollout.Parallel, rollout.Series, rollout.OneAtATime} {
+		for _, n := range []int{1_000, 30_000} {
+			o := flat(n, order)
+
+			b.Run(fmt.Sprintf("order-%d-%d", order, n), func(b *testing.B) {
+				for b.Loop() {
+					rollout.Decide(o)
+				}
+
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/leaf")
+			})
+		}
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	for name, o := range map[string]rollout.Observed{
 		"parallel-10000":      flat(10_000, rollout.Parallel),

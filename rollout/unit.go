@@ -105,7 +105,7 @@ type Leaf struct {
 	// its target if no one can tell. Zero if that is unknown, or no failure. Optional.
 	LostSince time.Time
 	// HealthySince is since when it has been Healthy at its Current revision,
-	// measured anew for each revision; zero when unknown, which soaks as if it
+	// measured again for each revision; zero when unknown, which soaks as if it
 	// had become healthy Now, and so until it is known. It matters only where
 	// MinReady or Soak is set.
 	HealthySince time.Time

@@ -60,7 +60,7 @@ func newWorld(t *testing.T, n int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.InstallKinds(t, c, "../../internal/manifests/generated/fleet/fleet*.yaml", "../../internal/manifests/generated/fleet/spillway*.yaml", "../../internal/manifests/generated/gates/spillway*.yaml")
+	testenv.InstallKinds(t, c, "../../charts/spillway/generated/fleet/fleet*.yaml", "../../charts/spillway/generated/fleet/spillway*.yaml", "../../charts/spillway/generated/gates/spillway*.yaml")
 	w := &world{t: t, n: n, client: c, namespace: testenv.Namespace(t), requests: fault.New()}
 	start := time.Now()
 	w.each(n, w.cluster)

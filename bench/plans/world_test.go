@@ -48,7 +48,7 @@ func newWorld(t *testing.T, spec string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingPlans}})
+	objects, err := manifests.KindsOf([]string{manager.RingPlans})
 	if err != nil {
 		t.Fatal(err)
 	}

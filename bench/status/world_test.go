@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	for _, kinds := range []string{"zones", "plans", "fleet", "gates"} {
-		testenv.InstallKinds(t, w.client, "../../internal/manifests/generated/"+kinds+"/*_*.yaml")
+		testenv.InstallKinds(t, w.client, "../../charts/spillway/generated/"+kinds+"/*_*.yaml")
 	}
 	if w.counted, err = client.New(w.requests.Wrap(cfg), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)

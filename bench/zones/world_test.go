@@ -55,15 +55,13 @@ func newWorld(t *testing.T) *world {
 // installKinds makes the kinds of the ring known, as spillway install does.
 func installKinds(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := manifests.Objects(manifests.Options{Namespace: "default", Rings: []string{manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects {
-		if obj.GetObjectKind().GroupVersionKind().Kind == "CustomResourceDefinition" {
-			if err := c.Create(t.Context(), obj); client.IgnoreAlreadyExists(err) != nil {
-				t.Fatal(err)
-			}
+	for _, crd := range objects {
+		if err := c.Create(t.Context(), crd); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
 		}
 	}
 	testenv.Eventually(t, func(context.Context) error {

@@ -50,7 +50,7 @@ func TestOneGroup(t *testing.T) {
 			// and the end of a rollout is written, once.
 			most := rollouts * (2*pods + 1)
 			if strategy == appsv1.RollingUpdateStatefulSetStrategyType {
-				// A zone that is open is held, and opened anew, while another one that was
+				// A zone that is open is held, and opened again, while another one that was
 				// edited after it is not observed: what is unknown is on the safe side.
 				most = rollouts * (3*(len(theZones)+1) + 1)
 			}

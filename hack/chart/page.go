@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"os"
 	"strings"
 
-	"github.com/spillway-dev/spillway/internal/manifests"
+	"go.yaml.in/yaml/v3"
 )
 
-const valuesPreface = `# Values of an installation
+const preface = `# Values of an installation
 
-<!-- Generated from package manifests by make generate; edit the descriptions there. -->
+<!-- Generated from charts/spillway/values.yaml by make generate; edit the comments there. -->
 
 Write the values that you need into a file, or give them on standard input:
 
@@ -28,35 +28,46 @@ A value that is not listed is refused.
 `
 
 // valuesPage is docs/values.md.
-func valuesPage() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString(valuesPreface)
-	if err := writeRows(&b, reflect.ValueOf(manifests.DefaultValues()), ""); err != nil {
+func valuesPage(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file) //nolint:gosec // of the repository
+	if err != nil {
+		return nil, fmt.Errorf("read the values: %w", err)
+	}
+	var values yaml.Node
+	if err := yaml.Unmarshal(raw, &values); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	b := bytes.NewBufferString(preface)
+	if err := writeRows(b, values.Content[0], ""); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
-// writeRows writes a row for each value, and one for each value inside of it.
-func writeRows(b *bytes.Buffer, v reflect.Value, prefix string) error {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name := prefix + f.Tag.Get("json")
-		if isGroup(f.Type) {
-			if err := writeRows(b, v.Field(i), name+"."); err != nil {
+// writeRows writes a row for each value, and one for each that a group of values has.
+func writeRows(b *bytes.Buffer, group *yaml.Node, prefix string) error {
+	for i := 0; i < len(group.Content); i += 2 {
+		key, of := group.Content[i], group.Content[i+1]
+		name := prefix + key.Value
+		if of.Kind == yaml.MappingNode && len(of.Content) > 0 && of.Content[0].HeadComment != "" {
+			if err := writeRows(b, of, name+"."); err != nil {
 				return err
 			}
 			continue
 		}
-		value, err := json.Marshal(valueOf(v.Field(i)))
+		var value any
+		if err := of.Decode(&value); err != nil {
+			return fmt.Errorf("value %s: %w", name, err)
+		}
+		text, err := json.Marshal(value)
 		if err != nil {
 			return fmt.Errorf("value %s: %w", name, err)
 		}
 		shown := ""
-		if text := string(value); text != `""` && text != "[]" && text != "{}" {
+		if text := string(text); text != `""` && text != "[]" && text != "{}" {
 			shown = "`" + strings.Trim(text, `"`) + "`"
 		}
-		meaning := strings.ReplaceAll(f.Tag.Get("desc"), "|", `\|`)
+		meaning := strings.NewReplacer("# ", "", "\n# ", " ", "|", `\|`).Replace(key.HeadComment)
 		fmt.Fprintf(b, "| <a id=%q></a>`%s` | %s | %s |\n", strings.ToLower(name), name, shown, meaning)
 	}
 	return nil

@@ -63,7 +63,7 @@ func (f *finder) announce(missing []*made) {
 	}
 }
 
-// stale returns how many packages have to be compiled.
+// stale returns how many packages must be compiled.
 func (f *finder) stale(ctx context.Context, packages []string) (int, error) {
 	out, err := f.goCommand(ctx, append([]string{"list", "-trimpath", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, packages...)...).Output()
 	if err != nil {

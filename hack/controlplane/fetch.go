@@ -29,7 +29,7 @@ var (
 const megabyte = 1 << 20
 
 // fetchAll fetches at the same time those programs that are pinned. One that cannot be had is left
-// to be built, which is told; only an interruption is an error.
+// to be built, and the output says so; only an interruption is an error.
 func (f *finder) fetchAll(ctx context.Context, missing []*made) error {
 	missing = slices.DeleteFunc(missing, func(m *made) bool { return m.fetched == "" })
 	if len(missing) == 0 {

@@ -337,7 +337,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// It is told how many packages are compiled, of how many, and an error has what the compiler says.
+// The output says how many packages are compiled, of how many, and an error has what the compiler says.
 func TestProgress(t *testing.T) {
 	defer func(before time.Duration) { tellEach = before }(tellEach)
 	tellEach = 0

@@ -1,6 +1,7 @@
 // Command docs writes the reference, from what the program itself has: commands, man pages,
-// flags, exit codes, kinds, labels and annotations, and metrics. They go into docs of the
-// folder that it runs in, which must be the root of the module.
+// flags, exit codes, labels and annotations, and metrics. They go into docs of the
+// folder that it runs in, which must be the root of the module. crd-ref-docs writes that of
+// the kinds, by kinds.tpl.
 package main
 
 import (
@@ -37,21 +38,17 @@ func main() {
 func write() error {
 	root := cli.Commands()
 	flags, noFlags := flagsPage(root)
-	kinds, noKinds := kindsPage(filepath.Join("internal", "manifests", "generated"))
 	annotations, noAnnotations := annotationsPage()
-	if err := errors.Join(noFlags, noKinds, noAnnotations); err != nil {
+	if err := errors.Join(noFlags, noAnnotations); err != nil {
 		return err
 	}
 	for name, page := range map[string][]byte{
 		"commands.md": reference(root), "exit-codes.md": exitCodesPage(root, cli.UsualExitCode), "flags.md": flags,
-		"kinds.md": kinds, "metrics.md": metricsPage(), "annotations.md": annotations,
+		"metrics.md": metricsPage(), "annotations.md": annotations,
 	} {
 		if err := os.WriteFile(filepath.Join("docs", name), page, 0o600); err != nil {
 			return fmt.Errorf("write the reference: %w", err)
 		}
-	}
-	if err := writeMistakes(filepath.Join("docs", "cli.md")); err != nil {
-		return err
 	}
 	return writeMan(root, filepath.Join("docs", "man"))
 }
@@ -82,8 +79,8 @@ func each(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// writeMan writes a man page for each command, and removes those of commands that are
-// gone.
+// writeMan writes a man page for each command, without a date, so that it changes only when
+// the command does. It removes those of commands that no longer exist.
 func writeMan(root *cobra.Command, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove the old man pages: %w", err)
@@ -94,24 +91,11 @@ func writeMan(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
 	var failed error
 	each(root, func(cmd *cobra.Command) {
-		if failed == nil {
-			failed = writePage(cmd, dir)
-		}
+		var page bytes.Buffer
+		header := &doc.GenManHeader{Section: "1", Source: "Spillway", Manual: "Spillway", Date: &time.Time{}}
+		err := doc.GenMan(cmd, header, &page)
+		undated := bytes.Replace(page.Bytes(), []byte(`"Jan 0001"`), []byte(`""`), 1)
+		failed = errors.Join(failed, err, os.WriteFile(filepath.Join(dir, anchor(cmd)+".1"), undated, 0o600))
 	})
 	return failed
-}
-
-// writePage writes a page without a date, so that it changes only when the command does.
-func writePage(cmd *cobra.Command, dir string) error {
-	var b bytes.Buffer
-	header := &doc.GenManHeader{Section: "1", Source: "Spillway", Manual: "Spillway", Date: &time.Time{}}
-	if err := doc.GenMan(cmd, header, &b); err != nil {
-		return fmt.Errorf("make the man page of %s: %w", cmd.CommandPath(), err)
-	}
-	page := bytes.Replace(b.Bytes(), []byte(`"Jan 0001"`), []byte(`""`), 1)
-	path := filepath.Join(dir, anchor(cmd)+".1")
-	if err := os.WriteFile(path, page, 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }

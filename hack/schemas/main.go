@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
@@ -44,7 +43,7 @@ func main() {
 }
 
 func write(dir string) error {
-	all, err := schemas(".")
+	all, err := schemas()
 	if err != nil {
 		return err
 	}
@@ -61,21 +60,4 @@ func write(dir string) error {
 		}
 	}
 	return nil
-}
-
-// schemas are those of all answers, of the module in a folder.
-func schemas(root string) (map[string]map[string]any, error) {
-	all := map[string]map[string]any{}
-	for name, answer := range answers {
-		g := &generator{comments: comments{root: root}, known: map[string]reflect.Type{}, definitions: map[string]any{}}
-		schema, err := g.of(reflect.TypeOf(answer.of))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-		schema["title"] = answer.title
-		schema["$defs"] = g.definitions
-		all[name] = schema
-	}
-	return all, nil
 }

@@ -1,82 +1,95 @@
-// Words finds words that the project does not use in what people read: in comments,
-// strings and identifiers of Go files, in Markdown, and in the text of tests. It prints
-// each with the place and what to write instead, and fails if there is one.
+// Words finds words that the project does not use in the files that people read: code with
+// its comments and names, Markdown, examples, and the text of tests. It prints each with
+// its place and what to write instead, and fails if there is one.
 //
-// Usage: go run ./hack/words [FILE OR FOLDER...]
+//	go run ./hack/words [FILE OR FOLDER...]
 package main
 
 import (
+	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 )
 
-func main() {
-	found, err := run(os.Args[1:])
-	for _, f := range found {
-		fmt.Println(f)
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "words:", err)
-		os.Exit(1)
-	case len(found) > 0:
-		fmt.Fprintf(os.Stderr, "words: %d to replace; hack/words/words.txt lists them\n", len(found))
-		os.Exit(1)
-	}
+//go:embed words.txt
+var table string
+
+var (
+	// isRead matches the files that are checked, isNot those of them that repeat other
+	// files, or are the table and its test.
+	isRead = regexp.MustCompile(`\.(go|md|txtar|txt|sh)$|Makefile$|^\.ci/run$|^\.golangci\.yml$|^examples/`)
+	isNot  = regexp.MustCompile(`zz_generated|^docs/man/|/generated/|^hack/words/`)
+	// hump is where the next word of a name begins. A dot there keeps phrases from matching.
+	hump = regexp.MustCompile(`([a-z])([A-Z])`)
+)
+
+// rule refuses a pattern in some files, or allows it if there is nothing instead.
+type rule struct {
+	file    string
+	pattern *regexp.Regexp
+	instead string
 }
 
-// run checks the files that git knows, below the given paths.
-func run(paths []string) ([]string, error) {
-	rules, err := parse(list)
-	if err != nil {
-		return nil, err
+// rules reads the table: what is allowed is listed first.
+func rules(table string) []rule {
+	var all []rule
+	for line := range strings.Lines(table) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		pattern, instead, _ := strings.Cut(line, " => ")
+		file := ""
+		if rest, ok := strings.CutPrefix(pattern, "allow "); ok {
+			file, pattern, _ = strings.Cut(rest, ": ")
+		}
+		// A blank may also be the end of a line, with what begins the next line of a comment.
+		pattern = strings.ReplaceAll(pattern, " ", `\s+(?:(?://|#|>)\s*)?`)
+		all = append(all, rule{file, regexp.MustCompile(`\b(?:` + pattern + `)\b`), instead})
 	}
-	files, err := tracked(paths)
-	if err != nil {
-		return nil, err
-	}
+	return all
+}
+
+// check returns what is refused in a file.
+func check(all []rule, file, text string) []string {
+	text = strings.ToLower(hump.ReplaceAllString(text, "$1·$2"))
 	var found []string
-	for _, name := range files {
-		text, err := os.ReadFile(name) //nolint:gosec // git names it
-		if os.IsNotExist(err) {
-			continue // deleted, and not committed yet
+	for _, r := range all {
+		switch {
+		case r.instead != "":
+			for _, at := range r.pattern.FindAllStringIndex(text, -1) {
+				found = append(found, fmt.Sprintf("%s:%d: %q; write: %s", file, 1+strings.Count(text[:at[0]], "\n"), text[at[0]:at[1]], r.instead))
+			}
+		case strings.HasPrefix(file, r.file):
+			text = r.pattern.ReplaceAllStringFunc(text, func(allowed string) string { return strings.Repeat("\n", strings.Count(allowed, "\n")) })
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read a file: %w", err)
-		}
-		found = append(found, rules.check(name, text)...)
 	}
-	return found, nil
+	return found
 }
 
-// tracked lists the files of the kinds that people read.
-func tracked(paths []string) ([]string, error) {
-	args := append([]string{"ls-files", "--cached", "--others", "--exclude-standard", "--"}, paths...)
-	out, err := exec.Command("git", args...).Output() //nolint:gosec,noctx // what a developer types
-	if err != nil {
-		return nil, fmt.Errorf("list the files: %w", err)
-	}
-	var files []string
-	for name := range strings.Lines(string(out)) {
-		if name = strings.TrimSpace(name); isRead(name) {
-			files = append(files, name)
+func main() {
+	args := append([]string{"ls-files", "--cached", "--others", "--exclude-standard", "--"}, os.Args[1:]...)
+	files, failed := exec.Command("git", args...).Output() //nolint:gosec,noctx // what a developer types
+	all, problems := rules(table), 0
+	for file := range strings.FieldsSeq(string(files)) {
+		if !isRead.MatchString(file) || isNot.MatchString(file) {
+			continue
+		}
+		text, err := os.ReadFile(file) //nolint:gosec // git names it
+		if err != nil && !os.IsNotExist(err) {
+			failed = errors.Join(failed, err)
+		}
+		for _, place := range check(all, file, string(text)) {
+			fmt.Println(place)
+			problems++
 		}
 	}
-	return files, nil
-}
-
-// isRead is true of the kinds of files that are checked. What is generated repeats its
-// sources.
-func isRead(name string) bool {
-	if strings.Contains(name, "zz_generated") || strings.HasPrefix(name, "docs/man/") || strings.Contains(name, "/generated/") {
-		return false
+	if failed != nil || problems > 0 {
+		fmt.Fprintf(os.Stderr, "words: %d to replace; hack/words/words.txt lists them (%v)\n", problems, failed)
+		os.Exit(1)
 	}
-	for _, end := range []string{".go", ".md", ".txtar", ".txt", ".sh", "Makefile", ".ci/run", ".golangci.yml"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "examples/")
 }

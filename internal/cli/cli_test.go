@@ -29,7 +29,7 @@ func (o onControlPlane) Run() int {
 	if err := flag.Set("test.parallel", strconv.Itoa(scriptsAtATime)); err != nil {
 		panic(err)
 	}
-	return testenv.Run(o.m, testenv.Options{Nodes: 3})
+	return testenv.Run(o.m, testenv.Options{Nodes: 3, Alone: true}) // commands install and remove kinds, and speak of all namespaces
 }
 
 // scriptsAtATime is how many scripts run at the same time, unless -parallel says otherwise: most

@@ -110,7 +110,7 @@ func writeFlags(w io.Writer, title string, flags *pflag.FlagSet, connection bool
 	}
 }
 
-// folded fills the lines of each paragraph anew, but not of one that is indented.
+// folded fills the lines of each paragraph again, but not of one that is indented.
 func folded(text string) string {
 	s, paragraphs := display.Style{Width: helpWidth}, strings.Split(text, "\n\n")
 	for i, p := range paragraphs {

@@ -58,14 +58,13 @@ type account struct {
 func dashboardAccount(t *testing.T, admin client.Client, groups ...string) *account {
 	t.Helper()
 	namespace := testenv.Namespace(t)
-	all, err := manifests.Objects(manifests.Options{
-		Namespace: namespace, Image: "x", Rings: manager.Rings(),
-		Dashboard: manifests.Dashboard{Enabled: true, Users: []string{manifests.All}, Groups: groups},
-	})
+	o := manifests.Default(manager.Rings()...)
+	o.Namespace, o.Values.Dashboard.Enabled, o.Values.Dashboard.Groups = namespace, true, groups
+	all, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range all {
+	for _, obj := range testenv.Typed(t, all) {
 		switch obj.(type) {
 		case *corev1.ServiceAccount, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 			if obj.GetLabels()["app.kubernetes.io/component"] != "dashboard" {

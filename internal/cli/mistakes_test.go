@@ -18,7 +18,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/mistakes"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -37,7 +36,7 @@ var jargon = []string{"strconv.", "json: ", "unmarshal", "runtime.go", "goroutin
 // TestMistakes types every mistake of the record, and compares what the program says.
 func TestMistakes(t *testing.T) {
 	record := filepath.Join("testdata", "mistakes", "record.txt")
-	all, err := mistakes.Read(record)
+	all, err := readMistakes(record)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +66,14 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 	if *update {
-		if err := os.WriteFile(absolute, []byte(mistakes.Format(all)), 0o600); err != nil {
+		if err := os.WriteFile(absolute, []byte(formatMistakes(all)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // typed runs what a person types, and returns what is on stderr and the exit code.
-func typed(t *testing.T, known *strings.Replacer, m *mistakes.Mistake) (says string, code int) {
+func typed(t *testing.T, known *strings.Replacer, m *mistake) (says string, code int) {
 	t.Helper()
 	for _, variable := range m.Environment {
 		name, value, _ := strings.Cut(variable, "=")

@@ -10,9 +10,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
 
-// TestMendsNameCommands: a fix that names a command names one that there is, with
+// TestActionsNameCommands: a fix that names a command names one that there is, with
 // flags that it has.
-func TestMendsNameCommands(t *testing.T) {
+func TestActionsNameCommands(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile(`spillway((?: [a-z]+)+)((?: --[a-z-]+(?: [a-z]+)?)*)`)
 	root, found := newRoot(command.Environment{Args: []string{"spillway"}, Now: time.Now}), 0

@@ -204,7 +204,7 @@ func TestWatchTakesEveryKey(t *testing.T) {
 	}
 }
 
-// redraws waits until a screen that is drawn anew has a text.
+// redraws waits until a screen that is drawn again has a text.
 func (term *terminal) redraws(t *testing.T, width uint16, text string) {
 	t.Helper()
 	drawn, height := len(term.screen.String()), uint16(24)

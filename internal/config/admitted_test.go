@@ -55,7 +55,7 @@ func (w *world) update(name string, change func(*appsv1.Deployment)) {
 func (w *world) startedWith(name string, replicaSets, starts int, started func() int, hash string) {
 	w.t.Helper()
 	w.runs(name, 1, hash)
-	w.sentinel()
+	w.settled()
 	if got := w.replicaSets(name); got != replicaSets {
 		w.t.Errorf("%s has had %d ReplicaSets, want %d", name, got, replicaSets)
 	}
@@ -125,7 +125,7 @@ func TestDefect7ConfigAndWorkloadEditedTogether(t *testing.T) {
 		w.configMap(name, "a", "2")
 		w.patch(&appsv1.Deployment{}, name, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"y","envFrom":[{"configMapRef":{"name":"`+name+`"}}]}]}}}}`)
 	}
-	w.sentinel()
+	w.settled()
 	for i := range tries {
 		w.settledWith(fmt.Sprintf("web-%d", i), 2)
 	}
@@ -145,7 +145,7 @@ func TestAReplaceKeepsTheHash(t *testing.T) {
 	if got := w.hash("web"); got != hash {
 		t.Errorf("the hash is %q, want %q", got, hash)
 	}
-	w.sentinel()
+	w.settled()
 	w.settledWith("web", 1)
 }
 

@@ -44,13 +44,13 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.secret("db", "p", "good")
 	w.apply(returns("Deployment", "app", onFailure, "Rollback"), returns("Deployment", "late"))
 	w.manage()
-	first := w.pinnedAnew("Deployment", "app", "")
-	late := w.pinnedAnew("Deployment", "late", "")
+	first := w.pinnedAgain("Deployment", "app", "")
+	late := w.pinnedAgain("Deployment", "late", "")
 	good := snapshotOf(t, first)
 	w.readyWith("app", good, 1)
 	w.readyWith("late", good, 1)
 	w.annotate("late", native+"pause", "true")
-	w.sentinel() // the manager has seen it
+	w.settled() // the manager has seen it
 	revisions := w.replicaSets("app")
 
 	w.secret("db", "p", "bad")
@@ -58,7 +58,7 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.readyWith("app", good, 1)
 	w.annotate("late", native+"pause", "-")
 	w.stopped("app", "late")
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if err := errors.Join(want(first, w.pinsOf("Deployment", "app")), want(late, w.pinsOf("Deployment", "late")), want(revisions+1, w.replicaSets("app"))); err != nil {
 			t.Error(err)
 		}
@@ -85,7 +85,7 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.readyWith("app", good, 1)
 
 	w.secret("db", "p", "good2")
-	w.readyWith("app", snapshotOf(t, w.pinnedAnew("Deployment", "app", first)), 1)
+	w.readyWith("app", snapshotOf(t, w.pinnedAgain("Deployment", "app", first)), 1)
 	w.eventually(func() error { return want("", w.condition("app")) })
 	w.ready("app")
 }
@@ -114,7 +114,7 @@ func TestTheObjectAsksForTheReturn(t *testing.T) {
 	w.manage()
 	first := map[string]string{}
 	for name, kind := range map[string]string{"set": "StatefulSet", "node": "DaemonSet", "keeps": "Deployment", "odd": "Deployment"} {
-		first[name] = w.pinnedAnew(kind, name, "")
+		first[name] = w.pinnedAgain(kind, name, "")
 		pods := 1
 		if kind == "DaemonSet" {
 			pods = 3
@@ -131,7 +131,7 @@ func TestTheObjectAsksForTheReturn(t *testing.T) {
 	w.eventually(func() error {
 		return errors.Join(want("Failed", string(w.explain("keeps").State)), want("Failed", string(w.explain("odd").State)))
 	})
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if w.pinsOf("Deployment", "keeps") == first["keeps"] || w.pinsOf("Deployment", "odd") == first["odd"] {
 			t.Error("a workload went back that did not ask for it")
 		}
@@ -147,7 +147,7 @@ func TestNothingToGoBackTo(t *testing.T) {
 	w.apply(returns("Deployment", "lost", onFailure, "Rollback"), still(deployment("unpinned", envFrom(secretRef("db")), onFailure, "Rollback")))
 	w.manage()
 	w.hashed("unpinned", "")
-	first := w.pinnedAnew("Deployment", "lost", "")
+	first := w.pinnedAgain("Deployment", "lost", "")
 	good := snapshotOf(t, first)
 	w.readyWith("lost", good, 1)
 	w.readyWith("unpinned", "db", 1)
@@ -157,7 +157,7 @@ func TestNothingToGoBackTo(t *testing.T) {
 	w.manage()
 	w.saysEventually("lost", "the previous config cannot be restored: Secret "+good+" not found")
 	w.saysEventually("unpinned", "the previous config cannot be restored: it does not keep the config of its revisions (spillway.dev/pin-config)")
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 }
 
 // In a group of zones the first zone alone runs the bad value, and gets its previous pins back.

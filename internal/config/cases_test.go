@@ -52,7 +52,7 @@ func TestCaseAEverythingIsThereBeforeTheWorkload(t *testing.T) {
 	if want := wantHash(t, values{"app": {"a": "1"}}, values{"db": {"p": "q"}}); got != want {
 		t.Errorf("hash = %s, want %s", got, want)
 	}
-	w.sentinel()
+	w.settled()
 	w.settledWith("web", 2) // the first, and the one restart for the hash
 }
 
@@ -63,7 +63,7 @@ func TestCaseBAnOptionalObjectAppearsLater(t *testing.T) {
 	first := w.hashed("web", "")
 	w.configMap("later", "a", "1")
 	w.hashed("web", first)
-	w.sentinel()
+	w.settled()
 	w.settledWith("web", 3) // exactly one more
 }
 
@@ -79,7 +79,7 @@ func TestCaseCARequiredObjectIsMissingAtCreation(t *testing.T) {
 	}
 	w.secret("db", "p", "q")
 	w.hashed("web", "")
-	w.sentinel()
+	w.settled()
 	w.settledWith("web", 2) // one roll
 	if c := w.condition("web"); c != "" {
 		t.Errorf("the condition still exists: %s", c)
@@ -96,7 +96,7 @@ func TestStatefulSetsAndDaemonSetsRollToo(t *testing.T) {
 			w.eventually(func() error { return want(2, w.revisions("web")) })
 			w.configMap("app", "a", "2")
 			w.eventually(func() error { return want(3, w.revisions("web")) })
-			w.sentinel()
+			w.settled()
 			if err := want(3, w.revisions("web")); err != nil {
 				t.Error(err)
 			}
@@ -149,7 +149,7 @@ func TestEveryReferenceRolls(t *testing.T) {
 			set("app", "used", "2", "other", "1")
 			second := w.hashed("web", first)
 			set("app", "used", "2", "other", "2")
-			w.sentinel()
+			w.settled()
 			if rolled := w.hash("web") != second; rolled == test.narrow {
 				t.Errorf("a change of another key: rolled %v, want %v", rolled, !test.narrow)
 			}
@@ -199,7 +199,7 @@ func TestWhatIsNotSharedIsLeftOut(t *testing.T) {
 			if err := want(wantHash(t, values{"app": own}, nil), first); err != nil {
 				t.Error(err)
 			}
-			w.sentinel()
+			w.settled()
 			if err := want(waves, w.hash("waves")); err != nil {
 				t.Error(err)
 			}
@@ -244,7 +244,7 @@ func TestChangingOverWritesNothing(t *testing.T) {
 		w.apply(withHash(deployment(fmt.Sprintf("web-%d", i), envFrom(configMapRef("app"), secretRef("db"))), hash))
 	}
 	w.manage()
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		for i := range 5 {
 			name := fmt.Sprintf("web-%d", i)
 			if err := want(hash, w.hash(name)); err != nil {
@@ -279,7 +279,7 @@ func TestAdoptionOfAWiderScope(t *testing.T) {
 				w.manage()
 			}
 			w.hashed("web", hash)
-			w.sentinel()
+			w.settled()
 			w.settledWith("web", 2)
 			if w.deploymentNow("web").Annotations[native+"config-baseline"] != "" {
 				t.Error("the baseline outlived the roll")
@@ -303,7 +303,7 @@ func TestWhatOnlyOursReadsAppearsLater(t *testing.T) {
 			w.apply(manifest)
 			w.manage()
 			w.eventually(func() error { return want(hash, w.hash("web")) })
-			w.sentinel()
+			w.settled()
 			w.halt()
 			w.secret("init", "p", "1")
 			w.manage()
@@ -326,7 +326,7 @@ func TestAdoptionOfANarrowerScope(t *testing.T) {
 		return want(true, w.deploymentNow("web").Annotations[native+"config-baseline"] != "")
 	})
 	w.configMap("app", "used", "1", "other", "2")
-	w.sentinel()
+	w.settled()
 	if err := want(hash, w.hash("web")); err != nil {
 		t.Error(err)
 	}
@@ -352,7 +352,7 @@ func TestWhatChangesWhileTheManagerIsDown(t *testing.T) {
 	w.hashed("web", web)
 	w.hashed("other", other)
 	w.hashed("new", "")
-	w.sentinel()
+	w.settled()
 	w.settledWith("web", 3)
 	w.settledWith("other", 3)
 }

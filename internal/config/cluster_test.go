@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 )
 
 // newCluster is a cluster of its own, with a manager of all namespaces. No controller runs
@@ -31,8 +32,8 @@ func newCluster(t *testing.T, namespaces ...string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cp.Stop() })
-	w := &world{t: t, client: clientFor(t, cp.Config()), as: cp.Config(), namespace: namespaces[0], requests: &requests{}}
-	w.options = defaultOptions("default")
+	w := &world{t: t, client: clientFor(t, cp.Config()), as: cp.Config(), namespace: namespaces[0], requests: &requests{}, options: defaultOptions("default"), clock: &barrier.Clock{}}
+	w.options.Now, w.barrier = w.clock.Now, barrier.New(w.client, w.clock)
 	w.options.Namespaces = nil
 	for _, name := range namespaces {
 		if err := w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -205,7 +206,7 @@ func TestTheDefaultPolicy(t *testing.T) {
 	w.hashed("app2", before["app2"])
 	w.halt()
 	w.manage()
-	w.sentinel()
+	w.settled()
 	if p := w.policyNow(); p != nil {
 		t.Errorf("it was created again: %+v", p)
 	}

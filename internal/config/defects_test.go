@@ -75,7 +75,7 @@ func TestDefect4OtherNamespacesAreLeftAlone(t *testing.T) {
 	w.apply(strings.Replace(foreign, "{name: web, ", "{name: web, namespace: "+elsewhere+", ", 1))
 	w.apply(deployment("mine", "containers: [{name: c, image: x}]", native+"extra-secrets", elsewhere+"/s"))
 	w.saysEventually("mine", "Secret "+elsewhere+"/s is in a namespace that the manager does not watch; add it to --namespaces")
-	w.sentinel()
+	w.settled()
 	for _, request := range w.requests.take() {
 		if strings.Contains(request, elsewhere) {
 			t.Errorf("the manager asked for %s", request)
@@ -165,7 +165,7 @@ func TestDefect7ChangesInARowAreOneRoll(t *testing.T) {
 		w.configMap(fmt.Sprintf("app-%d", i), "a", "2")
 	}
 	w.hashed("web", first)
-	w.sentinel()
+	w.settled()
 	w.settledWith("web", 3)
 	changed := w.explain("web").LastRoll.Changed
 	if len(changed) != 5 || changed[0] != "ConfigMap app-0: a" {
@@ -212,7 +212,7 @@ func TestDefect9StatusUpdatesAskForNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 }
 
 // Defect 10: an optional object that appears without the wanted key rolled.
@@ -223,13 +223,13 @@ func TestDefect10WhatBringsNothingRollsNothing(t *testing.T) {
 	w.apply(deployment("web", "containers: [{name: c, image: x, env: [{name: E, valueFrom: {configMapKeyRef: {name: app, key: k, optional: true}}}]}]"))
 	first := w.hashed("web", "")
 	w.configMap("app", "other", "1")
-	w.sentinel()
+	w.settled()
 	if err := want(first, w.hash("web")); err != nil {
 		t.Error(err)
 	}
 	w.halt()
 	w.manage() // and nothing is made of it by a manager that has seen only this
-	w.sentinel()
+	w.settled()
 	if err := want(first, w.hash("web")); err != nil {
 		t.Error(err)
 	}
@@ -257,7 +257,7 @@ func TestDefect11WhatIsDeletedLaterIsMissed(t *testing.T) {
 	w.saysEventually("web", "ConfigMap app not found")
 	w.configMap("app", "a", "2")
 	w.hashed("web", first)
-	w.sentinel()
+	w.settled()
 	w.settledWith("web", 3)
 }
 
@@ -318,7 +318,7 @@ func TestConvergedIsQuiet(t *testing.T) {
 	w.manage(func(o *manager.Options) { o.SyncPeriod = time.Second })
 	w.hashed("web", "")
 	w.settledWith("web", 2)
-	w.sentinel()
+	w.settled()
 	w.requests.take()
 	for i := range 40 {
 		w.configMap("unused", "a", fmt.Sprint(i))
@@ -328,7 +328,7 @@ func TestConvergedIsQuiet(t *testing.T) {
 	if asked := w.requests.take(); len(asked) > 0 {
 		t.Errorf("the manager asked for %v", asked)
 	}
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 }
 
 // A budget of one: at no instant do two roll, and the more important go first.
@@ -376,7 +376,7 @@ func TestARollThatDoesNotComplete(t *testing.T) {
 		t.Errorf("it is %s: %s", e.State, e.Sentence)
 	}
 	w.manage()
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	w.configMap("app", "a", "2")
 	w.hashed("web", broken)
 }
@@ -391,12 +391,12 @@ func TestChoices(t *testing.T) {
 		w.apply(deployment("web", envFrom(configMapRef("app"), secretRef("db"))))
 		first := w.hashed("web", "")
 		w.annotate("web", native+"ignore-configmaps", "app:noise")
-		w.sentinel()
+		w.settled()
 		w.annotate("web", native+"ignore-secrets", "db") // and then some more
-		w.sentinel()
+		w.settled()
 		w.configMap("app", "a", "1", "noise", "2")
 		w.secret("db", "p", "2")
-		w.sentinel()
+		w.settled()
 		if err := want(first, w.hash("web")); err != nil {
 			t.Error(err)
 		}
@@ -410,9 +410,9 @@ func TestChoices(t *testing.T) {
 		w.apply(deployment("web", envFrom(configMapRef("app"))))
 		first := w.hashed("web", "")
 		w.patch(&corev1.ConfigMap{}, "app", `{"metadata":{"annotations":{"spillway.dev/ignore":"true"}}}`)
-		w.sentinel()
+		w.settled()
 		w.patch(&corev1.ConfigMap{}, "app", `{"data":{"a":"2"}}`)
-		w.sentinel()
+		w.settled()
 		if err := want(first, w.hash("web")); err != nil {
 			t.Error(err)
 		}
@@ -426,7 +426,7 @@ func TestChoices(t *testing.T) {
 		w.annotate("web", native+"pause", "true")
 		w.configMap("app", "a", "2")
 		w.configMap("app", "a", "3")
-		w.sentinel()
+		w.settled()
 		if err := want(first, w.hash("web")); err != nil {
 			t.Error(err)
 		}
@@ -435,7 +435,7 @@ func TestChoices(t *testing.T) {
 		}
 		w.annotate("web", native+"pause", "-")
 		w.hashed("web", first)
-		w.sentinel()
+		w.settled()
 		w.settledWith("web", 3)
 	})
 }
@@ -523,7 +523,7 @@ spec: {policyName: POLICY, validationActions: [Deny]}`, "POLICY", policy))
 	})
 	w.manage()
 	w.hashed("free", "")
-	w.sentinel()
+	w.settled()
 	if tries := len(writesIn(w.requests.take())); tries > 20 {
 		t.Errorf("%d writes: it tries again and again", tries)
 	}

@@ -26,7 +26,7 @@ func (w *world) manageAs(user string) {
 
 func (w *world) rules() []rbacv1.PolicyRule {
 	w.t.Helper()
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	rules, err := manifests.Rules([]string{manager.RingConfig})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func tellEnds(w *world, inj *fault.Injector) {
 	w.halt()
 	told, spans := w.notified(), traced.New(w.t)
 	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() {
-		return w.managedWith(i, measured.Reached(w.t), func(m *manager.Options) { m.Traces.Receiver = spans.Settings() })
+		return w.managedWith(i, measured.Reached(w.t), func(m *manager.Options) { m.Traces.Receiver = spans.URL() })
 	})
 	for _, value := range []string{"fine", "next"} {
 		w.secret("db", "p", value)

@@ -167,7 +167,7 @@ func Survey(ctx context.Context, reader client.Reader, options Options, namespac
 }
 
 // Memory is what is known of workloads and their config from one survey to the next, so that each
-// reads anew only what has changed. Losing it is safe. It is for one survey at a time, with the same
+// reads again only what has changed. Losing it is safe. It is for one survey at a time, with the same
 // options.
 type Memory struct{ cache cache }
 

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
-	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // faultWorld has one of everything that the ring writes: first hashes, releases,
@@ -107,19 +105,8 @@ func newRun(t *testing.T) *run {
 
 // managed starts a manager on a transport, and returns how to stop it.
 func (r *run) managed(inj *fault.Injector) (stop func()) {
-	o := manager.Options{
-		Rings: []string{manager.RingConfig}, Namespaces: r.options.Namespaces, Config: r.options, MetricsAddress: "0", ProbeAddress: "0",
-		Log: logr.Discard(),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o) // a stopped manager may well complain
-	}()
-	stop = sync.OnceFunc(func() { cancel(); <-done })
-	r.t.Cleanup(stop)
-	return stop
+	r.t.Helper()
+	return r.managedWith(inj)
 }
 
 // converges waits for a state.

@@ -72,14 +72,14 @@ func TestAGateBetweenStages(t *testing.T) {
 	}
 	w.saysWhy("app2", "WaitingForPrevious", "ConfigPolicy staged holds Secret db@", "gate approve")
 	w.eventually(func() error { return want(true, strings.Contains(w.status("staged").WaitingFor, "gate approve")) })
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if ran := k.ranWith("fine"); !slices.Equal(ran, []string{"app1"}) {
 		t.Errorf("%v ran the value", ran)
 	}
 	w.decide(g, metav1.ConditionTrue, "it looks good")
 	w.ready("app1", "app2", "app3")
 	w.phase("staged", "Complete")
-	w.sentinelOnly(func() { w.gate() }) // it stays as long as the content
+	w.rests(func() { w.gate() }) // it stays as long as the content
 
 	w.secret("db", "p", "next")
 	w.eventually(func() error {
@@ -96,7 +96,7 @@ func TestAGateBetweenStages(t *testing.T) {
 	if !strings.Contains(r.WaitingFor, "gate approve was refused: errors rise") {
 		t.Errorf("the release is %+v", r)
 	}
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if ran := k.ranWith("next"); !slices.Equal(ran, []string{"app1"}) {
 		t.Errorf("%v ran the value", ran)
 	}
@@ -165,7 +165,7 @@ func TestAGateOfAUser(t *testing.T) {
 	w.decide(forged, metav1.ConditionTrue, "by me")
 	w.manage()
 	w.saysWhy("app2", "WaitingForPrevious", "gate approve")
-	w.sentinelFreely()
+	w.settled()
 	if ran := k.ranWith("fine"); !slices.Equal(ran, []string{"app1"}) {
 		t.Errorf("%v ran the value", ran)
 	}

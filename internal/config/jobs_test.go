@@ -83,7 +83,7 @@ func TestAJobKeepsItsConfig(t *testing.T) {
 	if err := errors.Join(want(kept, w.podOf("first")), want(false, second == kept || second == "db")); err != nil {
 		t.Error(err)
 	}
-	w.sentinel()
+	w.settled()
 	w.eventually(func() error { return want(2, len(w.snapshots())) })
 	w.removeJob("first")
 	w.eventually(func() error { return want(fmt.Sprint([]string{second}), fmt.Sprint(w.snapshots())) })
@@ -122,9 +122,9 @@ spec:
 	if err := want(pinned, w.podOf("later")); err != nil {
 		t.Error(err)
 	}
-	w.sentinel()
+	w.settled()
 	writes := w.requests.take()
-	w.sentinel()
+	w.settled()
 	for _, write := range writesIn(w.requests.take()) {
 		if strings.Contains(write, "/jobs/") {
 			t.Errorf("%s, after %d requests", write, len(writes))

@@ -33,5 +33,5 @@ func TestPodsThatAUserHasToReplace(t *testing.T) {
 	says(config.StateWaiting, "StatefulSet db is waiting: 1 of 2 Pods run an earlier revision: its update strategy is OnDelete; delete them")
 	w.remove(&corev1.Pod{}, "db-0")
 	says(config.StateUpToDate, "StatefulSet db is up to date")
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 }

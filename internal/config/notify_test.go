@@ -13,7 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/receiver"
-	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
 // history are the releases of the policies of the world that are over.
@@ -32,11 +31,7 @@ func (w *world) history() (all []v1alpha1.PastConfigRelease) {
 // notified makes a Notifier in the world, and its receiver.
 func (w *world) notified() *receiver.Receiver {
 	w.t.Helper()
-	kinds, err := manifests.KindsOfPart(manifests.Notify)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	testenv.Kinds(w.t, w.client, []client.Object{kinds[0]})
+	testenv.InstallKinds(w.t, w.client, "../../charts/spillway/generated/notify/*_*.yaml")
 	r := receiver.New(w.t)
 	w.eventually(func() error { // it is known to the second since when there is a Notifier
 		for _, p := range w.history() {
@@ -102,7 +97,7 @@ func TestANotifierTellsOfAReleaseThatIsReturned(t *testing.T) {
 	plainly(w, "app1", "app2", "app3")
 	told := w.notified()
 	w.manage(measured.Reached(t))
-	first := w.pinnedAnew("Deployment", "app1", "")
+	first := w.pinnedAgain("Deployment", "app1", "")
 	w.ready("app1", "app2", "app3")
 	w.phase("staged", "Complete")
 	w.secret("db", "p", "bad")

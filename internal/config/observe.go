@@ -110,14 +110,14 @@ func (o *observer) namespaces() []string {
 	return []string{o.namespace}
 }
 
-// read returns the entry of a workload. Retries begin anew with another spec.
+// read returns the entry of a workload. Retries begin again with another spec.
 func (o *observer) read(obj client.Object, policies policy.Set, now time.Time) *entry {
 	e := o.cache.of(obj)
 	if e.read(obj, now) {
 		o.accept(&e.workload)
 	}
 	e.pinBy(policies)
-	if w := &e.workload; w.Settings.Pin && !w.Pinning.On && w.Pinning.Refused == "" { // it was read anew
+	if w := &e.workload; w.Settings.Pin && !w.Pinning.On && w.Pinning.Refused == "" { // it was read again
 		w.Allow(o.refusesPins(w.Namespace))
 	}
 	return e

@@ -1,12 +1,10 @@
 package config_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,7 +27,9 @@ import (
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
 	installDriver(t, w)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}, WaveCleanup: true, Watch: w.options.Namespaces})
+	o := manifests.Default(manager.RingConfig)
+	o.Values.WaveCleanup, o.Values.WatchNamespaces = true, w.options.Namespaces
+	rules, err := o.RulesOfRole("spillway")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,19 +39,14 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.policy("staged", oneFirst)
 	faultWorld(w)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
+	run := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
+	stop := w.barrier.Run(t, testenv.Shared().ConfigAs(user), inj, run)
 	w.eventually(func() error { return want(0, len(w.deploymentNow("old").Finalizers)) })
 	w.configMap("later", "a", "1")
 	w.hashed("missing", "")
 	w.tellGated()
 	testenv.Exactly(t, grantedToRing(t, rules), inj.Requests)
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // tellGated changes what two Deployments share, which a gate keeps from the second one, and
@@ -136,7 +131,7 @@ volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, volumeAttributes: {s
 	w.mounted("pod-1", "vault", "v1")
 	second := w.hashed("web", first)
 	w.mounted("pod-1", "other", "v9") // another class
-	w.sentinel()
+	w.settled()
 	if err := want(second, w.hash("web")); err != nil {
 		t.Error(err)
 	}

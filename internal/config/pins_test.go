@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,8 +92,8 @@ func (w *world) pinsOf(kind, name string) string {
 	return w.template(kind, name).Annotations[pinAnnotation]
 }
 
-// pinnedAnew waits until a workload has pins other than those given, and returns them.
-func (w *world) pinnedAnew(kind, name, before string) string {
+// pinnedAgain waits until a workload has pins other than those given, and returns them.
+func (w *world) pinnedAgain(kind, name, before string) string {
 	w.t.Helper()
 	w.eventually(func() error {
 		if p := w.pinsOf(kind, name); p == "" || p == before {
@@ -191,7 +189,7 @@ func (w *world) keeps(kind string, pods int) {
 	w.secret("db", "p", "good")
 	w.apply(pinned(kind, "app", envFrom(secretRef("db"))))
 	w.serveOrManage()
-	first := w.pinnedAnew(kind, "app", "")
+	first := w.pinnedAgain(kind, "app", "")
 	good := snapshotOf(t, first)
 	w.readyWith("app", good, pods)
 	s := &corev1.Secret{}
@@ -204,7 +202,7 @@ func (w *world) keeps(kind string, pods int) {
 	}
 
 	w.secret("db", "p", "bad")
-	bad := snapshotOf(t, w.pinnedAnew(kind, "app", first))
+	bad := snapshotOf(t, w.pinnedAgain(kind, "app", first))
 	w.failing("app", bad)
 	old := 0
 	for _, p := range w.live("app") {
@@ -223,13 +221,13 @@ func (w *world) keeps(kind string, pods int) {
 	w.undo(kind, "app", before)
 	w.readyWith("app", good, pods)
 	w.eventually(func() error { return want("ConfigUndone", string(w.explainKind(kind, "app").Reason)) })
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if err := want(first, w.pinsOf(kind, "app")); err != nil {
 			t.Error(err)
 		}
 	})
 	w.secret("db", "p", "good2")
-	w.readyWith("app", snapshotOf(t, w.pinnedAnew(kind, "app", first)), pods)
+	w.readyWith("app", snapshotOf(t, w.pinnedAgain(kind, "app", first)), pods)
 }
 
 func TestADeploymentKeepsItsConfig(t *testing.T)  { kept(t, "Deployment", 1) }
@@ -263,10 +261,10 @@ func TestSnapshotsAreCollected(t *testing.T) {
 	w.apply(replaceOnce(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"), "replicas: 1", "replicas: 1\n  revisionHistoryLimit: 2"))
 	w.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: mine, labels: {" + native + "snapshot: \"true\"}, annotations: {" + native + "snapshot-of: x/db}}\nimmutable: true")
 	w.manage()
-	pins := w.pinnedAnew("Deployment", "app", "")
+	pins := w.pinnedAgain("Deployment", "app", "")
 	for i := range 50 {
 		w.secret("db", "p", fmt.Sprint(i+1))
-		pins = w.pinnedAnew("Deployment", "app", pins)
+		pins = w.pinnedAgain("Deployment", "app", pins)
 	}
 	w.eventually(func() error {
 		if got := w.snapshots(); len(got) > 4 || !slices.Contains(got, snapshotOf(t, pins)) { // two old revisions, the present one, and the one that is no snapshot
@@ -286,14 +284,14 @@ func TestADeletedSnapshot(t *testing.T) {
 	w.secret("db", "p", "1")
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
 	w.manage()
-	pins := w.pinnedAnew("Deployment", "app", "")
+	pins := w.pinnedAgain("Deployment", "app", "")
 	name := snapshotOf(t, pins)
 	w.remove(&corev1.Secret{}, name)
 	w.eventually(func() error { return w.get(&corev1.Secret{}, name) })
 	w.annotate("app", native+"pause", "true")
-	w.sentinel() // the manager has seen it
+	w.settled() // the manager has seen it
 	w.secret("db", "p", "2")
-	w.ready(w.sentinel()) // nothing but the deletion starts a pass
+	w.settled() // nothing but the deletion starts a pass
 	w.remove(&corev1.Secret{}, name)
 	w.saysEventually("app", "Secret "+name+", the snapshot of Secret db, not found")
 	w.secret("db", "p", "1")
@@ -309,9 +307,9 @@ func TestOptingOutRollsNothing(t *testing.T) {
 	w.secret("db", "p", "1")
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
 	w.manage()
-	pins := w.pinnedAnew("Deployment", "app", "")
+	pins := w.pinnedAgain("Deployment", "app", "")
 	w.annotate("app", native+"pin-config", "-")
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if err := errors.Join(want(pins, w.pinsOf("Deployment", "app")), w.get(&corev1.Secret{}, snapshotOf(t, pins))); err != nil {
 			t.Error(err)
 		}
@@ -344,7 +342,7 @@ func TestAdmittedWithPins(t *testing.T) {
 	w.secret("db", "p", "q")
 	manifest := workload("Deployment", "web", envFrom(secretRef("db")), native+"pin-config", "true")
 	w.apply(manifest)
-	pins := w.pinnedAnew("Deployment", "web", "")
+	pins := w.pinnedAgain("Deployment", "web", "")
 	w.eventually(func() error { return want(1, started()) })
 	w.settledWith("web", 2) // the suspended one had no Pod that started
 	for _, p := range w.live("web") {
@@ -357,7 +355,7 @@ func TestAdmittedWithPins(t *testing.T) {
 		decodeInto(t, replaced, manifest)
 		d.Spec.Template = replaced.Spec.Template
 	})
-	w.sentinel()
+	w.settled()
 	if err := errors.Join(want(pins, w.pinsOf("Deployment", "web")), want(2, w.replicaSets("web")), want(1, started())); err != nil {
 		t.Error(err)
 	}
@@ -370,17 +368,17 @@ func TestARetryRollsWhatWasUndone(t *testing.T) {
 	w.secret("db", "p", "1")
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
 	w.manage()
-	first := w.pinnedAnew("Deployment", "app", "")
+	first := w.pinnedAgain("Deployment", "app", "")
 	before := w.template("Deployment", "app").DeepCopy()
 	w.secret("db", "p", "2")
-	second := w.pinnedAnew("Deployment", "app", first)
+	second := w.pinnedAgain("Deployment", "app", first)
 	w.undo("Deployment", "app", before)
 	w.eventually(func() error { return want("ConfigUndone", string(w.explain("app").Reason)) })
 	w.secret("db", "p", "1") // the undone content comes back later, and counts as a change then
 	w.eventually(func() error { return want("UpToDate", string(w.explain("app").State)) })
-	w.sentinel()
+	w.settled()
 	w.secret("db", "p", "2")
-	if err := want(second, w.pinnedAnew("Deployment", "app", first)); err != nil {
+	if err := want(second, w.pinnedAgain("Deployment", "app", first)); err != nil {
 		t.Error(err)
 	}
 	w.undo("Deployment", "app", before)
@@ -395,12 +393,16 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	w := newWorld(t)
 	pinnable(w)
 	w.options.Now, w.options.CoalesceWindow = later, 0
-	ring, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	ring, err := manifests.Rules([]string{manager.RingConfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins, err := manifests.PinRules()
 	if err != nil {
 		t.Fatal(err)
 	}
 	user := "manager-of-" + w.namespace
-	testenv.Grant(t, w.client, w.namespace, user, append(ring, manifests.PinRules()...))
+	testenv.Grant(t, w.client, w.namespace, user, append(ring, pins...))
 	w.secret("db", "p", "1")
 	w.configMap("app", "a", "1")
 	w.apply(
@@ -409,21 +411,18 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 		job("import", "ttlSecondsAfterFinished: 0"),
 	)
 	inj := fault.New()
-	o := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
-	stop := testenv.Managed(t, inj, func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
-		return manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), o)
-	})
-	first, set := w.pinnedAnew("Deployment", "app", ""), w.pinnedAnew("StatefulSet", "set", "")
+	o := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options}
+	stop := w.barrier.Run(t, testenv.Shared().ConfigAs(user), inj, o)
+	first, set := w.pinnedAgain("Deployment", "app", ""), w.pinnedAgain("StatefulSet", "set", "")
 	w.eventually(func() error { return want(1, len(w.live("app"))) })
 	orphan := w.live("app")[0]
 	w.patch(&corev1.Pod{}, orphan.Name, `{"metadata":{"ownerReferences":null,"labels":{"app":"orphan"}}}`)
 	w.secret("db", "p", "2")
-	second := w.pinnedAnew("Deployment", "app", first)
+	second := w.pinnedAgain("Deployment", "app", first)
 	w.configMap("app", "a", "2")
-	w.pinnedAnew("StatefulSet", "set", set)
+	w.pinnedAgain("StatefulSet", "set", set)
 	w.eventually(func() error { return want(1, w.replicaSets("app")) }) // the earlier one is not kept
-	w.sentinel()
+	w.settled()
 	for _, pins := range []string{first, second} {
 		if err := w.get(&corev1.Secret{}, snapshotOf(t, pins)); err != nil {
 			t.Error(err)
@@ -441,7 +440,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	requests := func() []fault.Request {
 		return testenv.Without(inj.Requests(), func(r fault.Request) bool { return strings.Contains(r.Resource, "secretproviderclass") })
 	}
-	testenv.AllUsed(t, testenv.Permissions(manifests.PinRules()), requests)
-	testenv.NoneElse(t, testenv.Permissions(append(ring, manifests.PinRules()...)), requests())
+	testenv.AllUsed(t, testenv.Permissions(pins), requests)
+	testenv.NoneElse(t, testenv.Permissions(append(ring, pins...)), requests())
 	stop()
 }

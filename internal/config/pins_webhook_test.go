@@ -60,7 +60,7 @@ func TestPodsWithPinsWaitForTheWebhook(t *testing.T) {
 	w.secret("db", "p", "1")
 	w.serve()
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
-	good := snapshotOf(t, w.pinnedAnew("Deployment", "app", ""))
+	good := snapshotOf(t, w.pinnedAgain("Deployment", "app", ""))
 	w.readyWith("app", good, 1)
 	w.halt()
 	for _, p := range w.live("app") { // one of the revision before may still go

@@ -30,7 +30,7 @@ func TestPrometheus(t *testing.T) {
 	if err := w.client.Create(t.Context(), p.Template(w.namespace, "approve")); err != nil {
 		t.Fatal(err)
 	}
-	w.manage(measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.Settings() })
+	w.manage(measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.URL() })
 	w.secret("db", "p", "slow")
 	const why = "gate approve was refused: failed measurements: 1 (failureLimit 0); last: value "
 	w.saysWhy("app2", "WaitingForPrevious", why)

@@ -26,7 +26,7 @@ func TestARestartReadsOnlyWhatChanged(t *testing.T) {
 		name := fmt.Sprintf("web-%d", i)
 		before[name] = w.hashed(name, "")
 	}
-	w.sentinel()
+	w.settled()
 	w.halt()
 	w.requests.take()
 	w.configMap("app-3", "a", "2")
@@ -37,15 +37,15 @@ func TestARestartReadsOnlyWhatChanged(t *testing.T) {
 	w.manage()
 	w.hashed("web-3", before["web-3"])
 	w.hashed("db", before["db"])
-	w.sentinel()
+	w.settled()
 	var read []string
 	for _, request := range w.requests.take() {
 		for _, kind := range []string{"/configmaps/", "/secrets/"} {
-			if _, name, ok := strings.Cut(request, kind); ok && !strings.HasPrefix(name, "sentinel") {
+			if _, name, ok := strings.Cut(request, kind); ok {
 				read = append(read, name)
 			}
 		}
-		if strings.HasPrefix(request, "PATCH") && !strings.Contains(request, "/sentinel") && !strings.Contains(request, "/web-3?") && !strings.Contains(request, "/db?") {
+		if strings.HasPrefix(request, "PATCH") && !strings.Contains(request, "/web-3?") && !strings.Contains(request, "/db?") {
 			t.Errorf("the manager asked for %s", request)
 		}
 	}
@@ -69,7 +69,7 @@ func TestARecordOfInputsCountsForItsWorkloadAlone(t *testing.T) {
 	w.manage()
 	hash := w.hashed("one", "")
 	w.hashed("two", "")
-	w.sentinel()
+	w.settled()
 	w.halt()
 	w.configMap("app", "a", "2")
 	w.annotate("two", native+"config-change", w.deploymentNow("one").Annotations[native+"config-change"])

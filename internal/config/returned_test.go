@@ -36,9 +36,9 @@ func TestAPolicyPinsAndReturns(t *testing.T) {
 	k := plainly(w, "app1", "app2", "app3")
 	w.apply(still(deployment("own", envFrom(secretRef("db")), native+"pin-config", "false")))
 	w.manage()
-	first := w.pinnedAnew("Deployment", "app1", "")
+	first := w.pinnedAgain("Deployment", "app1", "")
 	for _, name := range []string{"app2", "app3"} {
-		if pins := w.pinnedAnew("Deployment", name, ""); pins != first {
+		if pins := w.pinnedAgain("Deployment", name, ""); pins != first {
 			t.Errorf("%s has the pins %s, and app1 %s", name, pins, first)
 		}
 	}
@@ -53,13 +53,13 @@ func TestAPolicyPinsAndReturns(t *testing.T) {
 		t.Errorf("release %+v", r)
 	}
 	w.stopped("app1", "app2", "app3", "own")
-	w.sentinelFreely()
+	w.settled()
 	if ran := k.ranWith("bad"); !slices.Equal(ran, []string{"app1"}) {
 		t.Errorf("%v ran the bad value", ran)
 	}
 
 	w.secret("db", "p", "good2")
-	second := w.pinnedAnew("Deployment", "app1", first)
+	second := w.pinnedAgain("Deployment", "app1", first)
 	w.eventually(func() error {
 		return errors.Join(want(second, w.pinsOf("Deployment", "app2")), want(second, w.pinsOf("Deployment", "app3")), want("", w.pinsOf("Deployment", "own")))
 	})
@@ -99,7 +99,7 @@ func TestAPolicyWithoutPins(t *testing.T) {
 	w.eventually(func() error {
 		return want(true, apimeta.IsStatusConditionTrue(w.status("staged").Conditions, "Ready"))
 	})
-	w.sentinelOnlyOf("app1", before)
+	w.keepsHash("app1", before)
 }
 
 // A release for one workload has failed also once that has its previous config back, and is
@@ -111,7 +111,7 @@ func TestALoneWorkloadReturns(t *testing.T) {
 	w.policy("staged", pinsAndReturns)
 	plainly(w, "app1")
 	w.manage()
-	first := w.pinnedAnew("Deployment", "app1", "")
+	first := w.pinnedAgain("Deployment", "app1", "")
 	w.ready("app1")
 	w.secret("db", "p", "bad")
 	w.eventually(func() error {
@@ -119,7 +119,7 @@ func TestALoneWorkloadReturns(t *testing.T) {
 	})
 	w.readyWith("app1", snapshotOf(t, first), 1)
 	w.phase("staged", "Failed")
-	w.sentinelOnlyOf("app1", w.hash("app1"))
+	w.keepsHash("app1", w.hash("app1"))
 	w.phase("staged", "Failed")
 	w.secret("db", "p", "good2")
 	w.ready("app1")
@@ -133,11 +133,11 @@ func TestAPolicyThatPinsNoMore(t *testing.T) {
 	w.policy("staged", "pinConfig: true")
 	plainly(w, "app1")
 	w.manage()
-	first := w.pinnedAnew("Deployment", "app1", "")
+	first := w.pinnedAgain("Deployment", "app1", "")
 	w.readyWith("app1", snapshotOf(t, first), 1)
 	w.policy("staged", "pinConfig: false")
 	w.eventually(func() error { return want(int64(2), w.status("staged").ObservedGeneration) })
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if pins := w.pinsOf("Deployment", "app1"); pins != first {
 		t.Errorf("the pins are %s, and were %s", pins, first)
 	}
@@ -155,7 +155,7 @@ func aReturn(t *testing.T) (w *world, k *kubelets, first string) {
 	w.policy("staged", pinsAndReturns)
 	k = plainly(w, "app1", "app2", "app3")
 	w.manage()
-	first = w.pinnedAnew("Deployment", "app1", "")
+	first = w.pinnedAgain("Deployment", "app1", "")
 	w.ready("app1", "app2", "app3")
 	w.phase("staged", "Complete")
 	w.halt()

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	policyKinds = "../manifests/generated/config"
-	gateKinds   = "../manifests/generated/gates"
+	policyKinds = "../../charts/spillway/generated/config"
+	gateKinds   = "../../charts/spillway/generated/gates"
 )
 
 // installPolicies makes the kinds of policies and of their gates known to the API server, once.
@@ -95,7 +95,7 @@ func TestOneWorkloadGoesFirst(t *testing.T) {
 	if r.Updated != "0/5" || r.Namespace != w.namespace || !strings.HasPrefix(r.Object, "Secret db@") || len(r.Stages) != 2 || r.Stages[0].Phase != "Failed" {
 		t.Errorf("release %+v", r)
 	}
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if ran := k.ranWith("bad"); !slices.Equal(ran, five[:1]) {
 		t.Errorf("%v ran the bad value", ran)
 	}
@@ -105,7 +105,7 @@ func TestOneWorkloadGoesFirst(t *testing.T) {
 	if ran := k.ranWith("good2"); !slices.Equal(ran, five) {
 		t.Errorf("%v ran the good value", ran)
 	}
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 }
 
 // The others wait until the first is ready, and say so.
@@ -114,7 +114,7 @@ func TestTheOthersWaitForTheFirst(t *testing.T) {
 	w.secret("db", "p", "hangs")
 	w.saysWhy("app2", "WaitingForPrevious", "ConfigPolicy staged holds Secret db@", "stage first has 0 of 1 ready, deployment/app1 is ")
 	w.phase("staged", "Progressing")
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if ran := k.ranWith("hangs"); !slices.Equal(ran, []string{"app1"}) {
 		t.Errorf("%v ran the value", ran)
 	}
@@ -162,7 +162,7 @@ func TestStagesByLabels(t *testing.T) {
 		}
 		return nil
 	})
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if ran := k.ranWith("hangs"); !slices.Equal(ran, names[2:]) {
 		t.Errorf("%v ran the value", ran)
 	}
@@ -194,7 +194,7 @@ func TestAPolicyHolds(t *testing.T) {
 			w.secret("db", "p", "fine")
 			w.hashed("app2", before)
 			w.saysWhy("app1", test.reason, test.text)
-			w.sentinelOnlyOf("app1", before)
+			w.keepsHash("app1", before)
 			w.policy("staged", oneFirst)
 			w.hashed("app1", before)
 			w.eventually(func() error { return want("app1 app2", strings.Join(k.ranWith("fine"), " ")) })
@@ -202,23 +202,13 @@ func TestAPolicyHolds(t *testing.T) {
 	}
 }
 
-// sentinelOnlyOf checks that a workload keeps its hash until the manager has come to rest.
-func (w *world) sentinelOnlyOf(name, hash string) {
+// keepsHash checks that a workload keeps its hash until the manager has come to rest.
+func (w *world) keepsHash(name, hash string) {
 	w.t.Helper()
-	w.sentinelFreely()
+	w.settled()
 	if w.hash(name) != hash {
 		w.t.Errorf("%s was rolled", name)
 	}
-}
-
-// sentinelFreely is sentinel, with a workload that no policy of these tests is for.
-func (w *world) sentinelFreely() {
-	w.t.Helper()
-	name := fmt.Sprintf("sentinel-%d", time.Now().UnixNano())
-	manifest := replaceOnce(deployment(name, envFrom(configMapRef(name))), "metadata: {name: "+name, "metadata: {labels: {free: 'yes'}, name: "+name)
-	w.configMap(name, "a", "1")
-	w.apply(manifest)
-	w.hashed(name, "")
 }
 
 // The others begin once the first has been ready for the time of the soak, also if another
@@ -232,7 +222,7 @@ func TestTheFirstSoaks(t *testing.T) {
 	until := w.explain("app2").Until
 	w.halt()
 	w.manage()
-	w.sentinel()
+	w.settled()
 	w.phase("staged", "Waiting")
 	if got := w.explain("app2").Until; until == nil || got == nil || !got.Equal(*until) {
 		t.Errorf("it soaks until %v, and did until %v", got, until)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -189,7 +188,7 @@ func (w *world) stopped(on string, names ...string) {
 var five = []string{"app1", "app2", "app3", "app4", "app5"}
 
 // One workload fails with a change of the config, the others keep the previous one. A new
-// value is tried anew, and the same bad value is not.
+// value is tried again, and the same bad value is not.
 func TestABadChangeStopsAtTheFirstWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.options.MaxRolling = 1
@@ -205,7 +204,7 @@ func TestABadChangeStopsAtTheFirstWorkload(t *testing.T) {
 		t.Errorf("app1: %s %s", e.State, e.Sentence)
 	}
 	w.eventually(func() error { return want(true, len(w.events("ConfigFailed")) >= 5) })
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	w.secret("db", "p", "good2")
 	w.ready(five...)
 	for _, name := range five {
@@ -215,7 +214,7 @@ func TestABadChangeStopsAtTheFirstWorkload(t *testing.T) {
 	}
 	w.secret("db", "p", "bad1")
 	w.stopped("app1", five...)
-	w.sentinelOnly(func() {})
+	w.rests(func() {})
 	if ran := k.ranWith("bad1"); !slices.Equal(ran, five[:1]) {
 		t.Errorf("%v ran the bad value", ran)
 	}
@@ -228,7 +227,7 @@ func TestWhatComesLaterIsStopped(t *testing.T) {
 	shared(w, "app1", "late")
 	before := w.hash("app1")
 	w.annotate("late", native+"pause", "true")
-	w.sentinel() // the manager has seen it
+	w.settled() // the manager has seen it
 	w.secret("db", "p", "bad")
 	w.hashed("app1", before)
 	w.eventually(func() error { return want("Failed", string(w.explain("app1").State)) })
@@ -237,7 +236,7 @@ func TestWhatComesLaterIsStopped(t *testing.T) {
 	w.stopped("app1", "late", "new")
 	w.patch(w.deploymentNow("app1"), "app1", fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, waveHash, before)) // kubectl rollout undo
 	w.stopped("app1", "app1")
-	w.sentinelOnly(func() {
+	w.rests(func() {
 		if w.hash("app1") != before || w.hash("late") != before || w.hash("new") != "" {
 			t.Error("a workload was rolled for the config that has failed")
 		}
@@ -262,7 +261,7 @@ func TestAStopOutlivesTheManager(t *testing.T) {
 		return want(true, slices.ContainsFunc(w.pods("app1"), func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodPending }))
 	})
 	w.manage()
-	w.sentinelOnly(func() { w.stopped("app1", five[1:]...) })
+	w.rests(func() { w.stopped("app1", five[1:]...) })
 }
 
 // oneFails is a world in which one workload has failed with a change, and others that were
@@ -275,7 +274,7 @@ func oneFails(t *testing.T, later ...string) (w *world, k *kubelets, before stri
 	for _, name := range later {
 		w.annotate(name, native+"pause", "true")
 	}
-	w.sentinel() // the manager has seen it
+	w.settled() // the manager has seen it
 	w.secret("db", "p", "bad")
 	w.eventually(func() error { return want("Failed", string(w.explain("app1").State)) })
 	for _, name := range later {
@@ -289,7 +288,7 @@ func oneFails(t *testing.T, later ...string) (w *world, k *kubelets, before stri
 func TestARetryTriesTheNextWorkload(t *testing.T) {
 	w, k, before := oneFails(t, "app2", "app3")
 	w.annotate("app3", native+"pause", "true")
-	w.sentinel()                               // the manager has seen it
+	w.settled()                                // the manager has seen it
 	w.retry("db", time.Now().Add(time.Second)) // as the command does
 	w.hashed("app2", before)
 	w.saysEventually("app2", "CrashLoopBackOff (changed")
@@ -349,7 +348,7 @@ func TestWhatFailsForAnotherReasonStopsNothing(t *testing.T) {
 			w.annotate("app2", native+"pause", "true")
 			k.breaks("app1")
 			spoil(w)
-			w.sentinel() // the manager has seen it
+			w.settled() // the manager has seen it
 			w.secret("db", "p", "fine")
 			w.hashed("app1", before)
 			w.eventually(func() error { return want(true, w.crashes("app1", w.hash("app1"))) })
@@ -425,16 +424,13 @@ func (w *world) managedBy(inj *fault.Injector) (stop func()) { return w.managedW
 // managedWith is managedBy with other options.
 func (w *world) managedWith(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	o := manager.Options{
-		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0",
+		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options,
 		LeaseNamespace: w.options.LeaseNamespace, LeaseName: w.options.LeaseName,
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
-		return manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o)
-	})
+	return w.barrier.Run(w.t, testenv.Shared().Config(), inj, o)
 }
 
 // aStop is a world in which a bad value is to be stopped at the first of three workloads.
@@ -512,7 +508,7 @@ func TestFaultAStopTwoManagers(t *testing.T) {
 // A manager that must not read Pods notices what fails by its deadline.
 func TestWithoutPermissionForPodsADeadlineStops(t *testing.T) {
 	w := newWorld(t)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	rules, err := manifests.Rules([]string{manager.RingConfig})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,7 +527,7 @@ func TestWithoutPermissionForPodsADeadlineStops(t *testing.T) {
 	w.hashed("app2", "")
 	w.ready("app1", "app2")
 	w.annotate("app2", native+"pause", "true")
-	w.sentinel() // the manager has seen it
+	w.settled() // the manager has seen it
 	w.secret("db", "p", "hangs")
 	w.hashed("app1", before)
 	w.saysEventually("app1", "ConfigFailed")

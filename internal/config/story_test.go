@@ -84,7 +84,7 @@ func newStory(w *world, c cast, first string, returns bool) *story {
 	t.Helper()
 	s := &story{world: w, members: c.members(), first: first, returns: returns, inj: fault.New()}
 	s.options.Zones, s.options.CoalesceWindow = true, 0
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingConfig, manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingConfig, manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func TestWhatAUserHasRolledIsStuck(t *testing.T) {
 			if test.replaced {
 				w.serves()
 			}
-			w.sentinel()
+			w.settled()
 			if deleted := deletions(inj); (len(deleted) == 1) != test.replaced {
 				t.Errorf("the manager has deleted %v", deleted)
 			}

@@ -79,7 +79,7 @@ func TestASuspendedWorkloadStartsOnceAndRight(t *testing.T) {
 			w.eventually(func() error { return want(test.pods, len(w.pods("web"))) })
 			w.configMap("app", "a", "1")
 			w.runs("web", test.pods, wantHash(t, values{"app": {"a": "1"}}, nil))
-			w.sentinel()
+			w.settled()
 			if got := starts(); got != test.pods {
 				t.Errorf("%d Pods have been started, want %d", got, test.pods)
 			}
@@ -218,7 +218,7 @@ func TestAPartitionHoldsWaitingPods(t *testing.T) {
 		}
 		return want("StatefulSet web is waiting: Pod web-0 is not scheduled, because the partition keeps it at the suspended revision; lower the partition", e.Sentence)
 	})
-	w.sentinel()
+	w.settled()
 	if got := w.pods("web")[0].UID; got != before {
 		t.Error("the Pod was deleted")
 	}

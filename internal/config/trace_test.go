@@ -22,7 +22,7 @@ func TestAReleaseIsATrace(t *testing.T) {
 	w.halt()
 	r := traced.New(t)
 	told := w.notified()
-	traces := func(m *manager.Options) { m.Traces.Receiver = r.Settings() }
+	traces := func(m *manager.Options) { m.Traces.Receiver = r.URL() }
 	w.manage(measured.Reached(t), traces)
 	w.secret("db", "p", "bad")
 	failed := w.phase("staged", "Failed")

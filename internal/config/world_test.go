@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -48,6 +48,8 @@ type world struct {
 	// requests are what the manager of this world has asked of the API server.
 	requests *requests
 	options  config.Options
+	clock    *barrier.Clock
+	barrier  *barrier.Barrier
 	webhooks *testenv.Webhooks
 	// as is how the manager connects; by default it may do anything.
 	as   *rest.Config
@@ -66,7 +68,8 @@ func newWorld(t *testing.T) *world {
 func newWorldNow(t *testing.T) *world {
 	t.Helper()
 	ns := testenv.Namespace(t)
-	w := &world{t: t, client: newClient(t), namespace: ns, requests: &requests{}, options: defaultOptions(ns)}
+	w := &world{t: t, client: newClient(t), namespace: ns, requests: &requests{}, options: defaultOptions(ns), clock: &barrier.Clock{}}
+	w.options.Now, w.barrier = w.clock.Now, barrier.New(w.client, w.clock)
 	t.Cleanup(w.sayStates) // after all that the managers logged
 	testenv.KnownReasons(t, w.client, ns, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{})
 	return w
@@ -124,16 +127,13 @@ func (w *world) manage(change ...func(*manager.Options)) {
 		as = testenv.Shared().Config()
 	}
 	o := manager.Options{
-		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options,
 		LeaseNamespace: w.options.LeaseNamespace, LeaseName: w.options.LeaseName,
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	w.stop = testenv.Managed(w.t, fault.New(), func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
-		return manager.Run(ctx, w.requests.wrap(as), o)
-	})
+	w.stop = w.barrier.Run(w.t, w.requests.wrap(as), fault.New(), o)
 }
 
 // halt stops the manager, and returns once it has stopped.
@@ -306,17 +306,23 @@ func (w *world) settledWith(name string, n int) {
 	})
 }
 
-// sentinel makes sure that the manager has come to rest after everything done
-// so far: a workload that is created now has been seen to. It returns the name of that.
-func (w *world) sentinel() (name string) {
+// settled returns once the controllers of workloads have observed them, and the manager has done
+// all that follows from what was written so far.
+func (w *world) settled() {
 	w.t.Helper()
-	name = fmt.Sprintf("sentinel-%d", time.Now().UnixNano())
-	w.configMap(name, "a", "1")
-	w.apply(deployment(name, envFrom(configMapRef(name))))
-	first := w.hashed(name, "")
-	w.configMap(name, "a", "2")
-	w.hashed(name, first)
-	return name
+	w.eventually(func() error {
+		list := &appsv1.DeploymentList{}
+		if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if d := &list.Items[i]; d.Status.ObservedGeneration != d.Generation {
+				return fmt.Errorf("%s is not observed by its controller", d.Name)
+			}
+		}
+		return nil
+	})
+	w.barrier.Wait(w.t)
 }
 
 // condition is the condition that the manager wrote on the workload, empty if none.
@@ -438,16 +444,13 @@ func replaceOnce(text, old, now string) string {
 	return strings.Replace(text, old, now, 1)
 }
 
-// sentinelOnly runs check once the manager has come to rest, and fails if until
-// then it wrote to anything but the sentinel.
-func (w *world) sentinelOnly(check func()) {
+// rests runs check once the manager has come to rest, and fails if until then it wrote anything.
+func (w *world) rests(check func()) {
 	w.t.Helper()
 	w.requests.take()
-	w.sentinel()
-	for _, write := range writesIn(w.requests.take()) {
-		if !strings.Contains(write, "/sentinel-") {
-			w.t.Errorf("the manager wrote: %s", write)
-		}
+	w.settled()
+	if writes := writesIn(w.requests.take()); len(writes) > 0 {
+		w.t.Errorf("the manager wrote: %v", writes)
 	}
 	check()
 }

@@ -26,10 +26,10 @@ func counted(counts []count, ring string) []count {
 
 // cause is the unit that keeps others waiting, and those.
 type cause struct {
-	Root describe.Unit
+	Root *describe.Unit
 	// Of is the object that it is a part of.
 	Of   describe.Ref
-	Held []describe.Unit
+	Held []*describe.Unit
 }
 
 // mostHops bounds from one unit to the next that it waits for.
@@ -57,24 +57,24 @@ func causes(units []describe.Unit) []cause {
 			n = len(found)
 			at[key], found = n, append(found, cause{Root: root, Of: of})
 		}
-		found[n].Held = append(found[n].Held, *u)
+		found[n].Held = append(found[n].Held, u)
 	}
 	slices.SortStableFunc(found, func(a, b cause) int {
 		return cmp.Or(
 			cmp.Compare(rank(a.Root.Phase), rank(b.Root.Phase)),
 			cmp.Compare(len(b.Held), len(a.Held)),
-			since(&a.Root).Compare(since(&b.Root)),
+			since(a.Root).Compare(since(b.Root)),
 		)
 	})
 	return found
 }
 
 // rootOf follows what a unit waits for: into its parts, and to other objects.
-func rootOf(u *describe.Unit, byRef map[describe.Ref]*describe.Unit) (of describe.Ref, root describe.Unit) {
+func rootOf(u *describe.Unit, byRef map[describe.Ref]*describe.Unit) (of describe.Ref, root *describe.Unit) {
 	for range mostHops {
-		root = *deepest(u)
+		root = deepest(u)
 		of = u.Ref
-		other := byRef[waitedFor(u, &root)]
+		other := byRef[waitedFor(u, root)]
 		if other == nil || other == u || !other.IsWaiting() {
 			break
 		}

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +19,6 @@ import (
 	"golang.org/x/net/html"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/spillway-dev/spillway/internal/dashboard/drawing"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -76,9 +77,15 @@ func serve(t *testing.T, units ...describe.Unit) (*cluster, string) {
 // serveSteered serves pages on which something can be done.
 func serveSteered(t *testing.T, steering Steering, units ...describe.Unit) (*cluster, string) {
 	t.Helper()
+	return serveAs(t, func(s *Source) { s.Steering = steering }, units...)
+}
+
+// serveAs serves pages of which some things are changed.
+func serveAs(t *testing.T, change func(*Source), units ...describe.Unit) (*cluster, string) {
+	t.Helper()
 	c := &cluster{units: units, now: noon, changed: make(chan struct{}, 1)}
-	server := httptest.NewServer(New(t.Context(), Source{
-		Place: "all namespaces", Steering: steering, Now: c.clock, Changed: c.changed, Look: c.look,
+	s := Source{
+		Place: "all namespaces", Now: c.clock, Changed: c.changed, Look: c.look,
 		Named: func(namespace, object string) (describe.Ref, error) {
 			return describe.Named(func() (apimeta.RESTMapper, error) { return apimeta.NewDefaultRESTMapper(nil), nil }, namespace, object)
 		},
@@ -107,7 +114,9 @@ func serveSteered(t *testing.T, steering Steering, units ...describe.Unit) (*clu
 			}
 			return answer, nil
 		},
-	}, token, 1234))
+	}
+	change(&s)
+	server := httptest.NewServer(New(t.Context(), s, token, 1234))
 	t.Cleanup(server.Close)
 	return c, server.URL
 }
@@ -208,31 +217,111 @@ func TestTheTokenIsRemembered(t *testing.T) {
 	}
 }
 
-// What objects are called and say is text, whatever it is; and no page has a script or a
-// style of its own.
+// evil ends what it could stand in: text, an element, an attribute in quotes of either kind, an
+// address, a script, and an action of a template.
+const evil = `javascript:alert(1)//"><script>alert(1)</script><img src=x onerror=alert(1)>' onclick='alert(1)' </title></select>{{.}}${alert(1)}&lt;%3C`
+
+// serveEvil serves pages on which all that users can write is evil.
+func serveEvil(t *testing.T) string {
+	t.Helper()
+	of := describe.Ref{Kind: "RolloutGroup", APIVersion: "rollout.dev/v1", Namespace: evil, Name: evil}
+	when := describe.Range{Earliest: noon, Expected: noon, Latest: noon.Add(time.Minute)}
+	waits := group(rollout.Phase(evil), zone(evil, rollout.PhaseFailed, 1, describe.Unit{Ref: describe.Ref{Kind: "Pod", Namespace: evil, Name: evil}, Phase: rollout.Phase(evil), Sentence: evil}))
+	waits.Ref, waits.Sentence, waits.Since = of, evil, &noon
+	moves, other := waits, waits
+	moves.Phase, moves.Name, moves.Counted = rollout.PhaseProgressing, "moves"+evil, evil
+	other.Units, other.WaitsFor, other.Name = nil, &of, "other"+evil
+	_, address := serveAs(t, func(s *Source) {
+		s.Place, s.Steering = evil, &steered{version: evil, denied: evil}
+		s.Named = func(string, string) (describe.Ref, error) { return of, nil }
+		s.Explain = func(context.Context, describe.Ref) (chain.Chain, error) {
+			gate := of
+			gate.Kind = describe.KindGate
+			return chain.Chain{
+				Links: []chain.Link{{Ref: of, Phase: evil, Reason: evil, Sentence: evil, Owner: evil, First: evil, Next: evil}, {Ref: gate}},
+				Facts: []describe.Fact{{Name: evil, Values: []string{evil, evil}}},
+			}, nil
+		}
+		s.History = func(context.Context, describe.Ref) ([]history.Entry, error) {
+			e := history.Entry{Ref: of, What: evil, UID: "1", To: evil, Change: evil, By: evil, Outcome: evil, Message: evil, Units: []history.Part{{Ref: of, Outcome: evil}}, Notes: []history.Event{{About: of, Reason: evil, Text: evil}}}
+			before := e
+			before.UID, before.By = "2", ""
+			return []history.Entry{e, before}, nil
+		}
+		s.Forecast = func(context.Context, string, string, []forecast.Supposition) (forecast.Answer, error) {
+			course := forecast.Course{Namespace: evil, Object: evil, Ends: &when, Decides: evil, Steps: []forecast.Coming{{Step: record.Step{Unit: evil, Does: evil}, When: when}}}
+			waits := forecast.Course{Namespace: evil, Object: evil, Waits: &record.Wait{Sentence: evil}}
+			return forecast.Answer{Outlook: forecast.Outlook{Rollouts: []forecast.Course{course}}, If: &forecast.Alternative{Rollouts: []forecast.Course{waits}}}, nil
+		}
+	}, waits, moves, other)
+	return address
+}
+
+// What users write is text, wherever it stands; and no page has a script or a style of its own.
 func TestHostileTexts(t *testing.T) {
-	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>`
-	u := group(rollout.PhaseFailed, zone(evil, rollout.PhaseFailed, 1, describe.Unit{Ref: describe.Ref{Kind: "Pod", Namespace: "mimir", Name: evil}, Phase: rollout.PhaseFailed, Sentence: evil}))
-	u.Name, u.Sentence, u.Namespace = evil, evil, evil
-	_, address := serveSteered(t, &steered{version: evil, denied: evil}, u)
-	query := "?namespace=" + url.QueryEscape(evil)
-	for _, path := range []string{"/", "/?all", "/why/rolloutgroup/" + url.PathEscape(evil) + query, "/act/pause/rolloutgroup/" + url.PathEscape(evil) + query, "/past", "/past/rolloutgroup/" + url.PathEscape(evil) + query, "/next?if=pause%3Da&object=" + url.QueryEscape("rolloutgroup/"+evil), "/" + url.PathEscape(evil)} {
-		_, _, text := ask(t, address+path)
+	address := serveEvil(t)
+	name, query := url.PathEscape(evil), "?namespace="+url.QueryEscape(evil)+"&to="+url.QueryEscape(evil)+"&cluster="+url.QueryEscape(evil)+"&reason="+url.QueryEscape(evil)
+	pages := map[string]string{}
+	for _, path := range []string{
+		"/", "/?all", "/why/rolloutgroup/" + name + query, "/past", "/past/rolloutgroup/" + name + query, "/past/rolloutgroup/" + name + query + "&compare=1&compare=2",
+		"/act/pause/rolloutgroup/" + name + query, "/act/resume/rolloutgroup/" + name + query, "/act/pin/rolloutgroup/" + name + query, "/act/rollback/rolloutgroup/" + name + query,
+		"/next?if=pause%3D" + url.QueryEscape(evil) + "&object=" + url.QueryEscape(evil) + "&namespace=" + url.QueryEscape(evil), "/" + name,
+	} {
+		_, _, pages[path] = ask(t, address+path)
+	}
+	account := httptest.NewRecorder()
+	WriteAccount(account, http.StatusOK, &Account{User: evil, Groups: []string{evil}, Namespace: evil, Visible: []string{evil}, Problem: evil, Token: evil})
+	pages["/account"] = account.Body.String()
+	for path, text := range pages {
+		if strings.Contains(text, "ZgotmplZ") { // what html/template writes instead of what it refuses
+			t.Errorf("%s leaves something out: %s", path, text)
+		}
 		page, err := html.Parse(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
+		said := 0
 		for n := range page.Descendants() {
-			if n.Type == html.ElementNode && (n.Data == "img" || n.Data == "style" || n.Data == "script" && n.FirstChild != nil) {
-				t.Errorf("%s has an element %s", path, n.Data)
+			said += harmless(t, path, n)
+		}
+		if said == 0 {
+			t.Errorf("%s does not say what was written: %s", path, text)
+		}
+	}
+}
+
+// harmless fails if a node of a page is what a user has made, and counts how often it says what the
+// user has written, to the letter.
+func harmless(t *testing.T, path string, n *html.Node) (said int) {
+	t.Helper()
+	if n.Type == html.TextNode && strings.Contains(n.Data, evil) {
+		return 1
+	}
+	if n.Type == html.ElementNode && (n.Data == "img" || n.Data == "style" || n.Data == "script" && n.FirstChild != nil) {
+		t.Errorf("%s has an element %s", path, n.Data)
+	}
+	for _, a := range n.Attr {
+		if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
+			t.Errorf("%s: <%s> has an attribute %s", path, n.Data, a.Key)
+		}
+		value := a.Val
+		if a.Key == "href" || a.Key == "src" || a.Key == "action" {
+			to, err := url.Parse(value)
+			if err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(value, "/") && value != "#main" {
+				t.Fatalf("%s: <%s> leads to %s: %v", path, n.Data, value, err)
 			}
-			for _, a := range n.Attr {
-				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || strings.HasPrefix(a.Val, "javascript:") {
-					t.Errorf("%s: <%s> has an attribute %s", path, n.Data, a.Key)
+			value = ""
+			for _, part := range append(slices.Concat(slices.Collect(maps.Values(to.Query()))...), to.Path) {
+				if value += part; strings.Contains(part, "alert") && !strings.Contains(part, evil) {
+					t.Errorf("%s: <%s> leads elsewhere: %s", path, n.Data, a.Val)
 				}
 			}
 		}
+		if strings.Contains(value, evil) {
+			said++
+		}
 	}
+	return said
 }
 
 // Each page is what the command prints, for who asks for that.
@@ -392,6 +481,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Rollouts that are called the same can be compared.
+func TestRolloutsOfTheSameName(t *testing.T) {
+	_, address := serveAs(t, func(s *Source) {
+		s.History = func(_ context.Context, ref describe.Ref) ([]history.Entry, error) {
+			return []history.Entry{{Ref: ref, What: "plan deploy", UID: "b"}, {Ref: ref, What: "plan deploy", UID: "a"}}, nil
+		}
+	})
+	_, _, text := ask(t, address+"/past/instance/zookeeper?namespace=data")
+	for _, want := range []string{`<option value="plan deploy" selected="selected">plan deploy</option>`, `<option value="a" selected="selected">plan deploy (a)</option>`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 // TestPausedIsShown: what is complete and paused is listed with who has paused it.
 func TestPausedIsShown(t *testing.T) {
 	db := describe.Unit{
@@ -439,13 +543,24 @@ func BenchmarkPages(b *testing.B) {
 	b.Run("5,000 workloads wait", func(b *testing.B) {
 		for b.Loop() {
 			v := nowView{sorted: &sorted{Waiting: causes(units)}, ListsAll: true}
-			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Now", body: v.show})
+			write(httptest.NewRecorder(), http.StatusOK, &view{file: "now", Title: "Now", Now: noon, Of: &v})
+		}
+	})
+	b.Run("5,000 workloads roll", func(b *testing.B) {
+		since := noon.Add(-time.Minute)
+		moving := slices.Clone(units)
+		for i := range moving {
+			moving[i].Phase, moving[i].Done, moving[i].Total, moving[i].Counted, moving[i].Since = rollout.PhaseProgressing, 1, 3, "Pods", &since
+		}
+		for b.Loop() {
+			v := nowView{sorted: &sorted{Moving: moving}, ListsAll: true}
+			write(httptest.NewRecorder(), http.StatusOK, &view{file: "now", Title: "Now", Now: noon, Of: &v})
 		}
 	})
 	b.Run("a module on 10,000 clusters", func(b *testing.B) {
 		for b.Loop() {
-			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: drawing.Of(&module)}
-			write(httptest.NewRecorder(), http.StatusOK, "", noon, &view{title: "Why", body: v.show})
+			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: draw(&module)}
+			write(httptest.NewRecorder(), http.StatusOK, &view{file: "why", Title: "Why", Now: noon, Of: &v})
 		}
 	})
 }

@@ -285,3 +285,6 @@ func (l *live) follow() (changed <-chan struct{}, leave func()) {
 		delete(l.onlooker, on)
 	}
 }
+
+// IsPart reports whether the first look has not ended yet.
+func (s *seen) IsPart() bool { return len(s.Reading) > 0 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/html"
-
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -52,14 +50,24 @@ func TestTimeAlone(t *testing.T) {
 	}
 }
 
+// counting says what a page is about, and counts how often it is rendered.
+type counting struct {
+	of   *view
+	made *int
+}
+
+func (c counting) String() string {
+	*c.made++
+	return fmt.Sprintf("%d %s %s", c.of.Version, c.of.shared, c.of.Now.Format(time.TimeOnly))
+}
+
 // Windows that show the same cost one page, which says how long ago things were as of now.
 func TestWindowsShareAPage(t *testing.T) {
 	made, r := 0, &rendered{}
 	page := func(version int, name string, now time.Time) string {
-		text, err := r.page("here", now, &view{title: "Now", version: version, shared: name, body: func(now time.Time) []*html.Node {
-			made++
-			return []*html.Node{el("p", fmt.Sprintf("%d %s %s", version, name, now.Format(time.TimeOnly)))}
-		}})
+		v := &view{file: "note", Title: "Now", Version: version, shared: name, Now: now}
+		v.Of = counting{v, &made}
+		text, err := r.page(v)
 		if err != nil {
 			t.Error(err)
 		}

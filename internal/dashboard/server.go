@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -14,8 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/html"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
 
 const (
@@ -160,15 +165,21 @@ func (p *viewer) page(of func(*http.Request) (*view, error)) http.HandlerFunc {
 			refuse(w, r, err)
 		case WantsJSON(r):
 			writeJSON(w, http.StatusOK, v.value)
-		case v.shared != "":
-			v.account = p.user
-			page, err := p.rendered.page(p.Place, p.Now(), v)
-			send(w, http.StatusOK, page, err)
 		default:
-			v.account = p.user
-			write(w, http.StatusOK, p.Place, p.Now(), v)
+			p.show(w, http.StatusOK, v)
 		}
 	}
+}
+
+// show writes a page for the viewer.
+func (p *viewer) show(w http.ResponseWriter, status int, v *view) {
+	v.Account, v.Place, v.Now = p.user, p.Place, p.Now()
+	if v.shared == "" {
+		write(w, status, v)
+		return
+	}
+	page, err := p.rendered.page(v)
+	send(w, status, page, err)
 }
 
 // act answers to a form.
@@ -177,6 +188,35 @@ func (p *viewer) act(w http.ResponseWriter, r *http.Request) {
 	if err := p.do(w, r); err != nil {
 		refuse(w, r, err)
 	}
+}
+
+// errBusy is that another forecast runs.
+var errBusy = errors.New("another forecast is being made; ask again when it is done")
+
+// requestError is an error of who asks.
+type requestError struct{ error }
+
+// Unwrap gives the error that it is.
+func (e requestError) Unwrap() error { return e.error }
+
+// explained is an error as an answer.
+func explained(err error) (status int, text string) {
+	bad := requestError{}
+	switch {
+	case errors.Is(err, ErrOrigin):
+		status = http.StatusForbidden
+	case errors.As(err, &bad), errors.Is(err, forecast.ErrNotSupposed), errors.Is(err, history.ErrNoHistory), errors.Is(err, history.ErrNoSuchRollout):
+		status = http.StatusBadRequest
+	case errors.Is(err, errBusy):
+		status = http.StatusTooManyRequests
+	case errors.Is(err, history.ErrNotFound), chain.IsNotFound(err):
+		status = http.StatusNotFound
+	case apierrors.IsForbidden(err):
+		status = http.StatusForbidden
+	default:
+		status = http.StatusBadGateway
+	}
+	return status, err.Error()
 }
 
 // refuse answers with an error of a page.
@@ -198,9 +238,7 @@ func Fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 func Note(w http.ResponseWriter, title, text string) { note(w, http.StatusOK, title, text) }
 
 func note(w http.ResponseWriter, status int, title, text string) {
-	write(w, status, "", time.Time{}, &view{title: title, body: func(time.Time) []*html.Node {
-		return []*html.Node{el("h1", title), el("p", text)}
-	}})
+	write(w, status, &view{file: "note", Title: title, Of: text})
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,6 +88,34 @@ type actView struct {
 	Token string
 }
 
+// titles are what the acts are called on the pages.
+var titles = map[string]string{
+	"pause": "Pause", "resume": "Resume", "retry": "Retry", "approve": "Approve", "refuse": "Refuse",
+	"rollback": "Roll back", "pin": "Pin a cluster of", "unpin": "Unpin a cluster of",
+}
+
+func titleOf(w Wish) string { return titles[w.Verb] + " " + w.Ref.String() }
+
+// actPath is the page that asks before something is done.
+func actPath(verb string, ref describe.Ref) string {
+	return strings.Replace(pathOf("act", ref), "/act/", "/act/"+verb+"/", 1)
+}
+
+// Path is the address of the page.
+func (a *actView) Path() string { return actPath(a.Verb, a.Ref) }
+
+// Button is the word on the button that does it.
+func (a *actView) Button() string { return button(a.Verb) }
+
+// button is the title of an act without an object.
+func button(verb string) string { return strings.TrimSuffix(titles[verb], " of") }
+
+// Asks reports whether more than a reason is to be known.
+func (a *actView) Asks() bool { return slices.Contains([]string{"rollback", "pin", "unpin"}, a.Verb) }
+
+// ReasonLength is how long the reason may be.
+func (a *actView) ReasonLength() int { return reasonLength }
+
 // wish is what a request asks to do.
 func (p *viewer) wish(r *http.Request) (Wish, error) {
 	if p.Steering == nil {
@@ -122,7 +151,7 @@ func (p *viewer) asking(ctx context.Context, w Wish, problem string) *view {
 	if err == nil {
 		a.Foreseen = p.foresee(ctx, w.Verb, &a.Prospect)
 	}
-	return &view{title: titleOf(w), value: a.Prospect, body: a.show}
+	return &view{file: "act", Title: titleOf(w), value: a.Prospect, Of: &a}
 }
 
 // foresee says what comes next as things are, and if the act is done; empty if that cannot be
@@ -143,6 +172,18 @@ func (p *viewer) foresee(ctx context.Context, verb string, of *Prospect) string 
 		return ""
 	}
 	return foreseen(p.Now(), verb, &answer)
+}
+
+// foreseen says what a forecast says of an act, beside what it says without.
+func foreseen(now time.Time, verb string, a *forecast.Answer) string {
+	if len(a.Rollouts) == 0 || a.If == nil || len(a.If.Rollouts) == 0 {
+		return ""
+	}
+	course := func(c *forecast.Course) string {
+		text := strings.TrimSuffix(ends(now, c), ".")
+		return strings.ToLower(text[:1]) + text[1:] + "."
+	}
+	return "As it is, " + course(&a.Rollouts[0]) + " With " + verb + ", " + course(&a.If.Rollouts[0])
 }
 
 // do does what a form asks for, and shows the object then.
@@ -170,9 +211,7 @@ func (p *viewer) do(w http.ResponseWriter, r *http.Request) error {
 	}
 	said, err := p.Do(r.Context(), wish, r.PostForm.Get("version"))
 	if errors.Is(err, ErrChanged) {
-		v := p.asking(r.Context(), wish, ErrChanged.Error())
-		v.account = p.user
-		write(w, http.StatusConflict, p.Place, p.Now(), v)
+		p.show(w, http.StatusConflict, p.asking(r.Context(), wish, ErrChanged.Error()))
 		return nil
 	}
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// keptFor bounds how long a ring is not described anew, whatever is known of when it must be.
+// keptFor bounds how long a ring is not described again, whatever is known of when it must be.
 const keptFor = time.Minute
 
-// Memory is what was described of what is watched, so that a ring is described anew only if that may
+// Memory is what was described of what is watched, so that a ring is described again only if that may
 // differ: if an object of a kind that it has read has changed, if the API server itself was asked, or
-// if time has come to what a decision depends on. It then reads and compares anew only the objects
+// if time has come to what a decision depends on. It then reads and compares again only the objects
 // that have changed, and decides about all of them.
 //
 // What is described with a memory is what would be described without one: a test compares them.

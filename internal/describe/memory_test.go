@@ -38,7 +38,7 @@ type remembering struct {
 	// wake is what the last description said, done what has happened.
 	wake time.Time
 	done []string
-	// kept counts by ring how often it was not described anew, states what was said.
+	// kept counts by ring how often it was not described again, states what was said.
 	kept   map[string]int
 	states map[string]bool
 }
@@ -65,10 +65,10 @@ func TestAMemoryChangesNoDescription(t *testing.T) {
 			w.rest()
 			for _, ring := range Rings() {
 				if isAsked := ring == Config && w.look.Config.LeaseNamespace != ""; w.kept[ring] == 0 && !isAsked {
-					t.Errorf("ring %s was described anew every time, so that nothing was tested", ring)
+					t.Errorf("ring %s was described again every time, so that nothing was tested", ring)
 				}
 			}
-			t.Logf("of %d descriptions these were not made anew: %v; there were: %s", steps, w.kept, strings.Join(slices.Sorted(maps.Keys(w.states)), ", "))
+			t.Logf("of %d descriptions these were not recreated: %v; there were: %s", steps, w.kept, strings.Join(slices.Sorted(maps.Keys(w.states)), ", "))
 		})
 	}
 }
@@ -77,7 +77,7 @@ func newRemembering(t *testing.T, seed uint64) *remembering {
 	t.Helper()
 	c, _ := describetest.ClientAs(t, "")
 	for _, kinds := range []string{"config", "zones", "plans", "fleet", "gates"} {
-		testenv.InstallKinds(t, c, "../manifests/generated/"+kinds+"/*_*.yaml")
+		testenv.InstallKinds(t, c, "../../charts/spillway/generated/"+kinds+"/*_*.yaml")
 	}
 	w := &remembering{
 		random: &random{rand.New(rand.NewPCG(seed, 0))}, t: t, client: c, now: time.Now().Truncate(time.Second).Add(time.Second / 2), kept: map[string]int{}, states: map[string]bool{},

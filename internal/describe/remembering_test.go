@@ -127,7 +127,7 @@ func (w *remembering) setWorkload(namespace string) {
 		return
 	}
 	w.applyf(namespace, `{apiVersion: apps/v1, kind: %s, metadata: {name: %s, namespace: NAMESPACE, labels: {env: %s}, annotations: {spillway.dev/update-on-config-change: %q, spillway.dev/extra-configmaps: %q, spillway.dev/priority: %q}},
-spec: {replicas: %d%s, selector: {matchLabels: {app: %s}}, template: {metadata: {labels: {app: %s}}, spec: {containers: [{name: c, image: x, envFrom: [{configMapRef: {name: %s, optional: %v}}]}]}}}}`,
+spec: {replicas: %d%s, selector: {matchLabels: {app: %s}}, template: {metadata: {labels: {app: %s}}, spec: {schedulerName: none, containers: [{name: c, image: x, envFrom: [{configMapRef: {name: %s, optional: %v}}]}]}}}}`,
 		kind, name, w.of("dev", "prod"), w.of("true", "true", "true", "false"), w.of("", "", w.of(w.spaces...)+"/"+w.name()), w.of("0", "5"),
 		w.IntN(2), more, kind+name, kind+name, w.name(), w.IntN(3) == 0)
 }
@@ -149,7 +149,7 @@ func (w *remembering) sets(namespace string) {
 	w.patchf("apps/v1", w.of("Deployment", "StatefulSet"), namespace, w.name(), `{"status": {"replicas": 1, "updatedReplicas": %d, "readyReplicas": %d}}`, w.IntN(2), w.IntN(2))
 }
 
-// pods is how a Pod does.
+// pods is how a Pod does, of which no scheduler and no kubelet says anything.
 func (w *remembering) pods(namespace string) {
 	list := &corev1.PodList{}
 	w.check(w.client.List(w.t.Context(), list, client.InNamespace(namespace)))
@@ -213,7 +213,7 @@ func (w *remembering) labels(namespace string) {
 func (w *remembering) group(namespace string) {
 	if w.IntN(2) == 0 {
 		w.applyf(namespace, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: z%s, namespace: NAMESPACE, labels: {rollout-group: g}}, spec: {replicas: %d, serviceName: x, podManagementPolicy: Parallel, updateStrategy: {type: OnDelete},
-selector: {matchLabels: {app: z%[1]s}}, template: {metadata: {labels: {app: z%[1]s}, annotations: {v: %[3]q}}, spec: {containers: [{name: c, image: x}]}}}}`, w.name(), 1+w.IntN(2), w.of("1", "2"))
+selector: {matchLabels: {app: z%[1]s}}, template: {metadata: {labels: {app: z%[1]s}, annotations: {v: %[3]q}}, spec: {schedulerName: none, containers: [{name: c, image: x}]}}}}`, w.name(), 1+w.IntN(2), w.of("1", "2"))
 		return
 	}
 	w.applyf(namespace, "{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: g, namespace: NAMESPACE}, spec: {%s minReadySeconds: %d, stuckAfterSeconds: %d%s}}",

@@ -11,4 +11,15 @@
 //     gates of others by more than its share.
 //   - A Secret is read at the moment of a request, from the namespace of the gate, and is kept
 //     nowhere.
+//
+// # Why
+//
+//   - A gate names a CronJob, and has no template of a Job: with one the manager would run for
+//     the author of a GateTemplate what that user may not run. The CronJob must permit the
+//     gate, because others have prepared it. The manager may create no Job until a Role of the
+//     namespace says so. The name of a Job follows from the gate and the number of
+//     measurements, so that each runs once.
+//   - A gate during a stage is passed only by a measurement that begins when nothing but gates
+//     keeps the stage from being complete (spec.endedAt), so that the last Pod is measured,
+//     too. Before that it can only be refused.
 package gates

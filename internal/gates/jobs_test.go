@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -55,7 +57,7 @@ spec:
 const (
 	permitted = `spillway.dev/runs-for-gates: "other, check"`
 	failing   = `testenv.spillway.dev/behavior: fail`
-	smoke     = `{job: {cronJob: smoke}, interval: 5s}`
+	smoke     = `{job: {cronJob: smoke}, interval: 1h}`
 )
 
 func (w *world) jobs() []batchv1.Job {
@@ -91,7 +93,7 @@ func TestAJobDecides(t *testing.T) {
 			w.template(smoke)
 			w.gate("g", true)
 			w.manage(w.requests)
-			w.decided("g")
+			w.ends()
 			job := w.onlyJob()
 			w.says("g", fmt.Sprintf(test.want, job.Name))
 			if !metav1.IsControlledBy(job, w.get("g")) || job.Spec.TTLSecondsAfterFinished != nil {
@@ -113,14 +115,15 @@ func TestAJobDecides(t *testing.T) {
 	}
 }
 
-// decided waits until a gate has a verdict.
-func (w *world) decided(name string) {
+// ends waits until the Job that there is has ended.
+func (w *world) ends() {
 	w.t.Helper()
+	w.barrier.Wait(w.t)
 	testenv.Eventually(w.t, func(context.Context) error {
-		if m := w.get(name).Status.Measurement; m == nil || m.Verdict == "" {
-			return fmt.Errorf("it has no verdict: %+v", m)
+		if slices.ContainsFunc(w.onlyJob().Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed }) {
+			return nil
 		}
-		return nil
+		return errors.New("the Job runs")
 	})
 }
 
@@ -134,6 +137,7 @@ func TestACronJobMustNameTheGate(t *testing.T) {
 	w.manage(w.requests)
 	w.says("g", `Unknown: 0 of 0 measurements succeeded, errors: 1; last: read CronJob smoke: cronjobs.batch "smoke" not found`)
 	c := w.cronJob(`spillway.dev/runs-for-gates: "checks"`, "", "")
+	w.barrier.Step(t, time.Hour)
 	w.says("g", "Unknown: 0 of 0 measurements succeeded, errors: 2; last: CronJob smoke is not for gate check; to permit it, name the gate in its annotation spillway.dev/runs-for-gates")
 	if jobs := w.jobs(); len(jobs) > 0 {
 		t.Errorf("%d Jobs", len(jobs))
@@ -142,6 +146,8 @@ func TestACronJobMustNameTheGate(t *testing.T) {
 	if err := w.client.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+	w.barrier.Step(t, time.Hour)
+	w.ends()
 	w.says("g", "True: 1 of 1 measurements succeeded, errors: 2; last: Job ")
 }
 
@@ -173,6 +179,18 @@ func TestTheManagerMayRunNoJobByDefault(t *testing.T) {
 	if err := w.client.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: w.user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: "create", Group: "batch", Resource: "jobs"},
+	}}
+	testenv.Eventually(t, func(ctx context.Context) error { // the API server notices the Role when it does
+		asked := review.DeepCopy()
+		if err := w.client.Create(ctx, asked); err != nil || !asked.Status.Allowed {
+			return fmt.Errorf("it is not permitted yet: %w", err)
+		}
+		return nil
+	})
+	w.barrier.Step(t, time.Hour)
+	w.ends()
 	w.says("g", "True: ")
 }
 
@@ -194,6 +212,9 @@ func TestAJobThatIsDeleted(t *testing.T) {
 	if err := w.client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
+	w.says("g", "Unknown: 0 of 0 measurements succeeded, errors: 1; last: Job "+job.Name+" was deleted before its end was seen")
+	w.barrier.Step(t, time.Hour)
+	w.ends()
 	w.says("g", "True: 1 of 1 measurements succeeded, errors: 1; last: Job "+job.Name+" succeeded")
 	if last := w.get("g").Status.Measurement.Last[1].Value; last != "Job "+job.Name+" was deleted before its end was seen" {
 		t.Error(last)
@@ -216,13 +237,10 @@ func TestADecidedGateStopsItsJob(t *testing.T) {
 		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: v1alpha1.GatePassed, Status: metav1.ConditionFalse, Reason: "Refused", Message: "not today"})
 		return w.client.Status().Update(ctx, g)
 	})
-	testenv.Eventually(t, func(context.Context) error {
-		if m := w.get("g").Status.Measurement; m.Job != nil || len(w.jobs()) > 0 {
-			return errors.New("its Job runs")
-		}
-		return nil
-	})
 	w.says("g", "False: not today")
+	if m := w.get("g").Status.Measurement; m.Job != nil || len(w.jobs()) > 0 {
+		t.Error("its Job runs")
+	}
 }
 
 // TestFaultTheManagerStopsWhileAJobRuns stops the manager before and after each write of a gate
@@ -249,7 +267,7 @@ func TestFaultTheManagerStopsWhileAJobRuns(t *testing.T) {
 					}
 					return nil
 				})
-				w.says("g", "False: failed measurements: 1 (failureLimit 0); last: Job "+w.onlyJob().Name+" failed: ")
+				w.saysEventually("g", "False: failed measurements: 1 (failureLimit 0); last: Job "+w.onlyJob().Name+" failed: ")
 			})
 		}
 	}

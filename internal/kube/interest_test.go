@@ -12,7 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
-func labelled(label string) kube.Interest {
+func labeled(label string) kube.Interest {
 	return kube.Interest{Object: &appsv1.Deployment{}, Sees: func(o client.Object) bool { return o.GetLabels()[label] != "" }}
 }
 
@@ -23,7 +23,7 @@ func deployment(labels map[string]string) *appsv1.Deployment {
 }
 
 func TestTheCacheKeepsWholeWhatAnyRingWants(t *testing.T) {
-	transform := kube.Transform([]kube.Interest{labelled("a"), labelled("b")})
+	transform := kube.Transform([]kube.Interest{labeled("a"), labeled("b")})
 	for name, test := range map[string]struct {
 		labels map[string]string
 		whole  bool

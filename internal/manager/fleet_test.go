@@ -42,15 +42,13 @@ func TestTheFleetRingWaitsForItsKinds(t *testing.T) {
 		}
 		return nil
 	})
-	objects, err := manifests.Objects(manifests.Options{Namespace: ns, Rings: []string{manager.RingFleet}})
+	objects, err := manifests.KindsOf([]string{manager.RingFleet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects {
-		if crd, ok := obj.(*unstructured.Unstructured); ok {
-			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user")); err != nil {
-				t.Fatal(err)
-			}
+	for _, crd := range objects {
+		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user")); err != nil {
+			t.Fatal(err)
 		}
 	}
 	applyOnce(t, ns, noClusters)

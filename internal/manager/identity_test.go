@@ -109,11 +109,13 @@ func restricted(t *testing.T) *restrictedWorld {
 	t.Helper()
 	w := &restrictedWorld{namespace: testenv.Namespace(t), user: newClient(t, testenv.Shared())}
 	rings := []string{manager.RingConfig, manager.RingZones}
-	objects, err := manifests.Objects(manifests.Options{Namespace: w.namespace, Rings: rings})
+	o := manifests.Default(rings...)
+	o.Namespace = w.namespace
+	objects, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := manifests.Rules(manifests.Options{Rings: rings})
+	rules, err := manifests.Rules(rings)
 	if err != nil {
 		t.Fatal(err)
 	}

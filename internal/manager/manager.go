@@ -100,6 +100,9 @@ type Options struct {
 	Version string
 	// Log is where to log to.
 	Log logr.Logger
+	// Observed stands in for the manager, which has a cache with these options, in tests that
+	// wait until it has observed what they did. Optional.
+	Observed func(ctrl.Manager, cache.Options) ctrl.Manager
 }
 
 // Run runs the manager until the context ends.
@@ -123,9 +126,13 @@ func run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	o.Log = quietStop(ctx, o.Log)
-	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(kinds, rings))
+	options := o.controllerRuntime(kinds, rings)
+	mgr, err := ctrl.NewManager(clientConfig(cfg, o), options)
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
+	}
+	if o.Observed != nil {
+		mgr = o.Observed(mgr, options.Cache)
 	}
 	if err := errors.Join(addProbes(mgr), releaseMemory(mgr)); err != nil {
 		return err
@@ -204,20 +211,8 @@ func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Opt
 // managedFields.
 func cacheOptions(o Options, rings []ring) cache.Options {
 	return cache.Options{
-		ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces), DefaultTransform: slimmed(rings),
+		ByObject: cached(rings), DefaultNamespaces: kube.InNamespaces(o.Namespaces), DefaultTransform: slimmed(rings),
 	}
-}
-
-// namespaces is the cache's setting for some namespaces, nil for all.
-func namespaces(names []string) map[string]cache.Config {
-	if len(names) == 0 {
-		return nil
-	}
-	configs := make(map[string]cache.Config, len(names))
-	for _, name := range names {
-		configs[name] = cache.Config{}
-	}
-	return configs
 }
 
 func namespacesText(names []string) string {

@@ -24,7 +24,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
+// TestMain has a control plane of its own: rings wait for kinds that must not be installed yet.
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Alone: true}) }
 
 func options(namespace string) manager.Options {
 	return manager.Options{

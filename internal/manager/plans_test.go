@@ -50,15 +50,13 @@ func TestThePlansRingWaitsForItsKinds(t *testing.T) {
 		}
 		return nil
 	})
-	objects, err := manifests.Objects(manifests.Options{Namespace: ns, Rings: []string{manager.RingPlans}})
+	objects, err := manifests.KindsOf([]string{manager.RingPlans})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects {
-		if crd, ok := obj.(*unstructured.Unstructured); ok {
-			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user")); err != nil {
-				t.Fatal(err)
-			}
+	for _, crd := range objects {
+		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user")); err != nil {
+			t.Fatal(err)
 		}
 	}
 	applyOnce(t, ns, idlePackage)

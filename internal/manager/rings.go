@@ -87,7 +87,7 @@ func (o Options) notify() notify.Options {
 		o.Notify.Now = o.clock()
 	}
 	o.Notify.Rings, o.Notify.Namespaces, o.Notify.Hosts = o.Rings, o.Namespaces, o.Gates.Hosts
-	o.Notify.Traced = o.Traces.Receiver != nil
+	o.Notify.Traced = o.Traces.Receiver != ""
 	return o.Notify
 }
 

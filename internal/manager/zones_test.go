@@ -81,15 +81,13 @@ func set(namespace string) *appsv1.StatefulSet {
 // installZones applies the kinds of the zones ring as the manifests have them.
 func installZones(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects {
-		if crd, ok := obj.(*unstructured.Unstructured); ok {
-			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user"), client.ForceOwnership); err != nil {
-				t.Fatal(err)
-			}
+	for _, crd := range objects {
+		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user"), client.ForceOwnership); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

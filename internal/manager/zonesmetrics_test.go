@@ -168,12 +168,14 @@ func invalidBudgets(url string) (n int, err error) {
 
 // The manager may read the policies that it asks for, and no others.
 func TestOnlyTheGuardsMayBeRead(t *testing.T) {
-	objects, err := manifests.Objects(manifests.Options{Namespace: "spillway", Rings: []string{manager.RingZones}, Admission: manifests.Admission{Source: admission.Generated}})
+	o := manifests.Default(manager.RingZones)
+	o.Namespace = "spillway"
+	objects, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var installed, read []string
-	for _, obj := range objects {
+	for _, obj := range testenv.Typed(t, objects) {
 		switch obj := obj.(type) {
 		case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
 			installed = append(installed, obj.Name)

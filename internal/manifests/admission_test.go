@@ -14,26 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
-// declared is a ring with a webhook of each sort, and a policy.
-func declared(ring string) admission.Declared {
-	hook := admission.Webhook{Name: "a." + ring + ".test", Path: "/" + ring, Mutating: true, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 5}
-	other := hook
-	other.Name, other.Path, other.Mutating = "b."+ring+".test", "/other-"+ring, false
-	return admission.Declared{Webhooks: []admission.Webhook{hook, other}, Policies: []client.Object{
-		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: ring + ".spillway.dev"}},
-		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: ring + ".spillway.dev"},
-			Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: ring + ".spillway.dev"},
-		},
-	}}
-}
-
 func objects(t *testing.T, change ...func(*manifests.Options)) []client.Object {
 	t.Helper()
-	o := manifests.Options{Namespace: "flow", Rings: []string{"config"}, Version: "v1.2.3+dirty", Declarations: declared}
+	o := manifests.Default("zones")
+	o.Namespace, o.Version, o.Image = "flow", "v1.2.3+dirty", "x"
 	for _, c := range change {
 		c(&o)
 	}
@@ -41,7 +30,7 @@ func objects(t *testing.T, change ...func(*manifests.Options)) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return testenv.Typed(t, all)
 }
 
 // find returns the objects of a type.
@@ -75,13 +64,13 @@ func TestWebhooksFitTogether(t *testing.T) {
 	}
 	c := find[*admissionregistrationv1.MutatingWebhookConfiguration](all)[0]
 	to := c.Webhooks[0].ClientConfig.Service
-	if to.Name != service.Name || to.Namespace != service.Namespace || *to.Port != service.Spec.Ports[0].Port || *to.Path != "/config" {
+	if to.Name != service.Name || to.Namespace != service.Namespace || *to.Port != service.Spec.Ports[0].Port || *to.Path != "/admission/pod-eviction/marked" {
 		t.Errorf("the API server calls %+v", to)
 	}
 	if host := admission.ServiceHost("flow"); host != service.Name+"."+service.Namespace+".svc" {
 		t.Errorf("the certificate is for %s", host)
 	}
-	if name := admission.ConfigurationName("flow", "config"); c.Name != name || find[*admissionregistrationv1.ValidatingWebhookConfiguration](all)[0].Name != name {
+	if name := admission.ConfigurationName("flow", "zones"); c.Name != name || find[*admissionregistrationv1.ValidatingWebhookConfiguration](all)[0].Name != name {
 		t.Errorf("the manager looks for %s, there is %s", name, c.Name)
 	}
 	if !slices.Contains(container.Args, "--enable-webhooks") || !slices.Contains(container.Args, "--webhook-namespace=flow") {
@@ -91,23 +80,24 @@ func TestWebhooksFitTogether(t *testing.T) {
 
 // What a ring declares carries its name and the version, and is bound to this
 // installation.
-func TestWhatRingsDeclareIsLabelled(t *testing.T) {
-	all := objects(t, func(o *manifests.Options) { o.Rings, o.Watch = []string{"config"}, []string{"a", "b"} })
+func TestWhatRingsDeclareIsLabeled(t *testing.T) {
+	all := objects(t, func(o *manifests.Options) { o.Values.WatchNamespaces = []string{"a", "b"} })
+	declared := manager.Options{}.Declarations("zones")
 	n := 0
 	for _, obj := range all {
 		if obj.GetLabels()["spillway.dev/ring"] == "" {
 			continue
 		}
 		n++
-		if l := obj.GetLabels(); l["spillway.dev/ring"] != "config" || l["app.kubernetes.io/version"] != "v1.2.3_dirty" || l["app.kubernetes.io/managed-by"] != "spillway-install" {
+		if l := obj.GetLabels(); l["spillway.dev/ring"] != "zones" || l["app.kubernetes.io/version"] != "v1.2.3_dirty" || l["app.kubernetes.io/managed-by"] != "spillway-install" {
 			t.Errorf("%s has labels %v", obj.GetName(), l)
 		}
 		if !strings.HasPrefix(obj.GetName(), "flow.") {
 			t.Errorf("%s is shared with other installations", obj.GetName())
 		}
 	}
-	if n != 4 {
-		t.Errorf("%d objects are of the ring, want 4", n)
+	if want := len(declared.Policies) + len(declared.Unanswered) + 2; n != want { // and its configurations
+		t.Errorf("%d objects are of the ring, want %d", n, want)
 	}
 	binding := ofRing(find[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](all))[0]
 	if binding.Spec.PolicyName != ofRing(find[*admissionregistrationv1.ValidatingAdmissionPolicy](all))[0].Name {
@@ -123,22 +113,19 @@ func TestWhatRingsDeclareIsLabelled(t *testing.T) {
 			t.Errorf("it holds in namespaces %s", got)
 		}
 	}
-	if got := declared("config").Policies[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); got.Spec.MatchResources != nil {
-		t.Error("what was declared was changed")
-	}
 }
 
 // Who may see and patch which configurations.
 func TestInjectionIsBoundToNames(t *testing.T) {
-	own := "flow.config.spillway.dev"
+	own := "flow.zones.spillway.dev"
 	for name, test := range map[string]struct {
 		change func(*manifests.Options)
 		want   []string
 	}{
 		"ours":                 {func(*manifests.Options) {}, []string{own}},
-		"all":                  {func(o *manifests.Options) { o.Admission.Configurations = []string{"*"} }, nil},
-		"those named and ours": {func(o *manifests.Options) { o.Admission.Configurations = []string{"mimir"} }, []string{own, "mimir"}},
-		"ours in namespaces":   {func(o *manifests.Options) { o.Watch = []string{"a"} }, []string{own}},
+		"all":                  {func(o *manifests.Options) { o.Values.Webhooks.Configurations = []string{"*"} }, nil},
+		"those named and ours": {func(o *manifests.Options) { o.Values.Webhooks.Configurations = []string{"mimir"} }, []string{own, "mimir"}},
+		"ours in namespaces":   {func(o *manifests.Options) { o.Values.WatchNamespaces = []string{"a"} }, []string{own}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, test.change)
@@ -166,7 +153,7 @@ func TestSources(t *testing.T) {
 	} {
 		t.Run(string(source), func(t *testing.T) {
 			all := objects(t, func(o *manifests.Options) {
-				o.Admission.Source, o.Admission.Hosts = source, []string{"rollout-operator.flow.svc"}
+				o.Values.Webhooks.CertificateSource, o.Values.Webhooks.Hosts = source, []string{"rollout-operator.flow.svc"}
 			})
 			issued, roles := 0, 0
 			for _, obj := range all {
@@ -200,14 +187,18 @@ func TestSources(t *testing.T) {
 
 // Without webhooks there is nothing of the server, and the policies stay.
 func TestWithoutWebhooks(t *testing.T) {
-	all := objects(t, func(o *manifests.Options) { o.Admission.Off = true })
+	all := objects(t, func(o *manifests.Options) { o.Values.Webhooks.Enabled = false })
 	for _, obj := range all {
 		if kind := obj.GetObjectKind().GroupVersionKind().Kind; strings.Contains(kind, "Webhook") || obj.GetName() == admission.ServiceName {
 			t.Errorf("there is %s %s", kind, obj.GetName())
 		}
 	}
-	if len(ofRing(find[*admissionregistrationv1.ValidatingAdmissionPolicy](all))) != 1 {
-		t.Error("the policy is gone")
+	var policies []string
+	for _, p := range ofRing(find[*admissionregistrationv1.ValidatingAdmissionPolicy](all)) {
+		policies = append(policies, p.Name)
+	}
+	if want := []string{"flow.no-downscale.zones.spillway.dev", "flow.groups.steering.spillway.dev"}; !slices.Equal(policies, want) {
+		t.Errorf("the policies are %v, want %v", policies, want)
 	}
 	if args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args; strings.Contains(fmt.Sprint(args), "webhook") {
 		t.Errorf("the manager has the arguments %v", args)
@@ -216,7 +207,7 @@ func TestWithoutWebhooks(t *testing.T) {
 
 // What a user gives comes last, and so wins.
 func TestArgumentsOfTheUserWin(t *testing.T) {
-	all := objects(t, func(o *manifests.Options) { o.Args = []string{"--enable-webhooks=false"} })
+	all := objects(t, func(o *manifests.Options) { o.Values.Args = []string{"--enable-webhooks=false"} })
 	args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args
 	if args[len(args)-1] != "--enable-webhooks=false" {
 		t.Errorf("the manager has the arguments %v", args)

@@ -1,10 +1,12 @@
 package manifests
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -23,9 +25,17 @@ func ArgumentsOf(d *appsv1.Deployment) Arguments {
 }
 
 // OwnArguments are those that follow from the options, without the ones that are passed on.
-func OwnArguments(o Options) Arguments {
-	o.Args = nil
-	return ArgumentsOf(deployment(o))[1:] // the first names the command
+func OwnArguments(o Options) (Arguments, error) {
+	o.Values.Args = nil
+	objects, err := o.render("deployment")
+	if err != nil {
+		return nil, err
+	}
+	d := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, d); err != nil {
+		return nil, fmt.Errorf("read the Deployment: %w", err)
+	}
+	return ArgumentsOf(d)[1:], nil // the first names the command
 }
 
 // Value is what a flag is set to, the last of several; one without a value is true.

@@ -19,12 +19,14 @@ import (
 // dashboardOf are the objects of a dashboard, by kind.
 func dashboardOf(t *testing.T, d manifests.Dashboard) map[string]client.Object {
 	t.Helper()
-	all, err := manifests.Objects(manifests.Options{Namespace: "system", Image: "x", Rings: manager.Rings(), Dashboard: d})
+	o := manifests.Default(manager.Rings()...)
+	o.Namespace, o.Image, o.Values.Dashboard = "system", "x", d
+	all, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]client.Object{}
-	for _, obj := range all {
+	for _, obj := range testenv.Typed(t, all) {
 		if obj.GetLabels()["app.kubernetes.io/component"] == "dashboard" {
 			found[obj.GetObjectKind().GroupVersionKind().Kind] = obj
 		}
@@ -35,7 +37,7 @@ func dashboardOf(t *testing.T, d manifests.Dashboard) map[string]client.Object {
 // There is no dashboard unless it is asked for; its account may impersonate who is named, and
 // nothing else.
 func TestDashboardObjects(t *testing.T) {
-	if found := dashboardOf(t, manifests.DefaultDashboard()); len(found) > 0 {
+	if found := dashboardOf(t, manifests.DefaultValues().Dashboard); len(found) > 0 {
 		t.Errorf("it is installed by default: %v", found)
 	}
 	for name, test := range map[string]struct {

@@ -29,7 +29,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 2}) }
+// TestMain has a control plane of its own: policies are installed, and left, for the whole cluster.
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 2, Alone: true}) }
 
 // installation is a namespace with everything that is installed for it but the Deployment
 // of the manager, which runs in this process as the service account of the installation.
@@ -48,9 +49,9 @@ func install(t *testing.T) *installation {
 		t.Fatal(err)
 	}
 	i := &installation{t: t, user: c, namespace: testenv.Namespace(t)}
-	all, err := manifests.Objects(manifests.Options{
-		Namespace: i.namespace, Watch: []string{i.namespace}, Rings: manager.Rings(), PackageKinds: true, Admission: manifests.Admission{Off: true},
-	})
+	o := manifests.Default(manager.Rings()...)
+	o.Namespace, o.Values.WatchNamespaces, o.Values.PackageKinds, o.Values.Webhooks.Enabled = i.namespace, []string{i.namespace}, true, false
+	all, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,15 @@
 package manifests_test
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/charts"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
@@ -25,9 +31,50 @@ func TestImageOfValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := v.Options("flow", "v0.1.0", test.own).Image; got != test.want {
+			if got := v.ImageOr(test.own); got != test.want {
 				t.Errorf("it installs %s, want %s", got, test.want)
 			}
 		})
 	}
+}
+
+// What the program reads, what the chart has by default, and what the schema allows are the same
+// values. Their names are compared; the parts that Kubernetes defines are not taken apart.
+func TestValuesAreThoseOfTheChart(t *testing.T) {
+	var defaults, known, schema map[string]any
+	raw, err := json.Marshal(manifests.DefaultValues())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, to := range map[string]*map[string]any{"values.yaml": &defaults, "values.schema.json": &schema} {
+		content, err := charts.Files.ReadFile("spillway/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(content, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := json.Unmarshal(raw, &known); err != nil {
+		t.Fatal(err)
+	}
+	names := func(of map[string]any) []string { return slices.Sorted(maps.Keys(of)) }
+	var compare func(path string, defaults, known, schema map[string]any)
+	compare = func(path string, defaults, known, schema map[string]any) {
+		allowed, _ := schema["properties"].(map[string]any)
+		if !slices.Equal(names(defaults), names(known)) || !slices.Equal(names(defaults), names(allowed)) || schema["additionalProperties"] != false {
+			t.Errorf("values%s: the chart has %v, the program %v, the schema %v", path, names(defaults), names(known), names(allowed))
+		}
+		for name := range allowed {
+			inner, _ := allowed[name].(map[string]any)
+			if _, group := inner["properties"]; group {
+				of, _ := defaults[name].(map[string]any)
+				read, _ := known[name].(map[string]any)
+				compare(path+"."+name, of, read, inner)
+			}
+		}
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	delete(properties, "global") // of Helm
+	compare("", defaults, known, schema)
 }

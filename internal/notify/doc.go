@@ -11,4 +11,11 @@
 //     namespace. It fills no memory: what is pending is in the status, which is bounded.
 //   - A Secret is read at the moment of a delivery, and is kept nowhere. Its values, and so
 //     the address, are in nothing that is logged or written.
+//
+// # Why
+//
+// A silence lasts three minutes and is renewed, so that a manager that stops leaves no silence
+// that hides the next failure. An Alertmanager gives each silence an ID of its own, so the
+// manager finds its own by author and matchers. There are two for a zone, for the labels pod
+// and statefulset: a regular expression would match alerts without either.
 package notify

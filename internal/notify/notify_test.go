@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/notify/decision"
 )
 
 const why = "zone-b is stopped: gate error-rate was refused"
@@ -40,7 +40,7 @@ func (w *world) tellsStory() {
 	w.group("ingester", "", "Complete", "Running")
 	w.group("ingester", "", "Complete", "Complete")
 	w.tells(about+"started", about+"stopped: "+why, about+"ended (Complete)")
-	w.eventually(func() error {
+	w.once(func() error {
 		if s := w.get("channel").Status; s.Pending != 0 || len(s.Queue) != 0 || s.LastDelivery == nil || s.LastError != "" || len(s.Told) != 1 {
 			return fmt.Errorf("the status is %+v", s)
 		}
@@ -55,19 +55,7 @@ func TestStory(t *testing.T) {
 	w.manage(w.requests)
 	w.group("ingester", "", "Complete")
 	w.tellsStory()
-	w.requests.Reset()
-	tried := w.receiver.tries()
-	w.group("ingester", "", "Complete", "Complete")
-	w.notifier("sentinel", "{webhook: {}, suspend: true}")
-	w.says("sentinel", suspended)
-	for _, r := range w.requests.Writes() {
-		if r.Name != "sentinel" {
-			t.Errorf("a write that changes nothing: %+v", r)
-		}
-	}
-	if n := w.receiver.tries() - tried; n > 0 {
-		t.Errorf("%d messages about nothing", n)
-	}
+	w.rests(func() { w.group("ingester", "", "Complete", "Complete") })
 }
 
 // TestFaultNotifier stops the manager before and after each write of the story, and starts
@@ -114,7 +102,7 @@ func TestReceiverIsDownAndBack(t *testing.T) {
 	w.group("ingester", "", "Running")
 	w.says("channel", "False DeliveryFailed: messages are pending: status 503")
 	w.group("ingester", why, "Failed")
-	w.eventually(func() error {
+	w.once(func() error {
 		if s := w.get("channel").Status; s.Pending != 2 || s.Attempts == 0 || s.RetryAt == nil {
 			return fmt.Errorf("the status is %+v", s)
 		}
@@ -124,6 +112,7 @@ func TestReceiverIsDownAndBack(t *testing.T) {
 	w.group("ingester", "", "Complete") // seen by no manager
 	w.receiver.answers(http.StatusOK)
 	w.manage(fault.New())
+	w.barrier.Step(t, decision.Backoff().Most)
 	about := "RolloutGroup " + w.namespace + "/ingester: rollout 1 "
 	w.tells(about+"started", about+"stopped: "+why, about+"ended (Complete)")
 	w.says("channel", fine)
@@ -144,6 +133,7 @@ func TestSecrets(t *testing.T) {
 	}
 	w.says("channel", "False DeliveryFailed: messages are pending: the Secret channel has no valid address: set its key address to an http or https URL without user and password")
 	w.secret(map[string]string{"address": w.receiver.url})
+	w.barrier.Step(t, decision.Backoff().Most)
 	w.says("channel", fine)
 	for _, r := range w.requests.Requests() {
 		if r.Resource == "secrets" && (r.Verb != "get" || r.Namespace != w.namespace) {
@@ -189,6 +179,7 @@ func TestSpecs(t *testing.T) {
 func TestTenants(t *testing.T) {
 	w := newWorld(t)
 	other := newWorldNow(t)
+	other.barrier = w.barrier
 	w.manage(w.requests, other.namespace)
 	w.notifier("channel", "webhook: {}")
 	other.notifier("channel", "webhook: {}")
@@ -226,7 +217,7 @@ func (w *world) releases(p *v1alpha1.ClusterConfigPolicy, releases ...v1alpha1.C
 	if err := w.client.Status().Update(w.t.Context(), p); err != nil {
 		w.t.Fatal(err)
 	}
-	w.eventually(func() error { // before the next status: what no manager has seen is not told
+	w.once(func() error { // before the next status: what no manager has seen is not told
 		for _, r := range releases {
 			list := &v1alpha1.NotifierList{}
 			if err := w.client.List(w.t.Context(), list, client.InNamespace(r.Namespace)); err != nil {
@@ -246,7 +237,7 @@ func (w *world) releases(p *v1alpha1.ClusterConfigPolicy, releases ...v1alpha1.C
 // objects.
 func (w *world) told(other *world, mine, theirs []string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.once(func() error {
 		for world, want := range map[*world][]string{w: mine, other: theirs} {
 			got := slices.Sorted(slices.Values(world.receiver.told()))
 			for i := range got {
@@ -273,7 +264,7 @@ func TestASilentReceiverDelaysNoOther(t *testing.T) {
 		silent.notifier(fmt.Sprint("n", i), "webhook: {}")
 	}
 	silent.group("ingester", "", "Running")
-	silent.eventually(func() error {
+	testenv.Eventually(t, func(context.Context) error {
 		if silent.receiver.tries() < 2 {
 			return errors.New("the silent receiver gets nothing")
 		}
@@ -281,7 +272,9 @@ func TestASilentReceiverDelaysNoOther(t *testing.T) {
 	})
 	w.notifier("channel", "webhook: {}")
 	w.group("ingester", "", "Running")
-	w.tells("RolloutGroup " + w.namespace + "/ingester: rollout 1 started")
+	testenv.Eventually(t, func(context.Context) error {
+		return w.reported("RolloutGroup " + w.namespace + "/ingester: rollout 1 started")
+	})
 	if n := silent.receiver.tries(); n > 2 {
 		t.Errorf("%d requests of a namespace are under way", n)
 	}
@@ -364,18 +357,18 @@ func TestBackoffIsKept(t *testing.T) {
 	w.receiver.answers(http.StatusServiceUnavailable)
 	w.notifier("channel", "webhook: {}")
 	w.group("ingester", "", "Running")
-	w.eventually(func() error {
-		if s := w.get("channel").Status; s.Attempts < 3 {
-			return fmt.Errorf("%d attempts", s.Attempts)
-		}
-		return nil
-	})
+	for w.barrier.Wait(t); w.get("channel").Status.Attempts < 9; { // the next is in minutes
+		w.barrier.Step(t, decision.Backoff().Most)
+	}
 	stop()
-	s, tried := w.get("channel").Status, w.receiver.tries()
+	tried := w.receiver.tries()
 	w.manage(fault.New())
-	w.notifier("sentinel", "{webhook: {}, suspend: true}")
-	w.says("sentinel", suspended)
-	if n := w.receiver.tries(); n > tried && time.Now().Before(s.RetryAt.Time) {
-		t.Errorf("it was sent again before %s", s.RetryAt)
+	w.barrier.Wait(t)
+	if n := w.receiver.tries() - tried; n > 0 {
+		t.Errorf("it was sent again %d times after a restart", n)
+	}
+	w.barrier.Step(t, decision.Backoff().Most)
+	if n := w.receiver.tries() - tried; n != 1 {
+		t.Errorf("it was sent again %d times after a back-off", n)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -127,9 +128,12 @@ type world struct {
 	requests  *fault.Injector
 	receiver  *receiver
 	options   notify.Options
+	clock     *barrier.Clock
+	barrier   *barrier.Barrier
 	// as is how the manager connects; by default it may do anything.
 	as *rest.Config
-	// meanwhile is done again and again while something is waited for.
+	// meanwhile is done again and again while something is waited for, where managers stop at
+	// their writes. Nil if they do not, and nothing but the barrier is waited for.
 	meanwhile func()
 }
 
@@ -146,7 +150,7 @@ func newWorldNow(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, namespace: testenv.Namespace(t), requests: fault.New(), receiver: newReceiver(t), as: testenv.Shared().Config(), meanwhile: func() {}}
+	w := &world{t: t, namespace: testenv.Namespace(t), requests: fault.New(), receiver: newReceiver(t), as: testenv.Shared().Config(), clock: &barrier.Clock{}}
 	if w.client, err = client.New(testenv.Shared().Config(), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +158,9 @@ func newWorldNow(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.options = notify.Options{Now: time.Now, Rings: append(manager.Rings(), manager.RingFleet), Hosts: hosts}
-	objects, err := manifests.Objects(manifests.Options{Rings: w.options.Rings})
+	w.barrier = barrier.New(w.client, w.clock)
+	w.options = notify.Options{Now: w.clock.Now, Rings: append(manager.Rings(), manager.RingFleet), Hosts: hosts}
+	objects, err := manifests.KindsOf(w.options.Rings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,19 +173,21 @@ func newWorldNow(t *testing.T) *world {
 // manage runs the controller alone, so that no ring changes the statuses.
 func (w *world) manage(inj *fault.Injector, others ...string) (stop func()) {
 	w.t.Helper()
-	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
+	return w.barrier.Managed(w.t, inj, func(ctx context.Context, log logr.Logger, m *barrier.Manager) error {
 		yes, namespaces := true, map[string]cache.Config{w.namespace: {}}
 		for _, other := range others {
 			namespaces[other] = cache.Config{}
 		}
-		mgr, err := ctrl.NewManager(inj.Wrap(w.as), ctrl.Options{
+		o := ctrl.Options{
 			Scheme: w.client.Scheme(), Logger: log, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 			Cache: cache.Options{DefaultNamespaces: namespaces}, Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
 			Controller: controllers.Controller{SkipNameValidation: &yes},
-		})
+		}
+		mgr, err := ctrl.NewManager(inj.Wrap(w.as), o)
 		if err != nil {
 			return err
 		}
+		mgr = m.Observed(mgr, o.Cache)
 		if err := errors.Join(notify.Setup(ctx, mgr, w.options), mgr.Start(ctx)); ctx.Err() == nil {
 			return err
 		}
@@ -221,11 +228,11 @@ func (w *world) get(name string) *v1alpha1.Notifier {
 	return n
 }
 
-// says waits until the condition Ready of a Notifier is "STATUS REASON: MESSAGE", about its
+// says makes sure that the condition Ready of a Notifier is "STATUS REASON: MESSAGE", about its
 // present spec, and nothing is pending unless it is not ready.
 func (w *world) says(name, want string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.once(func() error {
 		n := w.get(name)
 		c := apimeta.FindStatusCondition(n.Status.Conditions, "Ready")
 		if c == nil || n.Status.ObservedGeneration != n.Generation {
@@ -243,23 +250,46 @@ const (
 	suspended = "True Suspended: no message is sent: spec.suspend is true"
 )
 
-// tells waits until the receiver was reported exactly this.
+// tells makes sure that the receiver was reported exactly this.
 func (w *world) tells(want ...string) {
 	w.t.Helper()
-	w.eventually(func() error {
-		if got := w.receiver.told(); !slices.Equal(got, want) {
-			return fmt.Errorf("told %q, want %q", got, want)
-		}
-		return nil
-	})
+	w.once(func() error { return w.reported(want...) })
 }
 
-func (w *world) eventually(check func() error) {
+func (w *world) reported(want ...string) error {
+	if got := w.receiver.told(); !slices.Equal(got, want) {
+		return fmt.Errorf("told %q, want %q", got, want)
+	}
+	return nil
+}
+
+// once checks at the barrier, or again and again where managers stop.
+func (w *world) once(check func() error) {
 	w.t.Helper()
-	testenv.Eventually(w.t, func(context.Context) error {
-		w.meanwhile()
-		return check()
-	})
+	if w.meanwhile != nil {
+		testenv.Eventually(w.t, func(context.Context) error {
+			w.meanwhile()
+			return check()
+		})
+		return
+	}
+	w.barrier.Wait(w.t)
+	if err := check(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// rests makes sure that neither a write nor a request follows from a change.
+func (w *world) rests(change func()) {
+	w.t.Helper()
+	w.barrier.Wait(w.t)
+	w.requests.Reset()
+	tried := w.receiver.tries()
+	change()
+	w.barrier.Wait(w.t)
+	if writes, n := w.requests.Writes(), w.receiver.tries()-tried; len(writes)+n > 0 {
+		w.t.Errorf("%d messages about nothing, and writes: %+v", n, writes)
+	}
 }
 
 // group makes a RolloutGroup, or writes its status: a history of outcomes, the oldest first, and

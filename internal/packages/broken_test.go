@@ -26,6 +26,9 @@ func TestMistakesAreNamedWithTheirLine(t *testing.T) {
 		"plans are a list":     {described + "plans:\n- deploy\n", "", "operator.yaml:4: plans is a list; it must be a map"},
 		"a maintainer is text": {described + "maintainers:\n- {name: A}\n- B\n", "", "operator.yaml:5: maintainers is a string; it must be a map"},
 		"required is text":     {described, "parameters:\n- name: A\n  required: true\n- name: B\n  required: ja\n", "params.yaml:5: parameters.required is a string; it must be true or false"},
+		"a path as a name":     {"name: ../x\noperatorVersion: 0.1.0\n", "", "operator.yaml:1: name: invalid value \"../x\": may not contain '/'; use letters, digits, - and ."},
+		"a path as a version":  {"name: x\noperatorVersion: ../1\n", "", "operator.yaml:2: operatorVersion: invalid value \"../1\": may not contain '/'; use letters, digits, - and ."},
+		"a path as another":    {described + "appVersion: '..'\n", "", "operator.yaml:3: appVersion: invalid value \"..\": may not be '..'; use letters, digits, - and ."},
 		"parameters are a map": {described, "parameters:\n  A: {}\n", "params.yaml:2: parameters is a map; it must be a list"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,14 +1,17 @@
 package packages
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // Package is an application in the format of KUDO.
@@ -123,9 +126,25 @@ func (p *Package) check() error {
 	case p.Operator.OperatorVersion == "":
 		missing = "operatorVersion"
 	default:
-		return p.checkNames()
+		return cmp.Or(p.checkFields(), p.checkNames())
 	}
 	return about(fileIn(p.From, operatorFile), refuse("set it", "has no %s", missing))
+}
+
+// checkFields refuses what no object and no archive can have in its name.
+func (p *Package) checkFields() error {
+	for _, field := range []struct{ name, value string }{
+		{"name", p.Operator.Name}, {"operatorVersion", p.Operator.OperatorVersion}, {"appVersion", p.Operator.AppVersion},
+	} {
+		if why := path.IsValidPathSegmentName(field.value); len(why) > 0 {
+			e := refuse("use letters, digits, - and .", "%s: invalid value %s: %s", field.name, message.Quote(field.value), why[0])
+			if n := nodeAt(p.files[operatorFile], field.name); n != nil {
+				e.Line = n.Line
+			}
+			return about(fileIn(p.From, operatorFile), e)
+		}
+	}
+	return nil
 }
 
 // isOperator is true of an operator.yaml: a manifest of that name has a kind.

@@ -22,7 +22,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
-	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -117,7 +116,7 @@ type reconciler struct {
 
 // Reconcile makes passes over an Instance.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: map[object.Ref]write.Refusal{}} })
+	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: write.Refusals{}} })
 	m.answers = answers{} // those of an earlier reconcile may be outdated
 	defer func() { m.rendered = nil }()
 	loop := ring.Loop[snapshot, decision.Decision, results]{
@@ -150,7 +149,7 @@ func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision.De
 	m.answers, m.kept = answersOf(s, done), keptOf(s, done)
 	next := ring.Next{
 		Again: err == nil && (len(done.Writes) > 0 || d.Again),
-		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), done)),
+		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), d.Status.Execution, done)),
 	}
 	if ring.IsConflict(err) {
 		return next, nil

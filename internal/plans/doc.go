@@ -81,7 +81,7 @@
 // the status if it changes; make the writes, each with its preconditions; reconcile
 // again immediately if there is more to decide, else when an object changes that was
 // read, or when the engine says. A write that the API server does not accept is a
-// [write.Refusal] from then on, until a write to the same object succeeds.
+// [write.Refusal] from then on, which answers that execution and what was sent, and nothing else.
 //
 // # Rooms
 //

@@ -123,8 +123,8 @@ func rows() map[string]row {
 		"a plan":                                    {ask("backup"), allowed, planRuns},
 		"a plan that does not exist":                {ask("none"), webhook("OperatorVersion admitted-1 has no plan none; name a plan that it has"), planRuns},
 		"plan cleanup":                              {ask("cleanup"), policy(cleanup), policy(cleanup)},
-		"the plan that runs, anew":                  {askAnew("hold", "anew"), allowed, allowed},
-		"the wish is cleared":                       {askAnew("", "u"), allowed, policy("plan hold is running: spec.planExecution cannot be cleared")},
+		"the plan that runs, again":                 {askAgain("hold", "again"), allowed, allowed},
+		"the wish is cleared":                       {askAgain("", "u"), allowed, policy("plan hold is running: spec.planExecution cannot be cleared")},
 		"a manifest that has no wish":               {ask(""), allowed, allowed},
 		"labels":                                    {func(i *v1beta1.Instance) { i.Labels = map[string]string{"a": "b"} }, allowed, allowed},
 		"annotations":                               {annotate("a", "b"), allowed, allowed},
@@ -136,7 +136,7 @@ func rows() map[string]row {
 	}
 }
 
-func askAnew(plan, uid string) func(*v1beta1.Instance) {
+func askAgain(plan, uid string) func(*v1beta1.Instance) {
 	return func(i *v1beta1.Instance) {
 		i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: plan, UID: types.UID(uid)}
 	}

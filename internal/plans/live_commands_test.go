@@ -61,6 +61,17 @@ func TestCommands(t *testing.T) {
 	c.fails("plan status absent", "not found")
 }
 
+// TestPlanStatusWaitsForTheSpec: the last plan is of another spec while the manager has not
+// observed the present one, so it is not what the command waits for.
+func TestPlanStatusWaitsForTheSpec(t *testing.T) {
+	c := noticed(t)
+	c.halt()
+	c.change("web", set("NODES", "7"))
+	c.fails("plan status web --wait --timeout 1s", "the plan has not ended after 1s")
+	c.manage()
+	c.says("plan status web --wait", "plan update COMPLETE")
+}
+
 // TestCommandsSteer gives a plan up and tries it again.
 func TestCommandsSteer(t *testing.T) {
 	c := newCluster(t)
@@ -140,7 +151,7 @@ func TestAPlanThatUndoesWhatItDoes(t *testing.T) {
 		"package diff instance/web " + next:               "upgrade",
 		"rollback instance/web --yes":                     "update",
 	} {
-		c.fails(command, "error: plan "+plan+" would fail: task unnote deletes what task note of the same step applies; give each of them a step of its own\n")
+		c.fails(command, "error: plan "+plan+" would fail: task unnote deletes ConfigMap note, which task note of the same step applies; give each of them a step of its own\n")
 	}
 	c.rests("web", "deploy Complete, update Complete")
 	c.gone(&v1beta1.Instance{}, "other")

@@ -50,7 +50,7 @@ func TestAPackageWithAJobThatStays(t *testing.T) {
 	c.fails("package upgrade instance/zk "+next+" --yes", immutable)
 	c.fails("package diff instance/zk "+next, "plan deploy would fail")
 	undone := changed(t, next, map[string]string{"operator.yaml": "            tasks:\n              - check\n|            tasks:\n              - check-cleanup\n              - check\n"})
-	c.fails("package upgrade instance/zk "+undone+" --yes", "plan deploy would fail: task check-cleanup deletes what task check of the same step applies; give each of them a step of its own")
+	c.fails("package upgrade instance/zk "+undone+" --yes", "plan deploy would fail: task check-cleanup deletes Job zk-check, which task check of the same step applies; give each of them a step of its own")
 	corrected := changed(t, next, map[string]string{"operator.yaml": "        strategy: parallel\n        steps:\n          - name: check\n|        strategy: serial\n        steps:\n          - name: cleanup\n            tasks:\n              - check-cleanup\n          - name: check\n"})
 	c.says("package upgrade instance/zk "+corrected+" --yes --wait --timeout 5m", "plan deploy COMPLETE")
 	job := &batchv1.Job{}

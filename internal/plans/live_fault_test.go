@@ -52,7 +52,7 @@ var deployed = plot{
 }
 
 // updated is the plot of an upgrade after which some is new, some has changed, some
-// is no longer rendered, and some cannot be changed and is made anew.
+// is no longer rendered, and some cannot be changed and is recreated.
 var updated = plot{
 	name: "update with pruning",
 	before: func(c *cluster) {

@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // Each defect that was found by running KUDO has a test here, named
@@ -170,7 +171,8 @@ func TestFoundFullReplaceDuringAPlan(t *testing.T) {
 	}
 }
 
-// TestFoundChildWithFatalError: a child that has failed for good fails its parent.
+// TestFoundChildWithFatalError: a child that has failed for good fails its parent, and is
+// retried with it.
 func TestFoundChildWithFatalError(t *testing.T) {
 	c := newCluster(t)
 	c.operator("app-1", `
@@ -185,6 +187,17 @@ plans: {deploy: {phases: [{name: main, steps: [{name: s, tasks: [child]}]}]}}
 	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "Instance web-db") {
 		t.Error(got)
 	}
+	ov := &v1beta1.OperatorVersion{}
+	if err := c.get(ov, "db-1"); err != nil {
+		t.Fatal(err)
+	}
+	ov.Spec.Templates["t.yaml"] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: db}}"
+	if err := c.client.Update(t.Context(), ov); err != nil {
+		t.Fatal(err)
+	}
+	c.change("web", annotate(vocabulary.RetryPlan.Native, string(c.now("web").Status.Execution.UID)))
+	c.rests("web", "deploy Failed, deploy Complete")
+	c.rests("web-db", "deploy Failed, deploy Complete")
 }
 
 // TestFoundEditedOperatorVersion: a plan goes on with the content with which it

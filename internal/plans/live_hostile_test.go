@@ -21,7 +21,7 @@ var hostile = map[string]string{
 }
 
 // TestAHostileTemplateEndsItsPlanOnly: the plan of each ends with FATAL_ERROR, and other
-// Instances are deployed meanwhile, and afterwards by a manager that was started anew.
+// Instances are deployed meanwhile, and afterwards by a manager that was started again.
 func TestAHostileTemplateEndsItsPlanOnly(t *testing.T) {
 	c := newCluster(t)
 	const plans = `

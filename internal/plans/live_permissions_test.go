@@ -34,12 +34,12 @@ func (c *cluster) grant(user string, rules ...rbacv1.PolicyRule) {
 // TestThePermissionsSuffice runs a plan with every kind of task, and a cleanup,
 // with nothing but the permissions that are installed.
 func TestThePermissionsSuffice(t *testing.T) {
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingPlans}})
+	rules, err := manifests.Rules([]string{manager.RingPlans})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := twelveSteps(t)
-	c.grant("manager-of-"+c.namespace, slices.Concat(rules, manifests.PackageRules())...)
+	c.grant("manager-of-"+c.namespace, slices.Concat(rules, packageRules(t))...)
 	c.config = testenv.Shared().ConfigAs("manager-of-" + c.namespace)
 	c.operator("noted-1", replace(noted, "%s", "1"))
 	c.manage()
@@ -54,7 +54,7 @@ func TestThePermissionsSuffice(t *testing.T) {
 // TestAPermissionThatIsMissingIsTold: without the permissions for what a package
 // consists of, the plan says what it may not do, and goes on once it may.
 func TestAPermissionThatIsMissingIsTold(t *testing.T) {
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingPlans}})
+	rules, err := manifests.Rules([]string{manager.RingPlans})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAPermissionThatIsMissingIsTold(t *testing.T) {
 	}
 	c.allow(append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})...)
 	c.waits("web", "cannot patch resource \"configmaps\"")
-	c.allow(slices.Concat(rules, manifests.PackageRules())...)
+	c.allow(slices.Concat(rules, packageRules(t))...)
 	c.rests("web", "deploy Complete")
 }
 
@@ -86,4 +86,16 @@ func (c *cluster) allow(rules ...rbacv1.PolicyRule) {
 	if err := c.client.Update(c.t.Context(), role); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// packageRules are the permissions for the kinds that most packages consist of.
+func packageRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	o := manifests.Default(manager.RingPlans)
+	o.Values.PackageKinds = true
+	rules, err := o.RulesOfRole("spillway-packages-kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
 }

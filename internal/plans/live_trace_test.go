@@ -16,7 +16,7 @@ import (
 // is in the history.
 func TestAPlanIsATrace(t *testing.T) {
 	c, r := newCluster(t), traced.New(t)
-	traces := func(o *manager.Options) { o.Traces.Receiver = r.Settings() }
+	traces := func(o *manager.Options) { o.Traces.Receiver = r.URL() }
 	c.operator("app-1", twoPhases)
 	stop := c.manageWith(fault.New(), traces)
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, name: ok}]")

@@ -39,7 +39,7 @@ func newClient(t *testing.T, cp *controlplane.ControlPlane) client.Client {
 // server.
 func install(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingPlans, manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingPlans, manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,9 @@ type memory struct {
 	ring.Waits
 
 	conflicts ring.Streak
-	// refusals are the answers to writes, until a write to the same object succeeds. The
-	// next decision counts each of them in the status, with the time of the next try.
-	refusals map[object.Ref]write.Refusal
+	// refusals are the answers to writes of the last execution. The next decision counts each
+	// of them in the status, with the time of the next try.
+	refusals write.Refusals
 	// state is the one that the Instance has in the metrics, empty if it has none.
 	state   string
 	answers answers
@@ -112,13 +112,13 @@ func (k *kept) of(i *v1beta1.Instance) map[object.Ref]*unstructured.Unstructured
 
 // learn remembers what became of a pass, and returns when to observe again; zero if time
 // alone changes nothing.
-func (m *memory) learn(now time.Time, done *results) time.Time {
+func (m *memory) learn(now time.Time, e *v1beta1.Execution, done *results) time.Time {
+	if e != nil {
+		m.refusals.Forget(e.UID)
+	}
 	for i := range done.Writes {
-		switch w := &done.Writes[i]; {
-		case w.Write.refusal != nil:
-			m.refusals[w.Write.Ref] = *w.Write.refusal
-		case w.Err == nil:
-			delete(m.refusals, w.Write.Ref)
+		if w := &done.Writes[i]; w.Write.refusal != nil || w.Err == nil {
+			m.refusals.Learn(&w.Write.Write, w.Write.refusal)
 		}
 	}
 	return m.conflicts.Again(now, done.Conflict())

@@ -5,11 +5,31 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
+
+// TestANameThatNoRequestCanHaveIsNotRead checks that no object of such a name exists, whatever has
+// named it: an error would end each pass without a status.
+func TestANameThatNoRequestCanHaveIsNotRead(t *testing.T) {
+	b, s := &observer{follower: watchless{}}, &snapshot{} // it has no client
+	s.Instance = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}
+	for _, name := range []string{".", "..", "../x", "a/b", "a%b"} {
+		for _, of := range []v1beta1.ObjectReference{{Name: name}, {Namespace: name, Name: "app-1"}} {
+			if v, err := b.version(t.Context(), s, &v1beta1.InstanceSpec{OperatorVersion: of}); v != nil || err != nil {
+				t.Errorf("OperatorVersion %+v: %v, %v", of, v, err)
+			}
+		}
+		ref := object.Ref{GroupVersionKind: task.GroupKind, Namespace: "shop", Name: name}
+		if u, err := b.object(t.Context(), types.NamespacedName{}, ref, s); u != nil || err != nil {
+			t.Errorf("RolloutGroup %s: %v, %v", name, u, err)
+		}
+	}
+}
 
 // What is kept for the next pass of a plan that waits has no state of its own, was applied by
 // plans, is no Secret, and is good for this very Instance alone.

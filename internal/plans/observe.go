@@ -109,7 +109,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	m.rendered = m.rendered.Next()
 	s := snapshot{answers: m.answers.to(instance), kept: m.kept.of(instance), read: map[types.NamespacedName]*choice.Version{}, Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
-			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
+			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Impossible: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Now: b.options.Now(), NewUID: uuid.NewUUID(),
@@ -168,7 +168,7 @@ type cachedVersion struct {
 func (b *observer) version(ctx context.Context, s *snapshot, spec *v1beta1.InstanceSpec) (*choice.Version, error) {
 	i := s.Instance
 	key := choice.VersionKey(i.Namespace, spec)
-	if key.Name == "" {
+	if key.Name == "" || object.NameProblem(key.Name) != "" || object.NameProblem(key.Namespace) != "" {
 		return nil, nil //nolint:nilnil // none is a common answer
 	}
 	ref := object.Ref{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), Namespace: key.Namespace, Name: key.Name}
@@ -284,6 +284,8 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 		case apierrors.IsForbidden(err):
 			s.Forbidden[ref] = fmt.Sprintf("no permission to read %s (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
 				ref, err, vocabulary.PackagePermissions)
+		case apierrors.IsMethodNotSupported(err):
+			s.Impossible[ref] = fmt.Sprintf("%s: kind: objects of kind %s cannot be read; remove it", ref, ref.Kind)
 		case err != nil:
 			return err
 		default:
@@ -323,8 +325,11 @@ func (b *observer) served(kind schema.GroupKind) []string {
 
 // object reads an object after it has started to watch it, unless the API server has just
 // answered with it, or it is kept. An object without the label of what plans apply needs
-// another watch, and is then read again.
+// another watch, and is then read again. No object has a name that no request can have.
 func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref, s *snapshot) (*unstructured.Unstructured, error) {
+	if ref.Problem() != "" {
+		return nil, nil //nolint:nilnil // it does not exist
+	}
 	if answer := s.answers.objects[ref]; answer != nil && isMarked(ref, answer) {
 		return answer, b.follow(ctx, key, ref, true)
 	}

@@ -72,7 +72,7 @@ func TestTheGuard(t *testing.T) {
 		"a plan":                     {nil, asks("backup", ""), "", another},
 		"cleanup":                    {nil, asks("cleanup", ""), cleanup, cleanup},
 		"the plan that runs":         {nil, asks("deploy", ""), "", ""},
-		"the same plan, anew":        {asks("deploy", "a"), asks("deploy", "b"), "", ""},
+		"the same plan, again":       {asks("deploy", "a"), asks("deploy", "b"), "", ""},
 		"another than was asked for": {asks("deploy", "a"), asks("backup", "b"), "", another},
 		"the wish is cleared":        {asks("deploy", "a"), asks("", "a"), "", cleared},
 		"a manifest without wishes":  {asks("deploy", "a"), asks("", ""), "", ""},

@@ -18,7 +18,7 @@ import (
 
 // TestPrometheus: a real Prometheus sees the errors of a service rise after a step. The plan
 // stops there and says so in the status, an Event, a message, a metric and a trace; once the service is
-// healthy, and the gate is asked anew, the plan continues.
+// healthy, and the gate is asked again, the plan continues.
 func TestPrometheus(t *testing.T) {
 	c, r, spans, ill := newCluster(t), receiver.New(t), traced.New(t), atomic.Bool{}
 	ill.Store(true)
@@ -30,7 +30,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	c.manageWith(fault.New(), measured.Reached(t), func(o *manager.Options) {
-		o.Notify.Off, o.Traces.Receiver = false, spans.Settings()
+		o.Notify.Off, o.Traces.Receiver = false, spans.URL()
 	})
 	c.instanceWith("web", "app-1", "[{plan: deploy, phase: one, step: a, name: smoke}]")
 	const refused = "step a is stopped: gate smoke was refused: failed measurements: 1 (failureLimit 0); last: value "

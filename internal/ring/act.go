@@ -150,7 +150,7 @@ func Require(metadata map[string]any, uid types.UID, version string) {
 }
 
 // IsConflict is true if a write failed because its preconditions no longer hold. The
-// decision behind it does not hold either: observe and decide anew.
+// decision behind it does not hold either: observe and decide again.
 func IsConflict(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
 		errors.Is(err, ErrConflict) || isFailedTest(err)

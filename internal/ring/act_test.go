@@ -220,7 +220,7 @@ func invalid(details *metav1.StatusDetails) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Details: details}}
 }
 
-// What is decided anew differs from what is refused.
+// What is decided again differs from what is refused.
 func TestIsConflict(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Resource: "configmaps"}

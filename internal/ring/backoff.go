@@ -28,7 +28,7 @@ func (s *Streak) Again(now time.Time, conflict bool) time.Time {
 	return now.Add(Conflicts().After(int(*s) - 1))
 }
 
-// Conflicts is the back-off of a pass that lost a conflict: it is decided anew once
+// Conflicts is the back-off of a pass that lost a conflict: it is decided again once
 // the cache shows why, or after this time.
 func Conflicts() Backoff { return Backoff{First: 10 * time.Millisecond, Most: 5 * time.Second} }
 

@@ -46,7 +46,7 @@
 //     twice.
 //   - Views older than those of the last decision are not decided from (3). Otherwise
 //     what that decision had seen to be over counts as not begun.
-//   - An intent that was not acted upon in time is permitted anew, with its new time,
+//   - An intent that was not acted upon in time is permitted again, with its new time,
 //     before it is acted upon (4). Otherwise the time would protect nothing.
 //
 // The test of the preconditions (preconditions_test.go) removes each of them from the

@@ -56,7 +56,7 @@ type refusal struct {
 }
 
 // Learn records what became of a write. One that lost a conflict is neither made nor
-// refused: it is decided anew.
+// refused: it is decided again.
 func (e *Expectations) Learn(now time.Time, c Change, err error) {
 	switch {
 	case err == nil:

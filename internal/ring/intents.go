@@ -25,7 +25,7 @@ const (
 	// Underway says that it was acted upon, and its effect is not complete. It is kept.
 	Underway
 	// Wanted says that its object has not changed since, and the write is still right. It is
-	// kept, acted upon while there is time, and permitted anew afterwards.
+	// kept, acted upon while there is time, and permitted again afterwards.
 	Wanted
 	// Unwanted says that its object has not changed since, but the write is not right any more.
 	// It is kept for as long as some manager may still act upon it.
@@ -54,7 +54,7 @@ type Intents[I any] struct {
 	// Same is true if two intents are about the same object, so that only one of them
 	// may be written.
 	Same func(a, b *I) bool
-	// Renew is called with an intent that is permitted anew, after At was set. Nil if there is
+	// Renew is called with an intent that is permitted again, after At was set. Nil if there is
 	// nothing else to change in it.
 	Renew func(*I)
 	// Withdraw marks an intent that is not wanted, so that no manager acts upon it
@@ -85,7 +85,7 @@ func (x *Intents[I]) Due() []I {
 
 // Permit returns the intents to write, with new ones and those that are kept, and
 // whether some of that permits something. One that was not acted upon in time is
-// permitted anew, but not while its write is put off.
+// permitted again, but not while its write is put off.
 func (x *Intents[I]) Permit(news []I) (intents []I, permits bool) {
 	intents = x.Kept()
 	permits = len(news) > 0

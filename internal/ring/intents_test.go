@@ -103,7 +103,7 @@ func TestPermitReplacesAndWithdraws(t *testing.T) {
 	}
 }
 
-// One that is put off is neither acted upon nor permitted anew.
+// One that is put off is neither acted upon nor permitted again.
 func TestWhatIsPutOffWaits(t *testing.T) {
 	t.Parallel()
 	soon, late := one("a", ring.Wanted, 0), one("b", ring.Wanted, ring.ActWithin)

@@ -139,7 +139,7 @@ func (r *Results[O, W]) Written() bool {
 }
 
 // Failure is the error that the queue of the controller has to know of: that of the
-// object, unless it is decided anew, is put off or the namespace is being deleted.
+// object, unless it is decided again, is put off or the namespace is being deleted.
 func (r *Results[O, W]) Failure() error {
 	if IsConflict(r.Err) || IsUnacceptable(r.Err) || IsTerminating(r.Err) {
 		return nil

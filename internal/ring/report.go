@@ -25,7 +25,7 @@ type Reporter struct {
 	Writes *prometheus.CounterVec
 }
 
-// Wrote counts and logs a write. One that lost a conflict is decided anew, in silence.
+// Wrote counts and logs a write. One that lost a conflict is decided again, in silence.
 func (r *Reporter) Wrote(ctx context.Context, c Change, err error, keysAndValues ...any) {
 	l := log.FromContext(ctx).WithValues("act", c.Act, "object", c.Object)
 	switch {

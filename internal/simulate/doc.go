@@ -17,4 +17,9 @@
 // suspended, and an eviction is not refused), packages that read files of Pods, and
 // whatever another controller would do with what is not a kind of Kubernetes or of
 // Spillway; such an object is healthy as soon as it exists.
+//
+// # Why
+//
+// A downscale that is refused is tried for ever, so a simulation ends once its state comes
+// back, unless time ends a wait of the group.
 package simulate

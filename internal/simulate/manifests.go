@@ -31,7 +31,7 @@ func (r *RefusedError) Unwrap() error { return r.Err }
 
 const (
 	actionValue = "give it a value that the kind allows"
-	actionNew   = "take the change out, or delete the object and create it anew"
+	actionNew   = "take the change out, or delete the object and create it again"
 	actionKind  = "write it in a version that is served, or install its CustomResourceDefinition first"
 	actionApply = "fix the manifest as the message says"
 	// actionLabel and actionLater are for what the guards refuse.

@@ -145,7 +145,7 @@ spec:
 }
 
 // Replicas follow a leader or a mirrored object of any kind, and nothing else. A manifest
-// that sets them anew does not keep them.
+// that sets them again does not keep them.
 func TestReplicasFollow(t *testing.T) {
 	t.Parallel()
 	const template, leader = `apiVersion: rollout-operator.grafana.com/v1

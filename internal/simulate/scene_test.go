@@ -93,7 +93,7 @@ func newClient(t *testing.T) client.WithWatch {
 // installKinds applies the kinds of the rings, and waits until they are served.
 func installKinds(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := manifests.Objects(manifests.Options{Rings: rings()})
+	objects, err := manifests.KindsOf(rings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,8 @@ func installKinds(t *testing.T, c client.Client) {
 	if err := yaml.UnmarshalStrict([]byte(clusterKind), clusters); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Kinds(t, c, append(objects, clusters))
+	testenv.Kinds(t, c, objects)
+	testenv.Kinds(t, c, []client.Object{clusters})
 }
 
 // clusterKind is as much of Cluster API's Cluster as the hub reads.

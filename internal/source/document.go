@@ -24,6 +24,9 @@ type Document struct {
 	parts []placed
 }
 
+// IsComposed reports whether the object is that of a package.
+func (d *Document) IsComposed() bool { return len(d.parts) > 0 }
+
 // MistakeAt is an error about a field as Kubernetes writes it: spec.containers[0].image.
 func (d *Document) MistakeAt(field, problem, action string) *Error {
 	return d.Mistake(problem, action, pathOf(field)...)

@@ -17,7 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/notify/subject"
-	"github.com/spillway-dev/spillway/internal/tracing/otlp"
 	"github.com/spillway-dev/spillway/internal/tracing/span"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
@@ -28,8 +27,8 @@ const again = 10 * time.Minute
 
 // Options are the choices of the user who runs the manager.
 type Options struct {
-	// Receiver is where traces are sent; nil writes none.
-	Receiver *otlp.Settings
+	// Receiver is the URL to which traces are sent; if it is empty, none are.
+	Receiver string
 	// Now is the clock.
 	Now func() time.Time
 	// Rings are those that run, and Namespaces those that are watched, all if empty. The
@@ -39,12 +38,15 @@ type Options struct {
 
 // Setup adds to a manager what writes traces while it leads, unless there is no receiver.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Receiver == nil {
+	if o.Receiver == "" {
 		return nil
 	}
 	w := &writer{now: o.Now, cached: mgr.GetClient(), log: mgr.GetLogger().WithName("traces")}
-	w.exporter = otlp.New(o.Receiver, w.log)
-	if err := mgr.Add(manager.RunnableFunc(w.exporter.Run)); err != nil {
+	var err error
+	if w.exporter, err = newExporter(ctx, o.Receiver, w.log); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(w.exporter.run)); err != nil {
 		return fmt.Errorf("add the exporter: %w", err)
 	}
 	for _, k := range subject.KindsOf(o.Rings, o.Namespaces) {
@@ -64,7 +66,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 type writer struct {
 	now      func() time.Time
 	cached   client.Reader
-	exporter *otlp.Exporter
+	exporter *exporter
 	log      logr.Logger
 }
 
@@ -110,9 +112,9 @@ func (w *writer) compare(ctx context.Context, was, is any, since time.Time) {
 		if s.End.Before(since) {
 			continue
 		}
-		w.exporter.Write(s)
+		w.exporter.write(ctx, s)
 		if _, isGroup := after.(*v1alpha1.RolloutGroup); isGroup && s.Kind == span.KindZone {
-			w.exporter.Write(w.pods(ctx, &s)...)
+			w.exporter.write(ctx, w.pods(ctx, &s)...)
 		}
 	}
 }

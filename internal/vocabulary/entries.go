@@ -134,6 +134,7 @@ func planKeys() []Entry {
 		{Key: Instance, Place: Annotation, Written: true},
 		{Key: Adopt, Place: Annotation, Values: truth},
 		{Key: OnImmutable, Place: Annotation, Values: []string{"fail", "recreate"}},
+		{Key: LoseDataOnRecreate, Place: Annotation, Values: truth},
 		{Key: Prune, Place: Annotation, Values: truth},
 		{Key: GenerateOnce, Place: Annotation, Kinds: []string{"Secret"}},
 		{Key: SkipHashCalculation, Place: Annotation},

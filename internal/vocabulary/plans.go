@@ -26,6 +26,10 @@ var (
 	// OnImmutable says what happens when a field would change that cannot: "fail",
 	// or "recreate" the object.
 	OnImmutable = Key{Native: "spillway.dev/on-immutable"}
+	// LoseDataOnRecreate set to "true" permits that OnImmutable also recreates what holds data,
+	// which is lost: a PersistentVolumeClaim, a PersistentVolume, a StatefulSet that deletes its
+	// claims, a Secret with generated values, a Namespace, a CustomResourceDefinition, an Instance.
+	LoseDataOnRecreate = Key{Native: "spillway.dev/lose-data-on-recreate"}
 	// Prune set to "false" on an object, or on an OperatorVersion for all that it
 	// renders, keeps what is no longer rendered.
 	Prune = Key{Native: "spillway.dev/prune"}

@@ -98,17 +98,9 @@ func New(mgr ctrl.Manager, o Options) (*Watches, error) {
 }
 
 func newMetadataCache(mgr ctrl.Manager, namespaces []string, selector labels.Selector) (cache.Cache, error) {
-	options := cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: selector, DefaultTransform: kube.Identify,
-	}
-	if len(namespaces) > 0 {
-		options.DefaultNamespaces = map[string]cache.Config{}
-		for _, namespace := range namespaces {
-			options.DefaultNamespaces[namespace] = cache.Config{}
-		}
-	}
-	c, err := cache.New(mgr.GetConfig(), options)
+	c, err := kube.NewCache(mgr, cache.Options{
+		DefaultNamespaces: kube.InNamespaces(namespaces), DefaultLabelSelector: selector, DefaultTransform: kube.Identify,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of metadata: %w", err)
 	}

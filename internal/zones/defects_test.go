@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -41,13 +40,11 @@ func TestDefect1AZoneWithoutPodsStopsTheOthers(t *testing.T) {
 		w.runs("filler: v1")
 		w.create(zone("zone-a", strategy, replicas(3)))
 		w.manage()
-		w.saysEventually("Progressing", "not created yet")
+		w.waitsFor("Progressing", "not created yet")
 		w.roll("v2")
-		w.create(zone("other", onDelete, inGroup("other"), replicas(0)))
-		w.seenTo("other") // by then this group has been seen to
 		// A Pod that is held at v1 is replaced for v2 once it exists; one that is not created
 		// yet gets v2 where nothing holds it.
-		w.saysEventually(map[string]string{rollingUpdate: "Waiting", onDelete: "Progressing"}[strategy], "not created yet")
+		w.waitsFor(map[string]string{rollingUpdate: "Waiting", onDelete: "Progressing"}[strategy], "not created yet")
 		w.goes(0)
 		w.remove(&corev1.ResourceQuota{}, "none")
 		w.eventually(func() error { // its controller would wait ever longer
@@ -74,8 +71,7 @@ func TestDefect2PodsCountAndNotTheStatus(t *testing.T) {
 	w.complete("v1", "zone-a")
 	w.roll("v2", "zone-a")
 	w.eventually(func() error { return contains(w.images("zone-a"), "v1!") })
-	w.eventually(func() error { return contains(w.group().Status.WaitingFor, "is updating") })
-	w.another("other")
+	w.waitsFor("Progressing", "is updating")
 	if gone := w.witness.testify().gone; len(gone) != 1 {
 		t.Errorf("%v were taken while the first one had not gone", gone)
 	}
@@ -155,7 +151,7 @@ func TestDefect5APausedZoneThatIsNotReadyStopsTheOthers(t *testing.T) {
 		}
 		w.breakPod("zone-a-0")
 		w.roll("v2", "zone-b", "zone-c")
-		w.saysEventually("Paused", "zone-a")
+		w.waitsFor("Paused", "zone-a")
 		w.goes(0)
 		if images := w.images("zone-b") + w.images("zone-c"); images != "v1v1" {
 			w.t.Errorf("the others run %s", images)
@@ -166,14 +162,29 @@ func TestDefect5APausedZoneThatIsNotReadyStopsTheOthers(t *testing.T) {
 // breakPod makes a Pod unready, as a kubelet does whose probe fails.
 func (w *world) breakPod(name string) {
 	w.t.Helper()
+	w.probed(name, "", corev1.ConditionFalse, "ContainersNotReady")
+}
+
+// becomesReady makes a Pod ready once it runs an image, as a kubelet does, at the time of the
+// clock.
+func (w *world) becomesReady(name, image string) {
+	w.t.Helper()
+	w.probed(name, image, corev1.ConditionTrue, "")
+}
+
+func (w *world) probed(name, image string, is corev1.ConditionStatus, reason string) {
+	w.t.Helper()
 	w.eventually(func() error {
 		p := &corev1.Pod{}
 		if err := w.get(p, name); err != nil {
 			return err
 		}
+		if got := p.Spec.Containers[0].Image; p.Status.Phase != corev1.PodRunning || image != "" && got != image {
+			return fmt.Errorf("%s is %s at %s: %s", name, p.Status.Phase, got, w.says())
+		}
 		for i := range p.Status.Conditions {
 			if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
-				c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionFalse, "ContainersNotReady", metav1.Now()
+				c.Status, c.Reason, c.LastTransitionTime = is, reason, metav1.NewTime(w.clock.Now())
 			}
 		}
 		return w.client.Status().Update(w.t.Context(), p)
@@ -191,7 +202,7 @@ func TestDefect5BrokenPodsGoFirst(t *testing.T) {
 			w.create(zone("zone-a", strategy, annotated("rollout-max-unavailable", fmt.Sprint(allowed))))
 			w.complete("v1", "zone-a")
 			w.breakPod("zone-a-1")
-			w.saysEventually("Waiting", "not ready since")
+			w.waitsFor("Waiting", "not ready since")
 			w.roll("v2", "zone-a")
 			w.complete("v2", "zone-a")
 			if gone := w.goes(3, "zone-a").gone; gone[0] != "zone-a-1" {
@@ -244,11 +255,8 @@ func TestMistakesStallTheirGroupAndNoOther(t *testing.T) {
 			w := newWorld(t)
 			w.manage()
 			test.prepare(w)
-			w.saysEventually("Stalled", "")
 			for _, part := range test.says {
-				if says := w.group().Status.WaitingFor; !strings.Contains(says, part) {
-					t.Errorf("%q does not say %q", says, part)
-				}
+				w.waitsFor("Stalled", part)
 			}
 			w.is("Stalled", "True")
 			w.is("Ready", "False")
@@ -301,9 +309,10 @@ func TestRefusedWritesAreTold(t *testing.T) {
 		}
 		allow := w.deny(resources, operation)
 		w.roll("v2", "zone-a")
-		w.saysEventually("Progressing", "")
-		w.eventually(func() error { return contains(w.says(), "not today") })
-		w.another("other")
+		w.waitsFor("Progressing", "")
+		if err := contains(w.says(), "not today"); err != nil {
+			w.t.Error(err)
+		}
 		allow()
 		w.complete("v2", "zone-a")
 		w.witness.testify()

@@ -101,7 +101,7 @@
 //     gone already. It is withdrawn only when that has changed, or after
 //     [WithdrawAfter]; and acted upon only before [ActWithin]. What is gone with its
 //     UID, as the API server itself says, can change no more: its moves are over.
-//   - A write that the API server refuses is permitted anew when it is tried again.
+//   - A write that the API server refuses is permitted again when it is tried again.
 //   - With the lock is written how new the views of Pods and StatefulSets were
 //     ([v1alpha1.Seen]). Whose views are older looks again, live. So a decision
 //     knows of all that the decisions before it knew.
@@ -118,7 +118,7 @@
 // To delete the RolloutGroup deletes the lock, the moves and the history. The
 // manager that leads makes another and writes what it knew of the former one into
 // it, before it does anything else. Only if it stops just then, that is lost: its
-// successor begins anew, with what the preconditions of each write still promise.
+// successor begins again, with what the preconditions of each write still promise.
 //
 // # What it costs
 //
@@ -134,4 +134,14 @@
 //
 // Where the kind RolloutGroup is not installed the ring says so and does nothing;
 // it begins within seconds after it is.
+//
+// # Why
+//
+//   - One write for each zone instead of three was tried. The permission must be in another
+//     object before the zone is opened, and must be young, because a manager that was leader a
+//     moment ago may act upon it late.
+//   - An admission policy that holds a zone in the very edit of its template would save a
+//     write, but it comes into force on each API server at its own time, and may be deleted at
+//     any moment.
+//   - Permitting two Pods by one write saves calls only where Pods are ready within seconds.
 package zones

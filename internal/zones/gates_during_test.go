@@ -37,7 +37,6 @@ func TestGateStopsWithinAZone(t *testing.T) {
 		if l := w.group().Status.Lock; l != nil {
 			t.Errorf("it keeps the lock: %+v", l)
 		}
-		w.requests.Reset()
 		w.rests()
 		for _, g := range w.gates() {
 			switch {

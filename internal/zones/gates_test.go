@@ -45,28 +45,25 @@ func TestGateStopsAtTheSecondZone(t *testing.T) {
 			t.Error("a group that is complete has gates")
 		}
 		w.roll("v2")
-		w.saysEventually("Failed", "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value 0.2")
 		w.runs("zone-a: v2 v2 v2", "zone-b: v2 v2 v2", "zone-c: v1 v1 v1")
+		w.waitsFor("Failed", "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value 0.2")
 		if len(p.Asked("zone-a")) != 1 || len(p.Asked("zone-b")) != 1 || len(p.Asked("zone-c")) != 0 {
 			t.Errorf("asked: %v", p.Asked(""))
 		}
 		if l := w.group().Status.Lock; l != nil {
 			t.Errorf("it keeps the lock: %+v", l)
 		}
-		w.requests.Reset()
 		w.rests()
 
 		w.roll("v1", "zone-b")
 		w.roll("v2", "zone-c") // as it is already at v1, this one is news
 		w.complete("v2", "zone-c")
-		w.eventually(func() error {
-			for _, g := range w.gates() {
-				if g.Spec.Stage == "zone-b" {
-					return fmt.Errorf("%s is about %s", g.Name, g.Spec.Revision)
-				}
+		w.barrier.Wait(t)
+		for _, g := range w.gates() {
+			if g.Spec.Stage == "zone-b" {
+				t.Errorf("%s is about %s", g.Name, g.Spec.Revision)
 			}
-			return nil
-		})
+		}
 		if len(p.Asked("zone-b")) != 1 || len(p.Asked("zone-c")) != 1 {
 			t.Errorf("asked: %v", p.Asked(""))
 		}
@@ -78,8 +75,8 @@ func TestGateDecidedByHand(t *testing.T) {
 	w := newWorld(t)
 	w.gated(onDelete, `[{"name":"approve"}]`)
 	w.roll("v2")
-	w.saysEventually("Waiting", "zone-a is waiting: gate approve is pending")
 	w.runs("zone-a: v2 v2 v2", "zone-b: v1 v1 v1")
+	w.waitsFor("Waiting", "zone-a is waiting: gate approve is pending")
 	w.approvesAll("v2")
 	w.goes(9, "zone-a", "zone-b", "zone-c")
 }
@@ -135,14 +132,12 @@ func TestGateThatIsOnlyNoted(t *testing.T) {
 			w.gated(onDelete, test.gates, measured.Reached(t))
 			w.roll("v2")
 			w.complete("v2")
-			w.eventually(func() error {
-				for _, g := range w.gates() {
-					if c := g.Status.Conditions[0]; string(c.Status)+": "+c.Message != test.want {
-						return fmt.Errorf("%s says %s: %s", g.Spec.Stage, c.Status, c.Message)
-					}
+			w.barrier.Wait(t)
+			for _, g := range w.gates() {
+				if c := g.Status.Conditions[0]; string(c.Status)+": "+c.Message != test.want {
+					t.Errorf("%s says %s: %s", g.Spec.Stage, c.Status, c.Message)
 				}
-				return nil
-			})
+			}
 		})
 	}
 }

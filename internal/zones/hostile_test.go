@@ -20,7 +20,7 @@ func TestALongValueIsQuotedInPart(t *testing.T) {
 		w.create(zone(fmt.Sprintf("zone-%c", 'a'+i), onDelete, replicas(0), annotated("rollout-max-unavailable", "1", "spillway.dev/rollout-max-unavailable", long)))
 	}
 	w.manage()
-	w.saysEventually("Stalled", "must be a number of at least 1")
+	w.waitsFor("Stalled", "must be a number of at least 1")
 	s := w.group().Status
 	c := apimeta.FindStatusCondition(s.Conditions, ring.ConditionStalled)
 	if len(c.Message) > message.SentenceLength || !strings.Contains(s.WaitingFor, "(184320 bytes)") {

@@ -55,7 +55,6 @@ func TestNotifierTellsOfARollout(t *testing.T) {
 		}
 		return nil
 	})
-	w.requests.Reset()
 	w.rests()
 	tells()
 }

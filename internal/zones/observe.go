@@ -20,7 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
-// rereads bounds how often a view is read anew that changed while it was read.
+// rereads bounds how often a view is read again that changed while it was read.
 const rereads = 5
 
 // observer does all the reads of the ring.

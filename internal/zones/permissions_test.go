@@ -1,11 +1,9 @@
 package zones_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,17 +29,17 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	user := "manager-of-" + w.namespace
 	w.grant(user, rules)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
+	run := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
 	hooks := testenv.RegisterWebhooks(t, w.namespace, run.Declarations(manager.RingZones).Webhooks)
 	run.Admission = hooks.Options
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
+	stop := w.barrier.Run(t, testenv.Shared().ConfigAs(user), inj, run)
 	w.tell(rollingUpdate, noFault)
 	w.another("other") // of type OnDelete
+	w.seenTo("other")
 	w.roll("v2", "other")
 	w.runs("other: v2")
 	w.another("gated")
+	w.seenTo("gated")
 	w.gateOfTwoRevisions("gated")
 	w.remove(&appsv1.StatefulSet{}, "other") // and so its group goes
 	hooks.WaitServed(t)
@@ -55,22 +53,29 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 			return r.Resource == "secrets" || r.Group == admissionregistrationv1.GroupName
 		})
 	})
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {
 	w.t.Helper()
+	o := manifests.Default(manager.RingPlans)
+	o.Namespace, o.Values.Webhooks.Configurations = "any", []string{w.namespace}
+	certificate, err := o.RulesOfRole("spillway-webhooks")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	injection, err := o.RulesOfRole("any.admission.spillway.dev")
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	w.create(
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager"}, Rules: append(slices.Clone(rules), manifests.CertificateRules()...)},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager"}, Rules: append(slices.Clone(rules), certificate...)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "manager"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"}, Subjects: subjects,
 		},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: manifests.InjectionRules([]string{w.namespace})},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: injection},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: user},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: subjects,

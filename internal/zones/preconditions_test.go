@@ -228,7 +228,7 @@ func newStage(t *testing.T) *stage {
 // installKind applies the kind RolloutGroup.
 func installKind(t *testing.T, c client.Client) {
 	t.Helper()
-	raw, err := os.ReadFile("../manifests/generated/zones/spillway.dev_rolloutgroups.yaml")
+	raw, err := os.ReadFile("../../charts/spillway/generated/zones/spillway.dev_rolloutgroups.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestPrometheus(t *testing.T) {
 	options := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options}
 	hooks := testenv.RegisterWebhooks(t, w.namespace, options.Declarations(manager.RingZones).Webhooks)
 	w.gated(onDelete, `[{"name":"error-rate"}]`, measured.Reached(t), func(o *manager.Options) {
-		o.Admission, o.Traces.Receiver = hooks.Options, spans.Settings()
+		o.Admission, o.Traces.Receiver = hooks.Options, spans.URL()
 	})
 	w.roll("v2")
 	w.saysEventually("Failed", "zone-b is stopped: gate error-rate was refused: failed measurements: 1 (failureLimit 0); last: value ")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -39,6 +40,14 @@ func (w *world) goes(pods int, order ...string) *testimony {
 	return testimony
 }
 
+// taken checks how many Pods were taken.
+func (w *world) taken(pods int) {
+	w.t.Helper()
+	if gone := w.witness.testify().gone; len(gone) != pods {
+		w.t.Errorf("%d Pods were taken, want %d: %v", len(gone), pods, gone)
+	}
+}
+
 func TestRollsOneZoneAtATime(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
@@ -58,7 +67,7 @@ func TestWritesAreCounted(t *testing.T) {
 	for strategy, writes := range map[string]int{onDelete: 2*9 + 1, rollingUpdate: 3*3 + 1} {
 		t.Run(strategy, func(t *testing.T) {
 			w := newWorld(t)
-			w.options.StatusDelay = 0 // as it is for users
+			w.options.StatusDelay = time.Hour // no load makes it pass
 			w.manage()
 			w.settles(strategy)
 			w.requests.Reset()
@@ -72,7 +81,6 @@ func TestWritesAreCounted(t *testing.T) {
 			if len(w.reads()) > 0 {
 				t.Errorf("reads: %v", short(w.reads()))
 			}
-			w.requests.Reset()
 			w.rests()
 			if testutil.ToFloat64(ended) <= before { // other tests roll, too
 				t.Error("the metrics do not count the rollout")
@@ -98,19 +106,18 @@ func (w *world) reads() (reads []fault.Request) {
 	return reads
 }
 
-// rests makes sure that the manager writes nothing to the group though it
-// observes it: another group that is made now has been seen to, and so have the Pods of
-// this one, whose labels are changed.
+// rests makes sure that the manager writes nothing though it observes that the Pods of a zone
+// have other labels.
 func (w *world) rests() {
 	w.t.Helper()
+	w.settled()
+	w.requests.Reset()
 	for _, p := range w.pods("zone-a") {
 		w.patch(&p, p.Name, `{"metadata":{"labels":{"note":"touched"}}}`)
 	}
-	w.another("other")
-	for _, r := range w.requests.Writes() {
-		if r.Name != "other" && r.Name != "" {
-			w.t.Errorf("the manager wrote: %+v", r)
-		}
+	w.barrier.Wait(w.t)
+	if got := w.requests.Writes(); len(got) > 0 {
+		w.t.Errorf("the manager wrote: %v", short(got))
 	}
 }
 
@@ -192,54 +199,79 @@ func TestMaxUnavailable(t *testing.T) {
 // A Pod that has only just become ready is not built upon yet.
 func TestMinReadySeconds(t *testing.T) {
 	t.Parallel()
-	for name, spec := range map[string]*v1alpha1.RolloutGroupSpec{"of the StatefulSet": nil, "of the group": {MinReadySeconds: 2}} {
-		bothWays(t, func(t *testing.T, w *world, strategy string) {
-			t.Log(name)
-			seconds := int32(2)
-			if spec != nil {
-				seconds = 0
-				w.create(group(func(s *v1alpha1.RolloutGroupSpec) { *s = *spec }))
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		w.manage()
+		w.create(zone("zone-a", strategy, replicas(2)), zone("zone-b", strategy, replicas(1)))
+		w.complete("v1", "zone-a", "zone-b")
+		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"minReadySeconds":3600}}`)
+		w.barrier.Step(t, 2*time.Hour) // they have been ready for that long
+		w.behave("v2", "never-ready", "zone-a", "zone-b")
+		order := []string{"zone-a-0", "zone-a-1", "zone-b-0"}
+		if strategy == rollingUpdate {
+			slices.Reverse(order[:2])
+		}
+		for i, pod := range order {
+			w.becomesReady(pod, "v2")
+			w.waitsFor("Progressing", pod+" is ready; soaking until")
+			w.taken(i + 1)
+			w.barrier.Step(t, 59*time.Minute)
+			w.taken(i + 1)
+			w.barrier.Step(t, time.Minute)
+		}
+		w.complete("v2", "zone-a", "zone-b")
+		w.goes(3, "zone-a", "zone-b")
+	})
+}
+
+// Those of the StatefulSet are those of its controller, too, which has the real time.
+func TestMinReadySecondsOfTheStatefulSet(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		w.manage()
+		two := func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 2 }
+		w.create(zone("zone-a", strategy, two, replicas(2)), zone("zone-b", strategy, two, replicas(1)))
+		w.complete("v1", "zone-a", "zone-b")
+		w.roll("v2", "zone-a", "zone-b")
+		w.complete("v2", "zone-a", "zone-b")
+		for _, rest := range w.goes(3, "zone-a", "zone-b").rests[1:] {
+			if rest.Seconds() < 1 { // the API server's times are whole seconds
+				t.Errorf("the next Pod was taken %s after the last one had become ready", rest)
 			}
-			w.manage()
-			two := func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = seconds }
-			w.create(zone("zone-a", strategy, two, replicas(2)), zone("zone-b", strategy, two, replicas(1)))
-			w.complete("v1", "zone-a", "zone-b")
-			w.roll("v2", "zone-a", "zone-b")
-			w.complete("v2", "zone-a", "zone-b")
-			for _, rest := range w.goes(3, "zone-a", "zone-b").rests[1:] {
-				if rest.Seconds() < 1 { // the API server's times are whole seconds
-					t.Errorf("the next Pod was taken %s after the last one had become ready", rest)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 func TestSoakBetweenZones(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, w *world, strategy string) {
-		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.Soak = &metav1.Duration{Duration: 2e9} }))
 		w.manage()
 		w.settles(strategy, replicas(1))
-		w.roll("v2")
-		w.saysEventually("Waiting", "zone-a")
-		w.complete("v2")
-		for _, rest := range w.goes(3, "zone-a", "zone-b", "zone-c").rests[1:] {
-			if rest.Seconds() < 1 {
-				t.Errorf("the next zone went %s after the last one had become ready", rest)
-			}
+		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"soak":"1h"}}`)
+		zones := []string{"zone-a", "zone-b", "zone-c"}
+		w.behave("v2", "never-ready", zones...)
+		for i, zone := range zones {
+			w.becomesReady(zone+"-0", "v2")
+			w.waitsFor("Waiting", zone+" is ready; soaking until")
+			w.goes(i+1, zones[:i+1]...)
+			w.barrier.Step(t, 59*time.Minute)
+			w.goes(i+1, zones[:i+1]...)
+			w.barrier.Step(t, time.Minute)
 		}
+		w.complete("v2")
 	})
 }
 
 func TestProgressDeadlineAndRetry(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
-		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.ProgressDeadlineSeconds = new(int32(1)) }))
+		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.ProgressDeadlineSeconds = new(int32(3600)) }))
 		w.manage()
 		w.settles(strategy, replicas(2))
 		w.behave("v2", "never-ready", "zone-a", "zone-b")
-		w.saysEventually("Failed", "zone-a-")
+		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
+		w.waitsFor("Progressing", "zone-a-")
+		w.barrier.Step(w.t, 2*time.Hour)
+		w.waitsFor("Failed", "zone-a-")
 		w.is("Stalled", "True")
 		w.event("RolloutStuck")
 		if images := w.images("zone-b"); images != "v1 v1" {
@@ -253,17 +285,15 @@ func TestProgressDeadlineAndRetry(t *testing.T) {
 	})
 }
 
-// is waits for a condition.
+// is makes sure of a condition.
 func (w *world) is(condition, status string) {
 	w.t.Helper()
-	w.eventually(func() error {
-		for _, c := range w.group().Status.Conditions {
-			if c.Type == condition && string(c.Status) == status && c.ObservedGeneration == w.group().Generation {
-				return nil
-			}
-		}
-		return fmt.Errorf("want %s=%s: %+v", condition, status, w.group().Status.Conditions)
-	})
+	w.settled()
+	g := w.group()
+	c := apimeta.FindStatusCondition(g.Status.Conditions, condition)
+	if c == nil || string(c.Status) != status || c.ObservedGeneration != g.Generation {
+		w.t.Errorf("want %s=%s: %+v", condition, status, g.Status.Conditions)
+	}
 }
 
 func TestPausedZone(t *testing.T) {
@@ -274,7 +304,7 @@ func TestPausedZone(t *testing.T) {
 		w.annotate("zone-b", "grafana.com/rollout-paused", "true")
 		w.roll("v2")
 		w.runs("zone-a: v2", "zone-b: v1", "zone-c: v2")
-		w.saysEventually("Paused", "zone-b is paused")
+		w.waitsFor("Paused", "zone-b is paused")
 		w.annotate("zone-b", "grafana.com/rollout-paused", "")
 		w.complete("v2")
 		w.goes(3, "zone-a", "zone-c", "zone-b")
@@ -287,9 +317,9 @@ func TestPausedGroup(t *testing.T) {
 		w.manage()
 		w.settles(strategy, replicas(1))
 		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":{"reason":"on call asked","by":"jane"}}}`)
-		w.saysEventually("Complete", "")
+		w.waitsFor("Complete", "")
 		w.roll("v2")
-		w.saysEventually("Paused", "on call asked")
+		w.waitsFor("Paused", "on call asked")
 		w.event("RolloutPaused")
 		w.is("Ready", "False")
 		w.is("Stalled", "False")
@@ -311,7 +341,7 @@ func TestMaintenanceWindows(t *testing.T) {
 		w.manage()
 		w.settles(strategy, replicas(1))
 		w.roll("v2")
-		w.saysEventually("Waiting", "its next maintenance window opens on")
+		w.waitsFor("Waiting", "its next maintenance window opens on")
 		w.goes(0)
 		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"maintenanceWindows":[{"schedule":"* * * * *","durationSeconds":120,"timeZone":"Asia/Tokyo"}]}}`)
 		w.complete("v2")
@@ -416,8 +446,7 @@ func TestAPodThatMayRecoverWaitsForItsTurn(t *testing.T) {
 		w.behave("v2", "never-ready", "zone-a", "zone-b", "zone-c")
 		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
 		w.breakPod("zone-b-0")
-		w.another("other") // by then this group has been seen to
-		w.saysEventually("Progressing", "")
+		w.waitsFor("Progressing", "")
 		if images := w.images("zone-b"); images != "v1! v1" {
 			t.Errorf("zone-b runs %s while zone-a is disrupted", images)
 		}
@@ -431,12 +460,16 @@ func TestAPodThatMayRecoverWaitsForItsTurn(t *testing.T) {
 func TestAPodThatStaysUnreadyIsReplacedOutOfTurn(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
-		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.StuckAfterSeconds = new(int32(2)) }))
+		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.StuckAfterSeconds = new(int32(3600)) }))
 		w.manage()
 		w.settles(strategy, replicas(2))
 		w.breakPod("zone-a-0")
 		w.breakPod("zone-b-0")
+		w.settled() // neither is taken for the only one
 		w.roll("v2")
+		w.waitsFor("Waiting", "zone-b-0 is not ready since")
+		w.goes(0)
+		w.barrier.Step(w.t, 2*time.Hour)
 		w.complete("v2")
 		w.witness.testify()
 	})

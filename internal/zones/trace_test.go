@@ -42,7 +42,7 @@ func TestRolloutIsATrace(t *testing.T) {
 	stop := w.manage()
 	w.settles(onDelete)
 	stop()
-	traces := func(o *manager.Options) { o.Traces.Receiver = r.Settings() }
+	traces := func(o *manager.Options) { o.Traces.Receiver = r.URL() }
 	stop = w.manage(measured.Reached(t), traces)
 	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"gates":[{"name":"error-rate"}]}}`)
 	w.create(told.Notifier(w.namespace)...)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -53,6 +53,9 @@ type world struct {
 	// requests are what the managers of this world have asked of the API server.
 	requests *fault.Injector
 	witness  *witness
+	// clock is that of the managers, which the barrier waits for.
+	clock   *barrier.Clock
+	barrier *barrier.Barrier
 }
 
 func newWorld(t *testing.T) *world {
@@ -69,8 +72,9 @@ func newWorldNow(t *testing.T) *world {
 
 func newWorldOn(t *testing.T, cp *controlplane.ControlPlane, namespace string) *world {
 	t.Helper()
-	w := &world{t: t, client: newClient(t, cp), namespace: namespace, requests: fault.New()}
-	w.options = zones.Options{Namespaces: []string{namespace}, Now: time.Now, StatusDelay: 300 * time.Millisecond}
+	w := &world{t: t, client: newClient(t, cp), namespace: namespace, requests: fault.New(), clock: &barrier.Clock{}}
+	w.barrier = barrier.New(w.client, w.clock)
+	w.options = zones.Options{Namespaces: []string{namespace}, Now: w.clock.Now, StatusDelay: 300 * time.Millisecond}
 	installKinds(t, w.client)
 	testenv.KnownReasons(t, w.client, namespace, &v1alpha1.RolloutGroupList{})
 	w.witness = newWitness(t, cp, namespace)
@@ -93,7 +97,7 @@ func newClient(t *testing.T, cp *controlplane.ControlPlane) client.Client {
 // installKinds applies the kinds of the ring, and waits until they are served.
 func installKinds(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := manifests.Objects(manifests.Options{Rings: []string{manager.RingZones}})
+	objects, err := manifests.KindsOf([]string{manager.RingZones})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,16 +115,12 @@ func (w *world) manage(change ...func(*manager.Options)) (stop func()) {
 func (w *world) managed(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	w.t.Helper()
 	o := manager.Options{
-		Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, Config: config.Options{Now: time.Now},
-		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, Config: config.Options{Now: w.clock.Now},
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
-		return manager.Run(ctx, inj.Wrap(w.witness.cp.Config()), o)
-	})
+	return w.barrier.Run(w.t, w.witness.cp.Config(), inj, o)
 }
 
 // zone is a StatefulSet of the group ingester, at revision v1, as a user writes it.
@@ -345,7 +345,35 @@ func (w *world) says() string {
 	return fmt.Sprintf("%s %s %s lock %+v moves %d, waiting for %q; %s", s.Phase, s.Zone, s.Updated, s.Lock, len(s.Moves), s.WaitingFor, strings.Join(rows, "; "))
 }
 
-// saysEventually waits until the group waits for something.
+// settled returns once the controller of StatefulSets has observed all of them, and the manager
+// what that has written, and has done all that follows.
+func (w *world) settled() {
+	w.t.Helper()
+	w.eventually(func() error {
+		sets := &appsv1.StatefulSetList{}
+		if err := w.client.List(w.t.Context(), sets, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for i := range sets.Items {
+			if s := &sets.Items[i]; s.Status.ObservedGeneration != s.Generation {
+				return fmt.Errorf("%s is not observed by its controller", s.Name)
+			}
+		}
+		return nil
+	})
+	w.barrier.Wait(w.t)
+}
+
+// waitsFor makes sure that the group waits for something, whatever that is in the cluster.
+func (w *world) waitsFor(phase, text string) {
+	w.t.Helper()
+	w.settled()
+	if s := &w.group().Status; s.Phase != phase || !strings.Contains(s.WaitingFor, text) {
+		w.t.Errorf("want phase %s and %q: %s", phase, text, w.says())
+	}
+}
+
+// saysEventually waits until the group waits for something that another process does.
 func (w *world) saysEventually(phase, text string) {
 	w.t.Helper()
 	w.eventually(func() error {
@@ -356,24 +384,21 @@ func (w *world) saysEventually(phase, text string) {
 	})
 }
 
-// another makes a group of one zone, and waits until it is complete: by then the
-// manager has seen to everything before it.
+// another makes a group of one zone, and waits until its Pod runs.
 func (w *world) another(name string) {
 	w.t.Helper()
 	w.create(zone(name, onDelete, inGroup(name), replicas(1)))
 	w.runs(name + ": v1")
-	w.seenTo(name)
 }
 
+// seenTo makes sure that another group is complete, once its Pods run.
 func (w *world) seenTo(name string) {
 	w.t.Helper()
-	w.eventually(func() error {
-		g := &v1alpha1.RolloutGroup{}
-		if err := w.get(g, name); err != nil || g.Status.Phase != "Complete" {
-			return fmt.Errorf("group %s says %q: %w", name, g.Status.Phase, err)
-		}
-		return nil
-	})
+	w.settled()
+	g := &v1alpha1.RolloutGroup{}
+	if err := w.get(g, name); err != nil || g.Status.Phase != "Complete" {
+		w.t.Errorf("group %s says %q: %v", name, g.Status.Phase, err)
+	}
 }
 
 // event waits until there is an Event about the group with this reason.

@@ -40,7 +40,7 @@ func (w *world) unwant(group *rollout.Unit) {
 	}
 }
 
-// wantBack lets a user want everything of a group back. What is gone is made anew; in a
+// wantBack lets a user want everything of a group back. What is gone is recreated; in a
 // series it could not be before its turn, and would use up a budget above. It is down for
 // no step of ours, so it happens only where leaves break automatically.
 func (w *world) wantBack(group *rollout.Unit) {

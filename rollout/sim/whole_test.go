@@ -6,7 +6,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// keepWhole has the groups start anew that start as a whole. What a leaf of one gets that
+// keepWhole has the groups start again that start as a whole. What a leaf of one gets that
 // is moved before is the revision that the group has started with last.
 func (w *world) keepWhole() {
 	for i := range w.root.Children {

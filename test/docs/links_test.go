@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"html"
 	"os"
 	"path"
 	"path/filepath"
@@ -108,13 +109,12 @@ func TestDrawingsHaveTheirText(t *testing.T) {
 	for _, p := range pages(t) {
 		for i, line := range p.prose() {
 			for _, m := range link.FindAllStringSubmatch(line, -1) {
-				name, isDrawing := strings.CutSuffix(m[3], ".svg")
-				if m[1] == "" || !isDrawing || !strings.Contains(name, "drawings/") {
+				if m[1] == "" || !strings.Contains(m[3], "drawings/") {
 					continue
 				}
 				shown++
-				text, err := os.ReadFile(filepath.Join(root, path.Dir(p.name), name+".txt"))
-				if err != nil || !strings.Contains(string(text), "\nalt: "+m[2]+"\n") {
+				drawing, err := os.ReadFile(filepath.Join(root, path.Dir(p.name), m[3]))
+				if err != nil || !strings.Contains(html.UnescapeString(string(drawing)), ">"+m[2]+"</desc>\n") {
 					t.Errorf("%s:%d: drawing %s has another text in its description (%v)", p.name, i+1, m[3], err)
 				}
 			}

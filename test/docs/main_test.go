@@ -47,7 +47,7 @@ import (
 // TestMain runs the tests; what pages call "spillway" is this program again.
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name != "spillway" && name != "kubectl-kudo" {
-		testenv.Main(m, testenv.Options{Nodes: 2})
+		testenv.Main(m, testenv.Options{Nodes: 2, Alone: true}) // pages install Spillway, and show the whole cluster
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -2,6 +2,7 @@ package monitoring_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -192,10 +193,15 @@ func alerts(t *testing.T) *groups {
 }
 
 // TestAlerts checks queries as those of dashboards, that each alert has a runbook that begins
-// with a command, and a test in which it fires and one in which it does not.
+// with a command and says the same as the alert, and a test in which it fires and one in which
+// it does not.
 func TestAlerts(t *testing.T) {
 	known := listed(t)
 	tests, err := os.ReadFile("alerts_test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := os.ReadFile(filepath.Join(root, "docs", "runbooks", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +235,14 @@ func TestAlerts(t *testing.T) {
 		}
 		if _, block, _ := strings.Cut(string(text), "```sh\n"); !strings.HasPrefix(block, "spillway ") && !strings.HasPrefix(block, "kubectl ") {
 			t.Errorf("%s begins with no command", page)
+		}
+		for _, part := range []string{"That must last for " + r.For + ". Severity: " + r.Labels["severity"] + ".\n", "```text\n" + r.Expr + "\n```\n"} {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s is not about the alert as it is: it lacks %q", page, part)
+			}
+		}
+		if row := fmt.Sprintf("| [%s](%s) | %s | %s |", r.Alert, page, r.Labels["severity"], r.For); !strings.Contains(string(index), row) {
+			t.Errorf("the list of runbooks lacks %s", row)
 		}
 	}
 }

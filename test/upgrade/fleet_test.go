@@ -46,7 +46,7 @@ func newFleet(t *testing.T) fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.InstallKinds(t, typed, "../../internal/manifests/generated/assemblage/fleet*.yaml")
+	testenv.InstallKinds(t, typed, "../../charts/spillway/generated/assemblage/fleet*.yaml")
 	f := fleet{world: newWorld(t), typed: typed}
 	for _, name := range members() {
 		secret := testenv.KubeconfigSecret(t, f.namespace, name, testenv.Shared())

@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-const manifests = "../../../internal/manifests/generated/"
+const manifests = "../../../charts/spillway/generated/"
 
 func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
 

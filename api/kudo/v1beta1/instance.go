@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
 // +kubebuilder:printcolumn:name=Since,type=date,JSONPath=`.status.since`
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 63",optionalOldSelf=true,message="metadata.name may have at most 63 characters: it is the value of a label of all objects"
 type Instance struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -58,6 +58,11 @@ type InstanceStatus struct {
 	// +optional
 	// +listType=atomic
 	History []PastExecution `json:"history,omitempty"`
+	// KUDOExecutions are the executions of KUDO before Spillway managed the Instance. What they
+	// applied without a namespace belongs to the Instance.
+	// +optional
+	// +listType=set
+	KUDOExecutions []types.UID `json:"kudoExecutions,omitempty"`
 	// Forecast is when the plan that is running ends. It is written with each step that begins,
 	// and absent where no earlier execution of the plan is recorded.
 	// +optional

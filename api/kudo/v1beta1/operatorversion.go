@@ -21,6 +21,7 @@ type OperatorVersion struct {
 
 	// Spec is the package.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.operator) || !has(self.operator.name) || size(self.operator.name) <= 63",message="operator.name may have at most 63 characters: it is the value of a label of all objects"
 	Spec OperatorVersionSpec `json:"spec,omitempty"`
 	// Status has no fields; manifests that were written for KUDO contain it.
 	// +optional
@@ -46,9 +47,11 @@ type ObjectReference struct {
 	Kind string `json:"kind,omitempty"`
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 	Namespace string `json:"namespace,omitempty"`
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 	Name string `json:"name,omitempty"`
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
@@ -229,15 +232,20 @@ type TaskSpec struct {
 	Pipe []PipeFile `json:"pipe,omitempty"`
 	// Package is the operator that a KudoOperator installs.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[^/%]*$`
 	Package string `json:"package,omitempty"`
 	// AppVersion is that of the application inside.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[^/%]*$`
 	AppVersion string `json:"appVersion,omitempty"`
 	// OperatorVersion is that of the package.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[^/%]*$`
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// InstanceName is the name of the child; default PARENT-PACKAGE.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
+	// +kubebuilder:validation:MaxLength=63
 	InstanceName string `json:"instanceName,omitempty"`
 	// ParameterFile is the template of the child's parameters.
 	// +optional

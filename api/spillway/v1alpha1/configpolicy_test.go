@@ -18,7 +18,7 @@ import (
 // field.
 func TestWhatIsAPolicy(t *testing.T) {
 	c, namespace := install(t), testenv.Namespace(t)
-	const kinds = "../../../internal/manifests/generated/config/spillway.dev_"
+	const kinds = "../../../charts/spillway/generated/config/spillway.dev_"
 	_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
 		Paths: []string{kinds + "configpolicies.yaml", kinds + "clusterconfigpolicies.yaml"}, ErrorIfPathMissing: true,
 	})

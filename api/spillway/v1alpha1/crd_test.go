@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-const manifest = "../../../internal/manifests/generated/zones/spillway.dev_rolloutgroups.yaml"
+const manifest = "../../../charts/spillway/generated/zones/spillway.dev_rolloutgroups.yaml"
 
 func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
 

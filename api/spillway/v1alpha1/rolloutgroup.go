@@ -317,7 +317,7 @@ type Downscale struct {
 	// +optional
 	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
 	// ResourceVersion is that of the StatefulSet that the request was about to change. Once
-	// it has another, that request writes nothing: the API server asks anew.
+	// it has another, that request writes nothing: the API server asks again.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Refused is true if it was refused, and the lock released, but some Pods must

@@ -1,15 +1,193 @@
-{{/* The image of the manager: by digest, or by the tag, which is that of this version. */}}
+{{/* The image of the manager: by its digest, or by its tag, which is that of this version; without a tag if that is null. */}}
 {{- define "spillway.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}
 {{ .repository }}@{{ .digest }}
-{{- else -}}
+{{- else if hasKey . "tag" -}}
 {{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- else -}}
+{{ .repository }}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* The version as a label has it. */}}
-{{- define "spillway.version" -}}
-{{ .Chart.AppVersion | replace "+" "_" }}
+{{/* The labels of an object of a component: (list $ "manager"). */}}
+{{- define "spillway.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "spillway.selector" (index . 1) }}
+app.kubernetes.io/instance: {{ $root.Release.Namespace | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service | quote }}
+{{- end }}
+
+{{/* The labels that find the Pods of a component: "manager". */}}
+{{- define "spillway.selector" -}}
+app.kubernetes.io/component: {{ . }}
+app.kubernetes.io/name: spillway
+{{- end }}
+
+{{/*
+The metadata of what a ring declares: (list $ "config" "config.spillway.dev"). The name begins with the namespace, so that two
+installations in one cluster do not share it; by the labels it is found, and removed once the ring does not run.
+*/}}
+{{- define "spillway.declared" -}}
+{{- $root := index . 0 -}}
+name: {{ $root.Release.Namespace }}.{{ index . 2 }}
+labels:
+  {{- include "spillway.labels" (list $root "manager") | nindent 2 }}
+  {{- with $root.Chart.AppVersion }}
+  app.kubernetes.io/version: {{ . | replace "+" "_" | quote }}
+  {{- end }}
+  spillway.dev/ring: {{ index . 1 }}
+{{- end }}
+
+{{/* A selector of namespaces as JSON, narrowed to those that are watched: (list $ SELECTOR). */}}
+{{- define "spillway.within" -}}
+{{- $selector := default dict (index . 1) -}}
+{{- with (index . 0).Values.watchNamespaces -}}
+{{- $watched := dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" . -}}
+{{- $_ := set $selector "matchExpressions" (append (default list $selector.matchExpressions) $watched) -}}
+{{- end -}}
+{{ toJson $selector }}
+{{- end }}
+
+{{/* The namespaces with pins, as a selector in JSON. */}}
+{{- define "spillway.pinned" -}}
+{{ dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" .Values.pinNamespaces)) | toJson }}
+{{- end }}
+
+{{/*
+The rings, and the parts of rings with kinds or permissions of their own, as JSON: the assemblages of a hub, and the gates and
+Notifiers of all rings that have rollouts.
+*/}}
+{{- define "spillway.parts" -}}
+{{- $parts := list -}}
+{{- range .Values.rings -}}
+{{- $parts = append $parts . -}}
+{{- if eq . "fleet" }}{{ $parts = append $parts "hub" }}{{ end -}}
+{{- if ne . "assemblage" }}{{ $parts = concat $parts (list "gates" "notify") }}{{ end -}}
+{{- end -}}
+{{ uniq $parts | toJson }}
+{{- end }}
+
+{{/* The rings whose webhooks are served, as JSON. */}}
+{{- define "spillway.served" -}}
+{{- $served := list -}}
+{{- range ternary .Values.rings list .Values.webhooks.enabled -}}
+{{- if ($.Files.Get (printf "generated/%s/admission.yaml" .) | fromYaml).configurations }}{{ $served = append $served . }}{{ end -}}
+{{- end -}}
+{{ toJson $served }}
+{{- end }}
+
+{{/* The webhook configurations that the manager may change, as JSON: its own, and those that are named; none is all. */}}
+{{- define "spillway.configurations" -}}
+{{- $names := default list .Values.webhooks.configurations -}}
+{{- range include "spillway.served" . | fromJsonArray -}}
+{{- $names = append $names (printf "%s.%s.spillway.dev" $.Release.Namespace .) -}}
+{{- end -}}
+{{ ternary list ($names | uniq | sortAlpha) (has "*" $names) | toJson }}
+{{- end }}
+
+{{/* True if the certificate of the webhooks is a Secret that another program fills. */}}
+{{- define "spillway.mounts-certificate" -}}
+{{- if has .Values.webhooks.certificateSource (list "cert-manager" "files") }}true{{ end -}}
+{{- end }}
+
+{{/* True if metrics are served by HTTPS. With watchNamespaces the manager may not ask who a client is. */}}
+{{- define "spillway.secure-metrics" -}}
+{{- if and .Values.metrics.secure (not .Values.watchNamespaces) }}true{{ end -}}
+{{- end }}
+
+{{/*
+A role of the manager and its binding: (list $ NAMESPACE NAME RULES). It is a ClusterRole if the namespace is empty.
+*/}}
+{{- define "spillway.role" -}}
+{{- $root := index . 0 }}
+{{- $namespace := index . 1 }}
+{{- $name := index . 2 }}
+{{- $kind := ternary "Role" "ClusterRole" (ne $namespace "") }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}
+metadata:
+  name: {{ $name }}
+  {{- with $namespace }}
+  namespace: {{ . | quote }}
+  {{- end }}
+  labels:
+    {{- include "spillway.labels" (list $root "manager") | nindent 4 }}
+rules:
+  {{- index . 3 | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}Binding
+metadata:
+  name: {{ $name }}
+  {{- with $namespace }}
+  namespace: {{ . | quote }}
+  {{- end }}
+  labels:
+    {{- include "spillway.labels" (list $root "manager") | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $kind }}
+  name: {{ $name }}
+subjects:
+- kind: ServiceAccount
+  name: spillway
+  namespace: {{ $root.Release.Namespace | quote }}
+{{- end }}
+
+{{/* What the Pods of the manager and of the dashboard have in common. */}}
+{{- define "spillway.pod" -}}
+terminationGracePeriodSeconds: 30
+securityContext:
+  runAsNonRoot: true
+  seccompProfile:
+    type: RuntimeDefault
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* What their containers have in common. */}}
+{{- define "spillway.container" -}}
+image: {{ include "spillway.image" . | quote }}
+{{- with .Values.image.pullPolicy }}
+imagePullPolicy: {{ . | quote }}
+{{- end }}
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: probes
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: probes
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  runAsNonRoot: true
+  capabilities:
+    drop:
+    - ALL
 {{- end }}

@@ -70,7 +70,7 @@ type definition struct {
 
 // kinds are those that the chart installs, of all rings.
 func kinds(root string) ([]kind, error) {
-	files, err := filepath.Glob(filepath.Join(root, "internal", "manifests", "generated", "*", "*_*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "charts", "spillway", "generated", "*", "*_*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("look for kinds: %w", err)
 	}

@@ -149,9 +149,7 @@ type everywhere struct{ cache.Cache }
 func (everywhere) NeedLeaderElection() bool { return false }
 
 func addCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache.Cache, error) {
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ByObject: objects,
-	})
+	c, err := kube.NewCache(mgr, cache.Options{ByObject: objects})
 	if err != nil {
 		return nil, fmt.Errorf("cache for certificates: %w", err)
 	}

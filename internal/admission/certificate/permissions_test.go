@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
@@ -23,8 +24,18 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t, fail, labels)
 	user := "manager-of-" + w.namespace
 	listed := w.namespace + "-listed"
-	granted := slices.Concat(manifests.CertificateRules(), manifests.InjectionRules([]string{w.namespace, listed}))
-	w.grant(user, manifests.CertificateRules(), manifests.InjectionRules([]string{w.namespace, listed}))
+	o := manifests.Default(manager.RingPlans)
+	o.Namespace, o.Values.Webhooks.Configurations = "any", []string{w.namespace, listed}
+	kept, err := o.RulesOfRole(admission.ServiceName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	injection, err := o.RulesOfRole("any.admission.spillway.dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := slices.Concat(kept, injection)
+	w.grant(user, kept, injection)
 	inj := fault.New()
 	w.serve(inj.Wrap(testenv.Shared().ConfigAs(user)), func(o *admission.Options) { o.Only = []string{listed} })
 	w.webhooks.WaitServed(t)

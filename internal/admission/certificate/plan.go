@@ -41,8 +41,8 @@ type step string
 const (
 	// keep leaves it as it is.
 	keep step = ""
-	// anew makes a CA and a certificate, when there is nothing to build on.
-	anew step = "a new CA and a new certificate"
+	// create makes a CA and a certificate, when there is nothing to build on.
+	create step = "a new CA and a new certificate"
 	// announce makes a CA and lets it be trusted beside the former one, whose
 	// certificate is still served.
 	announce step = "a new CA, beside the former one"
@@ -94,9 +94,9 @@ func (o observed) nextStep(k keyring, problem error) (step, string) {
 	case problem != nil && k.canSign(o.now):
 		return reissue, problem.Error()
 	case problem != nil:
-		return anew, problem.Error()
+		return create, problem.Error()
 	case !k.canSign(o.now) && len(k.bundle) == 0:
-		return anew, "there is no CA"
+		return create, "there is no CA"
 	case !k.canSign(o.now):
 		return announce, "the CA is invalid, or its key was not found"
 	case !o.now.Before(due(k.bundle[0])):
@@ -167,7 +167,7 @@ func (k keyring) settled() time.Time { return k.bundle[0].NotBefore.Add(skew + s
 // make makes what the step asks for.
 func (s step) make(o observed) (material, error) {
 	switch s {
-	case anew:
+	case create:
 		m, err := material{}.newAuthority(o.now)
 		if err != nil {
 			return nil, err

@@ -19,7 +19,7 @@ var (
 // fresh is material that was made on day one.
 func fresh(t *testing.T) material {
 	t.Helper()
-	return made(t, anew, observed{now: dayOne, hosts: hosts})
+	return made(t, create, observed{now: dayOne, hosts: hosts})
 }
 
 func made(t *testing.T, s step, o observed) material {
@@ -57,8 +57,8 @@ func TestSteps(t *testing.T) {
 		serves   bool
 		reason   string
 	}{
-		"nothing":                        {step: anew, reason: "no certificate"},
-		"empty values":                   {material: material{keyLeaf: nil}, step: anew},
+		"nothing":                        {step: create, reason: "no certificate"},
+		"empty values":                   {material: material{keyLeaf: nil}, step: create},
 		"all right":                      {material: good, step: keep, serves: true},
 		"fewer hosts":                    {material: good, hosts: hosts[:1], step: keep, serves: true},
 		"leaf malformed":                 {material: without(good, keyLeaf, "x"), step: reissue, reason: "malformed"},
@@ -66,22 +66,22 @@ func TestSteps(t *testing.T) {
 		"key of the leaf malformed":      {material: without(good, keyLeafKey, "x"), step: reissue},
 		"key is another's":               {material: foreign(t, good, keyLeafKey), step: reissue},
 		"leaf of another CA":             {material: foreign(t, good, keyLeaf, keyLeafKey), step: reissue, reason: "not signed"},
-		"CA malformed":                   {material: without(good, keyBundle, "x"), step: anew, serves: true},
-		"CA gone":                        {material: without(good, keyBundle, ""), step: anew, serves: true},
+		"CA malformed":                   {material: without(good, keyBundle, "x"), step: create, serves: true},
+		"CA gone":                        {material: without(good, keyBundle, ""), step: create, serves: true},
 		"key of the CA gone":             {material: without(good, keyAuthorityKey, ""), step: announce, serves: true},
 		"key of the CA is another's":     {material: foreign(t, good, keyAuthorityKey), step: announce, serves: true},
-		"everything malformed":           {material: material{keyBundle: []byte("a"), keyAuthorityKey: []byte("b"), keyLeaf: []byte("c"), keyLeafKey: []byte("d")}, step: anew},
-		"the leaf for a CA":              {material: without(good, keyBundle, string(good[keyLeaf])), step: anew, serves: true},
+		"everything malformed":           {material: material{keyBundle: []byte("a"), keyAuthorityKey: []byte("b"), keyLeaf: []byte("c"), keyLeafKey: []byte("d")}, step: create},
+		"the leaf for a CA":              {material: without(good, keyBundle, string(good[keyLeaf])), step: create, serves: true},
 		"another host":                   {material: good, hosts: []string{"rollout-operator.mimir.svc"}, step: reissue, reason: "does not cover"},
 		"another address":                {material: good, hosts: []string{"127.0.0.2"}, step: reissue, reason: "does not cover"},
 		"a part of the host":             {material: good, hosts: []string{"spillway-system.svc"}, step: reissue, reason: "does not cover"},
 		"before it is due":               {material: good, after: leafLife * 6 / 10, step: keep, serves: true},
 		"when it is due":                 {material: good, after: leafLife * 7 / 10, step: reissue, serves: true, reason: "expires on"},
 		"expired":                        {material: good, after: leafLife + time.Minute, step: reissue, reason: "valid from"},
-		"the clock was set back":         {material: good, after: -24 * time.Hour, step: anew, reason: "valid from"},
+		"the clock was set back":         {material: good, after: -24 * time.Hour, step: create, reason: "valid from"},
 		"the clocks differ":              {material: good, after: -skew / 2, step: keep, serves: true},
 		"CA due, though the leaf is not": {material: renewed(t, good, authorityLife*7/10), after: authorityLife * 7 / 10, step: announce, serves: true},
-		"CA expired":                     {material: good, after: authorityLife + time.Minute, step: anew},
+		"CA expired":                     {material: good, after: authorityLife + time.Minute, step: create},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.hosts == nil {
@@ -121,7 +121,7 @@ func TestFilesAreNeverMade(t *testing.T) {
 		"without a CA":   {material: without(good, keyBundle, "")},
 		"nothing":        {material: material{}, problem: "no certificate with its key found"},
 		"of another CA":  {material: foreign(t, good, keyBundle), problem: "not signed by"},
-		"of other hosts": {material: made(t, anew, observed{now: dayOne, hosts: []string{"other"}}), problem: "does not cover"},
+		"of other hosts": {material: made(t, create, observed{now: dayOne, hosts: []string{"other"}}), problem: "does not cover"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := decide(observed{now: dayOne, hosts: hosts, material: test.material, configurations: []configuration{{name: "a", bundles: [][]byte{nil}}}})
@@ -258,7 +258,7 @@ func TestSevenYears(t *testing.T) {
 			t.Fatalf("%s: %d CAs are trusted", now, n)
 		}
 	}
-	if steps[anew] != 1 || steps[announce] < 3 || steps[reissue] < 28 {
+	if steps[create] != 1 || steps[announce] < 3 || steps[reissue] < 28 {
 		t.Errorf("in seven years: %v", steps)
 	}
 }
@@ -312,7 +312,7 @@ func TestReplicasOfDifferentHosts(t *testing.T) {
 // A certificate names each host once, in an order that does not depend on which replica
 // makes it.
 func TestACertificateNamesEachHostOnce(t *testing.T) {
-	old := made(t, anew, observed{now: dayOne, hosts: []string{"b.svc", "a.svc", "127.0.0.1"}})
+	old := made(t, create, observed{now: dayOne, hosts: []string{"b.svc", "a.svc", "127.0.0.1"}})
 	for _, hosts := range [][]string{{"b.svc", "new.svc", "127.0.0.1"}, {"new.svc", "127.0.0.1", "b.svc"}} {
 		o := observed{now: dayOne, hosts: hosts, material: old, generated: true}
 		p := decide(o)

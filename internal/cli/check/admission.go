@@ -72,10 +72,11 @@ func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructu
 // certificate is valid.
 func (i *installation) checkAdmission(ctx context.Context, c client.Client, now time.Time) []finding {
 	namespace := i.deployment.Namespace
-	wanted, err := manifests.Objects(manifests.Options{
-		Namespace: namespace, Rings: i.args.Rings(), Watch: i.args.Namespaces(), Image: "any", PinNamespaces: i.args.PinNamespaces(), PinBy: i.args.PinBy(),
-		Admission: manifests.Admission{Off: i.args.Value("enable-webhooks", "false") != "true"},
-	})
+	o := manifests.Default(i.args.Rings()...)
+	o.Namespace, o.Values.WatchNamespaces = namespace, i.args.Namespaces()
+	o.Values.PinNamespaces, o.Values.PinBy = i.args.PinNamespaces(), i.args.PinBy()
+	o.Values.Webhooks.Enabled, o.Values.CRDs = i.args.Value("enable-webhooks", "false") == "true", false
+	wanted, err := manifests.Objects(o)
 	if err != nil {
 		return []finding{unread("policies and webhooks", err)}
 	}
@@ -90,9 +91,9 @@ func (i *installation) checkAdmission(ctx context.Context, c client.Client, now 
 }
 
 // missing are the policies and webhooks that are not found; found counts the others.
-func (i *installation) missing(ctx context.Context, c client.Client, wanted []client.Object) (findings []finding, found int) {
+func (i *installation) missing(ctx context.Context, c client.Client, wanted []*unstructured.Unstructured) (findings []finding, found int) {
 	for _, obj := range wanted {
-		kind := obj.GetObjectKind().GroupVersionKind()
+		kind := obj.GroupVersionKind()
 		if !slices.Contains(manifests.AdmissionKinds(), kind) {
 			continue
 		}

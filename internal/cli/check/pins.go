@@ -42,7 +42,11 @@ func (i *installation) checkPins(ctx context.Context, c client.Client, permitted
 	f := checkServesPins(c, i.args.PinBy())
 	f.Advice = false // it was asked for
 	findings := []finding{f}
-	rules, denied := manifests.PinRules(), 0
+	rules, err := manifests.PinRules()
+	if err != nil {
+		return append(findings, unread("permissions for pins", err))
+	}
+	denied := 0
 	for _, namespace := range namespaces {
 		for n := range rules {
 			more, err := checkRule(ctx, c, namespace, &rules[n], permitted)

@@ -73,7 +73,7 @@ func askOfUser(ctx context.Context, c client.Client, attributes *authorizationv1
 // checkRing asks for every verb of every rule of a ring, where it is to hold. What is
 // missing is named; all that is permitted is one line.
 func checkRing(ctx context.Context, c client.Client, name string, namespaces []string, permitted ask) ([]finding, error) {
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{name}, Watch: namespaces})
+	rules, err := manifests.Rules([]string{name}, namespaces...)
 	if err != nil {
 		return nil, fmt.Errorf("permissions: %w", err)
 	}

@@ -144,7 +144,7 @@ func addFields(to map[string]bool, path string, schema map[string]any) {
 
 // upgradePermissions compares what the manager may do with what this version needs.
 func (i *installation) upgradePermissions(ctx context.Context, c client.Client) []finding {
-	rules, err := manifests.Rules(manifests.Options{Rings: i.args.Rings(), Watch: i.args.Namespaces()})
+	rules, err := manifests.Rules(i.args.Rings(), i.args.Namespaces()...)
 	if err != nil {
 		return []finding{unread("permissions", err)}
 	}

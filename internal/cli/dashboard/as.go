@@ -33,7 +33,7 @@ var shown = []schema.GroupResource{
 
 // open reads a namespace, all if it is empty, as a person.
 func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string) (*dashboard.Source, error) {
-	r := reader{Query: h.anew()}
+	r := reader{Query: h.asGiven()}
 	if err := r.Cluster.ActAs(who.User, who.Groups); err != nil {
 		return nil, err
 	}
@@ -51,9 +51,9 @@ func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string)
 	return &source, nil
 }
 
-// anew are the flags as they were given: what one person may see of the manager's Deployment
+// asGiven returns the flags as they were given: what one person may see of the manager's Deployment
 // must not change what others see.
-func (h *hosting) anew() *command.Query {
+func (h *hosting) asGiven() *command.Query {
 	cmd := &cobra.Command{}
 	q := command.NewUnprinted(h.Env, cmd)
 	h.given.Visit(func(f *pflag.Flag) {
@@ -76,7 +76,7 @@ func (h *hosting) anew() *command.Query {
 // namespaces are those that a person may see, of those that she may list or that are offered:
 // the API server does not say which ones a user may see.
 func (h *hosting) namespaces(ctx context.Context, who hosted.Person) ([]string, error) {
-	q := h.anew()
+	q := h.asGiven()
 	if err := q.Cluster.ActAs(who.User, who.Groups); err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (h *hosting) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&h.keyRequired, "session-key-required", false, "do not start without a key in that file; for several of these servers beside each other, of which each accepts the sessions of the others")
 	flags.IntVar(&h.limits.Looks, "looks", h.limits.Looks, "how many users may look at the cluster at a time, each with watches of her own")
 	flags.DurationVar(&h.limits.Away, "look-idle", h.limits.Away, "how long these watches stay open without a viewer")
-	flags.DurationVar(&h.limits.Life, "look-lifetime", h.limits.Life, "how long what a user may see is shown before it is read anew, and so how long what she may not see any more")
+	flags.DurationVar(&h.limits.Life, "look-lifetime", h.limits.Life, "how long what a user may see is shown before it is read again, and so how long what she may not see any more")
 }
 
 func (h *hosting) addLoginFlags(flags *pflag.FlagSet) {

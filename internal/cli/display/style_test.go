@@ -8,7 +8,7 @@ import (
 
 func noVariables(string) (string, bool) { return "", false }
 
-func TestColourIsForTerminalsAlone(t *testing.T) {
+func TestColorIsForTerminalsAlone(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +36,12 @@ func TestColourIsForTerminalsAlone(t *testing.T) {
 }
 
 func TestStyle(t *testing.T) {
-	plainly, coloured := Style{Width: 40}, Style{Color: true}
+	plainly, colored := Style{Width: 40}, Style{Color: true}
 	if got := plainly.Word("Failed"); got != "Failed" {
 		t.Errorf("without color, a word is %q", got)
 	}
 	for word, color := range map[string]string{"Failed": Red, "Complete": Green, "Progressing": cyan, "Paused": Yellow, "GatePending": Yellow} {
-		if got := coloured.Word(word); got != "\x1b["+color+"m"+word+"\x1b[0m" {
+		if got := colored.Word(word); got != "\x1b["+color+"m"+word+"\x1b[0m" {
 			t.Errorf("in color, a word is %q", got)
 		}
 	}

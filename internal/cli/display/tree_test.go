@@ -114,7 +114,7 @@ func TestTreeOfMany(t *testing.T) {
 }
 
 // Colors take no room, and where there is little of it names are cut.
-func TestTreeInColour(t *testing.T) {
+func TestTreeInColor(t *testing.T) {
 	bare, painted := Tree{Now: treeNow, Style: Style{Width: 48}}, Tree{Now: treeNow, Style: Style{Width: 48, Color: true}}
 	lines, colors := bare.Lines([]describe.Unit{rollingGroup()}), painted.Lines([]describe.Unit{rollingGroup()})
 	if lines[0] != "rolloutgroup/i…  Progressing  █████░░░░░ 3/6  3m" {

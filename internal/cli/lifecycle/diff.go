@@ -82,7 +82,7 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 		}
 		all[k].Write(u.out)
 	}
-	if err := checkTasks(next.Spec, chosen.Plan); err != nil {
+	if err := checkTasks(i, next.Spec, chosen.Plan); err != nil {
 		return err
 	}
 	if refused > 0 {

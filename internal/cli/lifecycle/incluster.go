@@ -45,7 +45,7 @@ func (i *install) runInCluster(ctx context.Context, operator, name string) error
 	if len(problems) > 0 {
 		return fmt.Errorf("instance/%s: %s; see its parameters with: kubectl get operatorversion %s -n %s -o yaml", name, choice.Sentences(problems), version.Name, i.namespace)
 	}
-	if err := checkTasks(&version.Spec, chosen.Plan); err != nil {
+	if err := checkTasks(instance, &version.Spec, chosen.Plan); err != nil {
 		return err
 	}
 	if err := i.checkInstance(ctx, instance); err != nil {

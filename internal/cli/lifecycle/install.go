@@ -68,9 +68,16 @@ func newInstall(env command.Environment) *cobra.Command {
 	return cmd
 }
 
+// maxName is how long the name of an Instance may be.
+const maxName = 63
+
 // checkName refuses a name that no object can have, before anything is written.
 func checkName(name string) error {
-	if len(validation.NameIsDNSSubdomain(name, false)) == 0 {
+	switch {
+	case len(validation.NameIsDNSSubdomain(name, false)) > 0:
+	case len(name) > maxName:
+		return fmt.Errorf("%q cannot be the name of an Instance: it has %d characters, and may have %d, because it is the value of a label of all objects", name, len(name), maxName)
+	default:
 		return nil
 	}
 	return fmt.Errorf("%q cannot be the name of an Instance: use lowercase letters, digits, - and . and begin and end with a letter or a digit, as in: my-app", name)
@@ -112,7 +119,7 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	if len(problems) > 0 && !i.skipInstance {
 		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
 	}
-	if err := checkTasks(&version.Spec, chosen.Plan); err != nil && !i.skipInstance {
+	if err := checkTasks(instance, &version.Spec, chosen.Plan); err != nil && !i.skipInstance {
 		return err
 	}
 	version.Namespace = i.namespace

@@ -117,16 +117,25 @@ func (o *operation) choose(i *v1beta1.Instance, version, former *choice.Version)
 // checkPlan refuses a change whose plan would fail: one that undoes what it does, or that
 // changes what cannot be changed.
 func (o *operation) checkPlan(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) error {
-	if err := checkTasks(version.Spec, plan); err != nil {
+	if err := checkTasks(i, version.Spec, plan); err != nil {
 		return err
 	}
 	return o.checkImmutable(ctx, i, version, plan)
 }
 
 // checkTasks refuses a plan that undoes what it does.
-func checkTasks(version *v1beta1.OperatorVersionSpec, plan string) error {
-	if why := task.Contradiction(version, plan); why != "" {
-		return fmt.Errorf("plan %s would fail: %s", plan, why)
+func checkTasks(i *v1beta1.Instance, version *v1beta1.OperatorVersionSpec, plan string) error {
+	values, _ := choice.Values(version, i.Spec.Parameters, i.Status.ImmutableParameters) // judged before
+	run := task.Run{
+		Snapshot: &task.Snapshot{Instance: i}, Version: &choice.Version{Spec: version},
+		Execution: &v1beta1.Execution{Plan: plan, Spec: i.Spec}, Values: values,
+	}
+	for _, phase := range version.Plans[plan].Phases {
+		for _, step := range phase.Steps {
+			if c := run.Contradiction(phase.Name, step.Name); c != nil {
+				return fmt.Errorf("plan %s would fail: %s; give each of them a step of its own", plan, c)
+			}
+		}
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -191,7 +189,7 @@ func (r *demoRun) once() bool {
 
 // installKinds makes the kinds of the rings known, as install does.
 func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
-	objects, err := manifests.Unstructured(manifests.Options{Namespace: "default", Rings: []string{manager.RingConfig, manager.RingZones}})
+	kinds, err := manifests.KindsOf([]string{manager.RingConfig, manager.RingZones})
 	if err != nil {
 		return err
 	}
@@ -199,7 +197,6 @@ func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	kinds := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "CustomResourceDefinition" })
 	if err := (&installing{}).apply(ctx, io.Discard, c, kinds); err != nil {
 		return err
 	}

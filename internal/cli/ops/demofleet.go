@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,7 +112,7 @@ func (r *demoRun) furnish(ctx context.Context, cp *controlplane.ControlPlane, as
 
 // installKindsOf makes the kinds of a ring known, as install does.
 func installKindsOf(ctx context.Context, cfg *rest.Config, ring string) error {
-	objects, err := manifests.Unstructured(manifests.Options{Namespace: "default", Rings: []string{ring}})
+	kinds, err := manifests.KindsOf([]string{ring})
 	if err != nil {
 		return err
 	}
@@ -122,6 +120,5 @@ func installKindsOf(ctx context.Context, cfg *rest.Config, ring string) error {
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	kinds := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "CustomResourceDefinition" })
 	return (&installing{}).apply(ctx, io.Discard, c, kinds)
 }

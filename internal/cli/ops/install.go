@@ -38,16 +38,16 @@ type installing struct {
 	cluster command.Cluster
 	dryRun  command.DryRun
 	options manifests.Options
-	pinBy   string
-	// source is where the certificate of the webhooks comes from, values a file with options.
-	source, values, output                                                string
-	webhooks, restrict, secure, export, noKinds, onlyKinds, defaultPolicy bool
+	// pinBy and source are as the flags have them, values is a file with options.
+	pinBy, source, values, output string
+	export, noKinds, onlyKinds    bool
 }
 
 // NewInstall returns the command install.
 func NewInstall(env command.Environment) *cobra.Command {
-	i := installing{env: env, source: string(admission.Generated), webhooks: true, restrict: true, secure: true, defaultPolicy: true}
+	i := installing{env: env, options: manifests.Default()}
 	o := &i.options
+	v := &o.Values
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install or upgrade Spillway, or print its manifests",
@@ -64,29 +64,28 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.BoolVar(&i.export, "export", false, "print the manifests and change nothing")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
 	flags.StringVar(&o.Image, "image", command.CurrentImage(), "image of the manager; a release installs its own, by its digest")
-	flags.StringVar((*string)(&o.Pods.ImagePullPolicy), "image-pull-policy", "", "when to pull the image: Always, IfNotPresent or Never (default: as Kubernetes decides)")
-	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
-	command.RingsFlag(flags, &o.Rings)
-	flags.StringSliceVar(&o.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there")
+	flags.StringVar((*string)(&v.Image.PullPolicy), "image-pull-policy", "", "when to pull the image: Always, IfNotPresent or Never (default: as Kubernetes decides)")
+	flags.StringSliceVar(&v.WatchNamespaces, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
+	command.RingsFlag(flags, &v.Rings)
+	flags.StringSliceVar(&v.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there")
 	command.PinByFlag(flags, &i.pinBy)
-	flags.BoolVar(&i.webhooks, "webhooks", i.webhooks, "serve the webhooks of the rings")
-	flags.StringVar(&i.source, "webhook-cert-source", i.source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
-	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
-	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own; \"*\" for all that are labeled")
-	flags.BoolVar(&i.restrict, "restrict-manager", i.restrict, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
-	flags.BoolVar(&i.secure, "metrics-secure", i.secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
-	flags.BoolVar(&i.defaultPolicy, "default-config-policy", i.defaultPolicy, "create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it; not with --watch-namespaces")
+	flags.BoolVar(&v.Webhooks.Enabled, "webhooks", v.Webhooks.Enabled, "serve the webhooks of the rings")
+	flags.StringVar(&i.source, "webhook-cert-source", string(v.Webhooks.CertificateSource), "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
+	flags.StringSliceVar(&v.Webhooks.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
+	flags.StringSliceVar(&v.Webhooks.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own; \"*\" for all that are labeled")
+	flags.BoolVar(&v.RestrictManager, "restrict-manager", v.RestrictManager, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
+	flags.BoolVar(&v.Metrics.Secure, "metrics-secure", v.Metrics.Secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
+	flags.BoolVar(&v.DefaultPolicy, "default-config-policy", v.DefaultPolicy, "create a ClusterConfigPolicy, once, by which of the workloads that use a ConfigMap or Secret one is rolled first for a change of it; not with --watch-namespaces")
 	flags.StringVar(&i.values, "values", "", "file with the options, instead of flags: also replicas, resources, affinity and more of the manager's Pods; \"-\" reads them from standard input")
 	flags.BoolVar(&i.noKinds, "no-crds", false, "leave the CustomResourceDefinitions out, for where another installation applies them")
 	flags.BoolVar(&i.onlyKinds, "crds-only", false, "install the CustomResourceDefinitions of the rings, and nothing else")
-	failClosedFlag(flags, &o.Admission.FailClosed)
-	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
-	o.Dashboard = manifests.DefaultDashboard()
-	flags.BoolVar(&o.Dashboard.Enabled, "dashboard", false, "install the dashboard in the cluster, read-only, for people who log in there")
-	flags.BoolVar(&o.Dashboard.Steering, "dashboard-steering", false, "let people act on its pages, each with her own permissions")
-	flags.StringSliceVar(&o.Dashboard.Groups, "dashboard-groups", nil, "groups, with their prefix, that its account may impersonate; \"*\" for all (default: none)")
-	flags.StringArrayVar(&o.Dashboard.Args, "dashboard-arg", nil, "flag of \"spillway dashboard serve\" with its value, such as the address; repeat it for several")
-	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
+	failClosedFlag(flags, &v.Webhooks.FailClosed)
+	flags.BoolVar(&v.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
+	flags.BoolVar(&v.Dashboard.Enabled, "dashboard", false, "install the dashboard in the cluster, read-only, for people who log in there")
+	flags.BoolVar(&v.Dashboard.Steering, "dashboard-steering", false, "let people act on its pages, each with her own permissions")
+	flags.StringSliceVar(&v.Dashboard.Groups, "dashboard-groups", nil, "groups, with their prefix, that its account may impersonate; \"*\" for all (default: none)")
+	flags.StringArrayVar(&v.Dashboard.Args, "dashboard-arg", nil, "flag of \"spillway dashboard serve\" with its value, such as the address; repeat it for several")
+	flags.BoolVar(&v.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
 }
 
@@ -95,7 +94,7 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if err := i.complete(cmd, args); err != nil {
 		return err
 	}
-	objects, err := manifests.Unstructured(i.options)
+	objects, err := manifests.Objects(i.options)
 	if err != nil {
 		return err
 	}
@@ -110,13 +109,13 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := check.WithoutKUDO(cmd.Context(), writer, i.options.Rings); err != nil {
+	if err := check.WithoutKUDO(cmd.Context(), writer, i.options.Values.Rings); err != nil {
 		return err
 	}
 	if !cmd.Flags().Changed("image") && !command.IsRelease() && !i.onlyKinds {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "image %s is not published, because this program is not a release; name another with --image\n", i.options.Image)
 	}
-	if err := servesPins(writer, &i.options); err != nil {
+	if err := servesPins(writer, &i.options.Values); err != nil {
 		return err
 	}
 	return i.write(cmd.Context(), cmd.OutOrStdout(), i.dryRun.Client(writer), objects)
@@ -146,35 +145,39 @@ func (i *installing) write(ctx context.Context, w io.Writer, c client.Client, ob
 // complete makes the options of the flags, the file of --values and the arguments.
 func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	o, flags := &i.options, cmd.Flags()
-	o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, command.CurrentVersion(), admission.Source(i.source), !i.webhooks
-	if err := errors.Join(command.CheckInstalledRings(o.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", o.Watch...), command.CheckNamespaces("pin-namespaces", o.PinNamespaces...), i.check(cmd, args)); err != nil {
+	v := &o.Values
+	v.Args, o.Version, v.Webhooks.CertificateSource, v.CRDs = args, command.CurrentVersion(), admission.Source(i.source), !i.noKinds
+	if err := errors.Join(command.CheckInstalledRings(v.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", v.WatchNamespaces...), command.CheckNamespaces("pin-namespaces", v.PinNamespaces...), i.check(cmd, args)); err != nil {
 		return err
 	}
-	o.PinBy = pin.By(i.pinBy)
-	o.Unrestricted, o.PlainMetrics, o.NoKinds, o.NoDefaultPolicy = !i.restrict, !i.secure, i.noKinds, !i.defaultPolicy
+	v.PinBy = pin.By(i.pinBy)
 	if !flags.Changed("package-kinds") {
-		o.PackageKinds = flags.Changed("rings")
+		v.PackageKinds = flags.Changed("rings")
 	}
 	if i.values != "" {
 		if err := readValues(cmd, i.values, o); err != nil {
 			return err
 		}
 	}
-	if o.OnlyKinds = i.onlyKinds; o.OnlyKinds && o.NoKinds {
+	if o.OnlyKinds = i.onlyKinds; o.OnlyKinds && !v.CRDs {
 		return errors.New("--crds-only: the CustomResourceDefinitions are left out by --no-crds or by crds in the file of --values; leave out one of them")
 	}
 	if !flags.Changed("image") { // another image may have other flags
-		if err := checkArguments(i.env, o.Args); err != nil {
+		if err := checkArguments(i.env, v.Args); err != nil {
 			return err
 		}
-		if err := checkDashboard(i.env, &o.Dashboard); err != nil {
+		if err := checkDashboard(i.env, &v.Dashboard); err != nil {
 			return err
 		}
 	}
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	return checkContradiction(i.env, manifests.OwnArguments(*o), o.Args)
+	own, err := manifests.OwnArguments(*o)
+	if err != nil {
+		return err
+	}
+	return checkContradiction(i.env, own, v.Args)
 }
 
 // checkContradiction refuses arguments of the manager that say something else than those that
@@ -200,12 +203,12 @@ func (i *installing) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0 && cmd.ArgsLenAtDash() != 0:
 		return fmt.Errorf("%s takes no arguments, and %q is one: give the flags of the manager after --, as in: %s -- --max-rolling=5", cmd.CommandPath(), args[0], cmd.CommandPath())
-	case len(i.options.Watch) == 0 && cmd.Flags().Changed("watch-namespaces"):
+	case len(i.options.Values.WatchNamespaces) == 0 && cmd.Flags().Changed("watch-namespaces"):
 		return errors.New("--watch-namespaces: name at least one namespace, or leave it out to watch all")
 	case i.options.Image == "" || strings.ContainsAny(i.options.Image, " \t\n"):
 		return fmt.Errorf("--image: %q is not the name of an image; write it as registry.example.com/spillway:v0.1.0", i.options.Image)
-	case !slices.Contains([]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}, i.options.Pods.ImagePullPolicy):
-		return fmt.Errorf("--image-pull-policy: %q is not known; use Always, IfNotPresent or Never", i.options.Pods.ImagePullPolicy)
+	case !slices.Contains([]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}, i.options.Values.Image.PullPolicy):
+		return fmt.Errorf("--image-pull-policy: %q is not known; use Always, IfNotPresent or Never", i.options.Values.Image.PullPolicy)
 	default:
 		return nil
 	}
@@ -236,11 +239,11 @@ func checkDashboard(env command.Environment, d *manifests.Dashboard) error {
 }
 
 // servesPins is an error where the API server cannot apply pins.
-func servesPins(c client.Client, o *manifests.Options) error {
-	if len(o.PinNamespaces) == 0 {
+func servesPins(c client.Client, v *manifests.Values) error {
+	if len(v.PinNamespaces) == 0 {
 		return nil
 	}
-	refused, err := snapshots.Refusal(c.RESTMapper(), o.PinBy)
+	refused, err := snapshots.Refusal(c.RESTMapper(), v.PinBy)
 	if refused != "" {
 		err = errors.New("--pin-namespaces: " + refused)
 	}
@@ -281,12 +284,11 @@ func readValues(cmd *cobra.Command, file string, o *manifests.Options) error {
 	if err != nil {
 		return fmt.Errorf("--values: %s: %s", file, plainYAML(err))
 	}
-	read := v.Options(o.Namespace, o.Version, o.Image)
-	if cmd.Flags().Changed("image") {
-		read.Image = o.Image
+	if !cmd.Flags().Changed("image") {
+		o.Image = v.ImageOr(o.Image)
 	}
-	read.Args = append(read.Args, o.Args...)
-	*o = read
+	v.Args = append(v.Args, o.Values.Args...)
+	o.Values = v
 	return nil
 }
 

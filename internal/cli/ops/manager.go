@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel"
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/outbound"
-	"github.com/spillway-dev/spillway/internal/tracing/otlp"
+	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
@@ -243,10 +244,11 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Admission.Source = admission.Source(f.certSource)
 	o.Gates.Now, o.Gates.Off = env.Now, !f.measures
 	o.Notify.Now, o.Notify.Off = env.Now, !f.notifies
-	if o.Traces.Receiver, err = otlp.FromEnvironment(env.Lookup); err != nil {
-		o.Traces.Receiver = nil // a rollout is worth more than its trace
-		log.Error(err, "no traces are written")
+	if o.Traces.Receiver, err = tracing.ReceiverOf(env.Lookup); err != nil {
+		log.Error(err, "no traces are written") // a rollout is worth more than its trace
 	}
+	otel.SetLogger(log)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Error(err, "traces") }))
 	if o.Gates.Hosts, err = outbound.ParseHosts(f.gateHosts); err != nil {
 		return manager.Options{}, fmt.Errorf("--gate-hosts: %w", err)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// redrawEvery is how often the times are drawn anew while nothing else changes.
+	// redrawEvery is how often the times are drawn again while nothing else changes.
 	redrawEvery = time.Second
 	// watchAgain is how long to wait before a watch that has ended is begun again.
 	watchAgain = time.Second

@@ -66,6 +66,15 @@ func newPlanStatus(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if p.wait && e.Phase == plans.PhaseUnseen { // the last plan is of another spec
+			seen := func(i *v1beta1.Instance) (bool, error) { return i.Status.ObservedGeneration == i.Generation, nil }
+			if err := p.until(ctx, seen, func() {}); err != nil {
+				return err
+			}
+			if e, err = p.explain(ctx); err != nil {
+				return err
+			}
+		}
 		var ended error
 		isNext := e.Reason == decision.ReasonInProgress && (e.UID == "" || e.Ended != nil) // one begins in the next pass
 		if p.wait && (e.UID != "" || isNext) {

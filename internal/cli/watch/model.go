@@ -142,7 +142,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // spinsApart is how fast the spinner spins, and spinsBesideUnits beside units, each of which is
-// drawn anew.
+// drawn again.
 const (
 	spinsApart       = 100 * time.Millisecond
 	spinsBesideUnits = 400 * time.Millisecond

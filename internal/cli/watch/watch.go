@@ -34,7 +34,7 @@ const exitTimeout = 2
 var errInterrupted = errors.New("interrupted; the rollout continues without this command")
 
 // looksApart is how much time is between two reads at least, and how often times are
-// drawn anew.
+// drawn again.
 const looksApart = time.Second
 
 // justNow is how old an Event may be that is faster than the watch of what it is about.

@@ -23,7 +23,7 @@ func TestInputsChangeWithAllThatAHashFollowsFrom(t *testing.T) {
 		"another workload":     known(func(*Known) {}).Inputs("shop/deployment/api", "h"),
 		"another hash":         known(func(*Known) {}).Inputs("shop/deployment/web", "g"),
 		"another version":      known(func(k *Known) { k.facts[app] = fact{exists: true, version: "u/2", ignored: true} }).Inputs("shop/deployment/web", "h"),
-		"created anew":         known(func(k *Known) { k.facts[app] = fact{exists: true, version: "w/1", ignored: true} }).Inputs("shop/deployment/web", "h"),
+		"recreated":            known(func(k *Known) { k.facts[app] = fact{exists: true, version: "w/1", ignored: true} }).Inputs("shop/deployment/web", "h"),
 		"deleted":              known(func(k *Known) { k.facts[db] = fact{} }).Inputs("shop/deployment/web", "h"),
 		"not ignored any more": known(func(k *Known) { k.facts[db] = fact{exists: true, version: "v/7"} }).Inputs("shop/deployment/web", "h"),
 		"another key":          known(func(k *Known) { k.demand.Uses[1].Keys = []KeyUse{{Name: "p"}} }).Inputs("shop/deployment/web", "h"),
@@ -43,8 +43,8 @@ func TestInputsChangeWithAllThatAHashFollowsFrom(t *testing.T) {
 	}
 }
 
-// TestInputsAreComputedAnew changes what is known of a workload after they were computed.
-func TestInputsAreComputedAnew(t *testing.T) {
+// TestInputsAreComputedAgain changes what is known of a workload after they were computed.
+func TestInputsAreComputedAgain(t *testing.T) {
 	k := &Known{}
 	first := k.Inputs("a", "h")
 	if second := k.Inputs("a", "g"); second == first || k.Inputs("a", "h") != first {

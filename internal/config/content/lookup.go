@@ -143,7 +143,7 @@ func (l *Lookup) isUnchanged(ctx context.Context, k *Known, version string) bool
 	return true
 }
 
-// isSame is true if the fact of an object is still what is known of it. What it says is read anew only
+// isSame is true if the fact of an object is still what is known of it. What it says is read again only
 // if it is not.
 func (l *Lookup) isSame(ctx context.Context, o Object, known fact) bool {
 	if _, read := l.facts[o]; !read && known.exists && o.Kind != SecretProviderClass {

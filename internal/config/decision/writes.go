@@ -28,7 +28,7 @@ type Write struct {
 	Patches []workload.Patch
 	// Pins are those that the write sets. Their snapshots have to exist before it.
 	Pins pin.Pins
-	// Deletes are Pods to delete, so that they are created anew: suspended ones, or with
+	// Deletes are Pods to delete, so that they are recreated: suspended ones, or with
 	// Replaces one that was never ready at an earlier revision.
 	Deletes  []workload.WaitingPod
 	Replaces bool

@@ -12,4 +12,11 @@
 //   - A Job whose config is missing waits for it: its pins would say that it is absent.
 //   - There is no record besides the Job: a manager that stops leaves it suspended, and the next
 //     one pins it.
+//
+// # Why
+//
+// A webhook that writes snapshots would do so for a dry run, and would refuse Jobs while no
+// manager answers. A Job is suspended, and not gated, because the references of a Pod cannot
+// be changed. Pins in the jobTemplate of a CronJob would be those of an earlier content for a
+// Job that starts just after a change.
 package jobs

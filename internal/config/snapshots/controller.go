@@ -27,6 +27,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -131,13 +132,7 @@ func refusal(ctx context.Context, mgr ctrl.Manager, o Options) (string, error) {
 
 // watched is a cache of what refers to snapshots and no ring watches, in some namespaces.
 func watched(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
-	in := map[string]cache.Config{}
-	for _, namespace := range namespaces {
-		in[namespace] = cache.Config{}
-	}
-	seen, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: in, DefaultTransform: reduce,
-	})
+	seen, err := kube.NewCache(mgr, cache.Options{DefaultNamespaces: kube.InNamespaces(namespaces), DefaultTransform: reduce})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of what refers to snapshots: %w", err)
 	}

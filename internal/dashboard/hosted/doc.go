@@ -5,7 +5,7 @@
 //  2. All is read and done with a client that impersonates her. The account of the server
 //     itself may impersonate, and nothing else; a client without a user is never made.
 //  3. Those who are the same user with the same groups, and look at the same namespace, share
-//     one look. It is closed when they are gone, and made anew after a while, so that what
+//     one look. It is closed when they are gone, and recreated after a while, so that what
 //     was withdrawn from her is not shown longer. There are only so many looks.
 //  4. What is kept for a person who is away is in her cookie, sealed; memory has a bound for
 //     each thing that a client can have the server keep.

@@ -21,7 +21,7 @@ type Limits struct {
 	// other requests of hers are answered, OfAddress how many connections an address may have.
 	Following, Asking, OfAddress int
 	// Away is how long a look stays open without a viewer, Life how long with one: then it
-	// is made anew, with the permissions of then.
+	// is recreated, with the permissions of then.
 	Away, Life time.Duration
 	// Body is how long a client may take to send a body, Answer how long to read an answer.
 	Body, Answer time.Duration

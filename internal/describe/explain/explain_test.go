@@ -110,7 +110,7 @@ func install(t *testing.T, c client.Client) {
 		if err := assets.Install(t.Context(), testenv.Shared().Config()); err != nil {
 			t.Fatal(err)
 		}
-		objects, err := manifests.Objects(manifests.Options{Rings: allRings})
+		objects, err := manifests.KindsOf(allRings)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,5 +8,5 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.Parallel(10) // planted situations wait for controllers most of the time
-	testenv.Main(m, testenv.Options{Nodes: 3})
+	testenv.Main(m, testenv.Options{Nodes: 3, Alone: true}) // its manager manages all namespaces
 }

@@ -60,7 +60,7 @@ type follower struct {
 	hasListed bool
 }
 
-// follow looks on for as long as the API server tells, and then anew.
+// follow looks on for as long as the API server tells, and then again.
 func (f *follower) follow(ctx context.Context) error {
 	for {
 		err := f.once(ctx)

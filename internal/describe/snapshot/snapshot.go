@@ -59,7 +59,7 @@ type keeper interface {
 
 // typeIn is the type of an object, and where it is.
 type typeIn struct {
-	of        reflect.Type // not embedded: the program would keep all methods of all types
+	of        reflect.Type
 	namespace string
 }
 

@@ -47,4 +47,10 @@
 //
 // That a cluster does not answer looks to Flux like a manifest that it cannot apply.
 // So the hub probes the cluster after the failure, before it reports it.
+//
+// # Why
+//
+// A source that is edited moves every cluster at the same time, and an old success of it
+// counts for a new revision. So another version is another source, and the one write that
+// points a Kustomization at it moves one cluster.
 package agent

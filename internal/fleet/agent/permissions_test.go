@@ -16,7 +16,7 @@ import (
 // generated role, and compares what was granted with what was asked for.
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingAssemblage}})
+	rules, err := manifests.Rules([]string{manager.RingAssemblage})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func newWorld(t *testing.T) *world {
 func newQuietWorld(t *testing.T) *world {
 	t.Helper()
 	c := newClient(t, testenv.Shared())
-	installed.Do(func() { testenv.InstallKinds(t, c, "../../manifests/generated/assemblage/fleet*.yaml") })
+	installed.Do(func() { testenv.InstallKinds(t, c, "../../../charts/spillway/generated/assemblage/fleet*.yaml") })
 	w := &world{T: t, cp: testenv.Shared(), client: c, namespace: testenv.Namespace(t)}
 	testenv.KnownReasons(t, c, w.namespace, &v1alpha1.AssemblageList{})
 	w.url = "https://git.test/" + w.namespace

@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // installedEvery is how often the directory checks whether Cluster API is installed.
@@ -69,16 +71,7 @@ func NewDirectory(ctx context.Context, mgr ctrl.Manager, namespaces []string) (*
 }
 
 func newCache(mgr ctrl.Manager, namespaces []string, transform toolscache.TransformFunc) (cache.Cache, error) {
-	o := cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: transform,
-	}
-	for _, namespace := range namespaces {
-		if o.DefaultNamespaces == nil {
-			o.DefaultNamespaces = map[string]cache.Config{}
-		}
-		o.DefaultNamespaces[namespace] = cache.Config{}
-	}
-	c, err := cache.New(mgr.GetConfig(), o)
+	c, err := kube.NewCache(mgr, cache.Options{DefaultNamespaces: kube.InNamespaces(namespaces), DefaultTransform: transform})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of clusters: %w", err)
 	}

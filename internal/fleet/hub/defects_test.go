@@ -486,8 +486,8 @@ func TestRFCHistory(t *testing.T) {
 	}
 }
 
-// A revision and a gate that a user deletes soon after they were made are made anew.
-func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
+// A revision and a gate that a user deletes soon after they were made are recreated.
+func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a canary=true", "b")

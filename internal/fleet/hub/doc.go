@@ -65,4 +65,25 @@
 //     sees less asks the API server itself.
 //
 // Package hub/sim tries all of this.
+//
+// # Why
+//
+//   - A cluster that joins gets the good revision, because the newest one has not proved
+//     itself, and takes no place in the budget, because a fleet that grows could not roll
+//     otherwise.
+//   - A tag is looked up by the first cluster that succeeds, because the network and the
+//     credentials for that are on the clusters, and Flux has no field for a tag as long as it
+//     is a commit. The others are assigned the commit. Otherwise moving a tag moves all
+//     clusters at the same time. The module can ask for that (mutable).
+//   - A cluster that is unknown for a moment, such as one whose kubeconfig is being replaced,
+//     takes a place in every budget unless its assemblage says that it is ready. A failure
+//     that maxFailures tolerates takes none: the rollout could neither go on nor fail
+//     otherwise.
+//   - A cluster that falls silent ends no watch for a minute. So a cluster that is updating is
+//     asked, after five seconds or a twelfth of the time so far, and the reason says that it
+//     does not answer. Shorter pings would be sent to all clusters, also at rest, and a Lease
+//     of each cluster needs a way from the clusters to the hub.
+//   - Only a Module returns when a gate is refused: it has a revision that reached all
+//     clusters. The template of a StatefulSet is a user's or GitOps' to write, workloads that
+//     work are not restarted, and a plan has no reverse.
 package hub

@@ -201,7 +201,7 @@ func TestFaultARemovalFromAnOldView(t *testing.T) {
 			w.bystander()
 			w.complete("a:v1")
 			if told := w.player.told("v1"); told != "a" {
-				t.Errorf("v1 was taken away and assigned anew: %s", told)
+				t.Errorf("v1 was taken away and assigned again: %s", told)
 			}
 		})
 	}
@@ -238,7 +238,7 @@ func TestFaultARevisionIsNotDeletedFromAnOldView(t *testing.T) {
 }
 
 // asksBeforeItRemoves waits until the hub reads the module live, or permits the removal
-// anew by the module's resourceVersion.
+// again by the module's resourceVersion.
 func (w *world) asksBeforeItRemoves() {
 	w.t.Helper()
 	w.requests.Reset()

@@ -117,7 +117,7 @@ func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
 }
 
 // TestARefusedGateRollsBack: errors rise after the canary, and the clusters return to the revision
-// that all of them had; another revision is tried anew.
+// that all of them had; another revision is tried again.
 func TestARefusedGateRollsBack(t *testing.T) {
 	w, service := newWorld(t), measured.New(t)
 	spec := strings.Replace(canary, "{name: approve}", "{name: approve, onRefusal: Rollback}", 1)

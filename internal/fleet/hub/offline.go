@@ -48,7 +48,7 @@ func (o *Offline) Status(ctx context.Context) ([]decision.Explanation, error) {
 	return Status(ctx, o.on, o.options, "")
 }
 
-// listing is a directory that lists the clusters anew each time.
+// listing is a directory that lists the clusters again each time.
 type listing struct{ client.Reader }
 
 // List implements [Directory].

@@ -22,10 +22,10 @@ func TestPrometheus(t *testing.T) {
 	p := measured.NewPrometheus(t, map[string]func() bool{
 		"canary": func() bool { return w.player.told("v2") != "" && !fixed.Load() },
 	})
-	testenv.InstallKinds(t, w.client, "../../manifests/generated/notify/*.yaml")
+	testenv.InstallKinds(t, w.client, "../../../charts/spillway/generated/notify/*.yaml")
 	w.create(p.Template(w.namespace, "approve"))
 	w.create(r.Notifier(w.namespace)...)
-	w.managed(w.requests, measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.Settings() })
+	w.managed(w.requests, measured.Reached(t), func(o *manager.Options) { o.Traces.Receiver = spans.URL() })
 	w.clusters("a canary=true", "b")
 	spec := strings.Replace(canary, "{name: approve}", "{name: approve, onRefusal: Rollback}", 1)
 	w.module("v1", spec)

@@ -70,7 +70,7 @@ func TestRFCANewRolloutDuringARollout(t *testing.T) {
 	w.player.atMost(1)
 }
 
-// The control plane is set up anew from nothing but the modules: all that was assigned,
+// The control plane is set up again from nothing but the modules: all that was assigned,
 // the revisions and what was reported are lost. And a single cluster whose assemblage is
 // lost while all goes on.
 func TestRFCRecoverTheControlPlaneAndOneCluster(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // status why the rollout waited, and its id is in the history.
 func TestARolloutOfAModuleIsATrace(t *testing.T) {
 	w, r := newWorld(t), traced.New(t)
-	traces := func(o *manager.Options) { o.Traces.Receiver = r.Settings() }
+	traces := func(o *manager.Options) { o.Traces.Receiver = r.URL() }
 	stop := w.managed(w.requests, traces)
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)

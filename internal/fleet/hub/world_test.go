@@ -66,7 +66,9 @@ func newWorld(t *testing.T) *world {
 // newWorldNow is newWorld for a test that others wait for.
 func newWorldNow(t *testing.T) *world {
 	t.Helper()
-	installKinds(t)
+	if err := installKinds(); err != nil {
+		t.Fatal(err)
+	}
 	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: fault.New()}
 	w.options = hub.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 200 * time.Millisecond}
 	w.options.Assemblages = func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil } // the player does
@@ -88,25 +90,18 @@ func newClient(t *testing.T) client.WithWatch {
 	return c
 }
 
-var installed sync.Mutex
-
 // installKinds makes the kinds of the ring known to the API server, and as much of
 // Cluster API's Cluster as the hub reads.
-func installKinds(t *testing.T) {
-	t.Helper()
-	installed.Lock()
-	defer installed.Unlock()
+var installKinds = sync.OnceValue(func() error {
 	clusters := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict([]byte(clusterKind), clusters); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
-		Paths: []string{"../../manifests/generated/fleet", "../../manifests/generated/gates"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters}, ErrorIfPathMissing: true,
+		Paths: []string{"../../../charts/spillway/generated/fleet", "../../../charts/spillway/generated/gates"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters}, ErrorIfPathMissing: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+	return err
+})
 
 const clusterKind = `
 apiVersion: apiextensions.k8s.io/v1

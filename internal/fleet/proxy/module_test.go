@@ -185,7 +185,7 @@ func TestAModuleRollsOverTheClusters(t *testing.T) {
 
 // A Cluster of Cluster API that is deleted in the ordinary way takes its assemblages with
 // it, although neither its Secret nor its API server is there any more; and one of the
-// same name that is made anew does not have to wait for anybody.
+// same name that is recreated does not have to wait for anybody.
 func TestWithItsClusterAnAssemblageGoes(t *testing.T) {
 	w := newWorld(t)
 	w.manage()

@@ -20,7 +20,7 @@ import (
 // controllers of modules need is used elsewhere.
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingFleet}})
+	rules, err := manifests.Rules([]string{manager.RingFleet})
 	if err != nil {
 		t.Fatal(err)
 	}

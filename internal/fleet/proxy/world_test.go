@@ -88,11 +88,11 @@ func newQuietWorld(t *testing.T) *world {
 	t.Helper()
 	hub := newClient(t, testenv.Shared())
 	installed.Do(func() {
-		testenv.InstallKinds(t, hub, "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml", "../../manifests/generated/gates/spillway*.yaml")
-		testenv.InstallKinds(t, newClient(t, testenv.Workload(bare)), "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml", "../../manifests/generated/gates/spillway*.yaml")
+		testenv.InstallKinds(t, hub, "../../../charts/spillway/generated/fleet/fleet*.yaml", "../../../charts/spillway/generated/fleet/spillway*.yaml", "../../../charts/spillway/generated/gates/spillway*.yaml")
+		testenv.InstallKinds(t, newClient(t, testenv.Workload(bare)), "../../../charts/spillway/generated/fleet/fleet*.yaml", "../../../charts/spillway/generated/fleet/spillway*.yaml", "../../../charts/spillway/generated/gates/spillway*.yaml")
 		for i := range workloads {
 			if i != bare {
-				testenv.InstallKinds(t, newClient(t, testenv.Workload(i)), "../../manifests/generated/assemblage/fleet*.yaml")
+				testenv.InstallKinds(t, newClient(t, testenv.Workload(i)), "../../../charts/spillway/generated/assemblage/fleet*.yaml")
 			}
 		}
 	})

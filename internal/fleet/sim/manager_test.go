@@ -87,7 +87,7 @@ const skewMost = 5 * time.Second
 // now is what time a manager takes it for.
 func (m *manager) now() time.Time { return m.world.now.Add(m.skew) }
 
-// refresh looks anew at some of the kinds.
+// refresh looks again at some of the kinds.
 func (m *manager) refresh(lazy float64) {
 	w := m.world
 

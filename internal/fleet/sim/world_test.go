@@ -125,7 +125,7 @@ type world struct {
 
 // habits are how likely things go wrong in a world; each has its own.
 type habits struct {
-	// lazy is how likely a manager does not look at a kind anew, frozen that it
+	// lazy is how likely a manager does not look at a kind again, frozen that it
 	// loses a watch, sleepy that it does not run for a while.
 	lazy, frozen, sleepy float64
 	// keen is how likely a cluster goes on with its work.

@@ -32,6 +32,8 @@ type Options struct {
 	// and zone-c. With none there are neither nodes, scheduler nor kwok, and Pods
 	// stay pending.
 	Nodes int
+	// Alone has [StartOrShare] start one in any case.
+	Alone bool
 	// Stay leaves everything running when this process ends; [StopAt] ends it.
 	Stay bool
 	// Progress gets a line for each thing that is built or started; nil discards them.
@@ -43,6 +45,8 @@ type ControlPlane struct {
 	// Dir holds the kubeconfig, the data and the logs, one file a program.
 	// It is empty for an existing cluster.
 	Dir string
+	// Shared is true if another process has started it, and other tests use it.
+	Shared bool
 
 	options Options
 	assets  string
@@ -207,7 +211,7 @@ func (cp *ControlPlane) startNodes(ctx context.Context) error {
 	)
 }
 
-// restartForPods starts them anew: what fails while there is no API server, they
+// restartForPods starts them again: what fails while there is no API server, they
 // may try again only minutes later, or never.
 func (cp *ControlPlane) restartForPods() error {
 	for _, p := range cp.forPods {
@@ -317,7 +321,7 @@ func (cp *ControlPlane) Stop() error {
 			p.stop()
 		}
 	}
-	if cp.Dir == "" {
+	if cp.Dir == "" || cp.Shared {
 		return errors.Join(errs...)
 	}
 	if err := os.RemoveAll(cp.Dir); err != nil {

@@ -130,6 +130,52 @@ func TestAnExistingClusterIsUsedAndLeftAlone(t *testing.T) {
 	}
 }
 
+// shareWith hands out a control plane, or an error, to this process.
+func shareWith(t *testing.T, start func() (*controlplane.ControlPlane, error)) {
+	t.Helper()
+	socket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	go controlplane.HandOut(socket, start)
+	t.Setenv(controlplane.SharedVariable, socket.Addr().String())
+}
+
+// A control plane that was handed out serves API servers beside it, and stops with them alone.
+func TestWhatIsHandedOutIsSharedAndLeftAlone(t *testing.T) {
+	shared := testenv.Shared()
+	shareWith(t, func() (*controlplane.ControlPlane, error) { return shared, nil })
+	if _, err := controlplane.StartOrShare(t.Context(), controlplane.Options{Nodes: 1000}); err == nil || !strings.Contains(err.Error(), "1000 are needed") {
+		t.Errorf("err = %v", err)
+	}
+	cp, err := controlplane.StartOrShare(t.Context(), controlplane.Options{Nodes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cp.Shared || cp.Config().Host != shared.Config().Host {
+		t.Errorf("it is %s, want %s", cp.Config().Host, shared.Config().Host)
+	}
+	beside, err := cp.Beside(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.Stop(); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, beside.Dir)
+	if err := newClient(t).List(t.Context(), &corev1.NodeList{}); err != nil {
+		t.Errorf("what is shared was ended: %v", err)
+	}
+}
+
+func TestThereIsNothingToShare(t *testing.T) {
+	shareWith(t, func() (*controlplane.ControlPlane, error) { return nil, errors.New("etcd has ended") })
+	if _, err := controlplane.StartOrShare(t.Context(), controlplane.Options{}); err == nil || !strings.Contains(err.Error(), "etcd has ended") {
+		t.Errorf("err = %v", err)
+	}
+}
+
 func TestAssetsThatAreNotThere(t *testing.T) {
 	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
 	_, err := controlplane.Assets(t.Context(), os.Stderr)

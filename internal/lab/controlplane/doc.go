@@ -16,4 +16,9 @@
 //
 // Everything that is started is ended with the process that started it, however
 // that ends, unless it was asked to stay.
+//
+// # Why
+//
+// Tests and the demo share the control plane, and the demo is part of the program. So this
+// package knows nothing of tests, and package testenv gives it to them.
 package controlplane

@@ -246,7 +246,7 @@ func (s *story) startKubelet(ctx context.Context) {
 		defer watch.Stop()
 		for event := range watch.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok && s.startPod(ctx, pod) != nil {
-				return // and begin anew with all Pods
+				return // and begin again with all Pods
 			}
 		}
 	}, time.Second)

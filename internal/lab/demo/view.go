@@ -52,7 +52,7 @@ func (v *view) show(rows []row) {
 
 func (v *view) line(text string) { _, _ = fmt.Fprintln(v.out, text) }
 
-// redraw moves up over the table that stands there, and writes it anew.
+// redraw moves up over the table that stands there, and writes it again.
 func (v *view) redraw(rows []row) {
 	var b strings.Builder
 	if v.drawn > 0 {

@@ -23,11 +23,12 @@ var fleet struct {
 // MainFleet is [Main] with a hub, which is [Shared], and further clusters of which
 // each has an API server of its own. In all of them the kinds of Flux and of
 // Cluster API are installed, the real kustomize-controller runs, and [Sources]
-// plays source-controller. More tests run at a time than there are processors: most of
+// plays source-controller. The hub is never that of all packages, whose tests make Kustomizations
+// that no controller is to apply. More tests run at a time than there are processors: most of
 // the time they wait for controllers.
 func MainFleet(m *testing.M, workloads int) {
 	Parallel(6)
-	os.Exit(run(m, Options{}, func(ctx context.Context, hub *controlplane.ControlPlane) error {
+	os.Exit(run(m, Options{Alone: true}, func(ctx context.Context, hub *controlplane.ControlPlane) error {
 		return startFleet(ctx, hub, workloads)
 	}))
 }

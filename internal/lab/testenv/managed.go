@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -77,7 +78,7 @@ func (b *Buffer) String() string {
 
 // Kinds makes the CustomResourceDefinitions among some objects known to the API
 // server, and returns once they are served.
-func Kinds(t testing.TB, c client.Client, objects []client.Object) {
+func Kinds[T client.Object](t testing.TB, c client.Client, objects []T) {
 	t.Helper()
 	for _, obj := range objects {
 		if obj.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
@@ -99,6 +100,25 @@ func discovered(c client.Client, crd client.Object) error {
 	kind, _, _ := unstructured.NestedString(content, "spec", "names", "kind")
 	_, err = c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 	return err //nolint:wrapcheck // it says which kind
+}
+
+// Typed returns objects of the kinds of Kubernetes by their types, and the others as they are.
+func Typed(t testing.TB, objects []*unstructured.Unstructured) []client.Object {
+	t.Helper()
+	all := make([]client.Object, 0, len(objects))
+	for _, obj := range objects {
+		typed, err := scheme.Scheme.New(obj.GroupVersionKind())
+		of, ok := typed.(client.Object)
+		if runtime.IsNotRegisteredError(err) || !ok {
+			all = append(all, obj)
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, of, true); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, of)
+	}
+	return all
 }
 
 // Apply applies an object, which says of which kind it is, as a user does.

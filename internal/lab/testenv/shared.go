@@ -21,8 +21,9 @@ import (
 // Options say what to start.
 type Options = controlplane.Options
 
-// Main runs the tests of a package, and stops the control plane if one of them has
-// started it by [Shared]. Call it from TestMain.
+// Main runs the tests of a package. Those that use [Shared] have the control plane of
+// all packages, which make test starts, or else one that the first of them starts.
+// Call it from TestMain.
 func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
 
 // Run is [Main] for packages that do more than run their tests; it returns the
@@ -56,7 +57,7 @@ func run(m *testing.M, options Options, beside func(context.Context, *controlpla
 }
 
 func start(ctx context.Context, options Options, beside func(context.Context, *controlplane.ControlPlane) error) (*controlplane.ControlPlane, error) {
-	cp, err := controlplane.Start(ctx, options)
+	cp, err := controlplane.StartOrShare(ctx, options)
 	if err != nil || beside == nil {
 		return cp, err
 	}
@@ -69,8 +70,8 @@ func start(ctx context.Context, options Options, beside func(context.Context, *c
 // shared starts the control plane when it is called first.
 var shared func() *controlplane.ControlPlane
 
-// Shared is the control plane of this test process. The first call starts it, and
-// panics if that fails.
+// Shared is the control plane of this test process. The first call starts it, or asks
+// for that of all packages, and panics if that fails.
 func Shared() *controlplane.ControlPlane { return shared() }
 
 // Client is one of an administrator, with the kinds of Kubernetes, of Flux and our own, for the

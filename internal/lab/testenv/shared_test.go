@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -27,7 +28,7 @@ func TestControlPlaneStartsOnFirstUse(t *testing.T) {
 func runWithoutAssets(t *testing.T, test string) (output string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+test+"$", "-test.count", "1")
-	cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+t.TempDir(), "SPILLWAY_TEST_KUBECONFIG=")
+	cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+t.TempDir(), "SPILLWAY_TEST_KUBECONFIG=", controlplane.SharedVariable+"=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -29,7 +29,7 @@ func (o *Object) RingField(field string) []string {
 	if !isAnnotation {
 		return Fields(field)
 	}
-	if _, labelled := o.Object.GetLabels()[name]; labelled && o.Object.GetAnnotations()[name] == "" {
+	if _, labeled := o.Object.GetLabels()[name]; labeled && o.Object.GetAnnotations()[name] == "" {
 		return label(name)
 	}
 	return Annotation(name)

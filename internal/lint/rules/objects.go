@@ -2,6 +2,7 @@ package rules
 
 import (
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -103,13 +104,17 @@ func unknownFields(m *manifest.Manifests, r *reporter) {
 	}
 }
 
-// refusedValues says nothing of what is of the wrong type, which is said already.
+// refusedValues says nothing of what is of the wrong type, which is said already, nor of the path
+// by which a package names another one: it is installed with the name of that.
 func refusedValues(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
 		if o.Typed == nil {
 			continue
 		}
 		for _, refusal := range m.Schemas.Refusals(o) {
+			if o.IsComposed() && strings.HasSuffix(refusal.Field, ".spec.package") {
+				continue
+			}
 			r.findf(o, manifest.Fields(refusal.Field), "%s %s", refusal.Field, refusal.Reason)
 		}
 	}

@@ -2,9 +2,12 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
@@ -65,7 +68,7 @@ func planRules() []rule {
 		{report.Rule{
 			Code: "SPW410", Level: report.Error, Title: "A task that can never complete",
 			Why:    "The plan fails when it gets there, and is not retried.",
-			Action: "Name a parameter that the OperatorVersion has, set done of the Dummy, or give a task that deletes a step of its own.",
+			Action: "Name a parameter that the OperatorVersion has, set done of the Dummy, or give a task that deletes a step of its own: one object, one task.",
 		}, endlessTasks},
 		{report.Rule{
 			Code: "SPW414", Level: report.Error, Title: "Two tasks, parameters, phases or steps with the same name",
@@ -261,14 +264,44 @@ func endlessTasks(m *manifest.Manifests, r *reporter) {
 				r.findf(o, manifest.Item("spec.tasks", i), "task %s: %s", v.Spec.Tasks[i].Name, why)
 			}
 		}
-		steps(v, func(path []string, step *v1beta1.Step) {
-			for i, name := range step.Tasks {
-				if other := task.Undoes(&v.Spec, step.Tasks, name); other != "" {
-					r.findf(o, append(path, manifest.Item("tasks", i)...), "step %s: task %s deletes what task %s applies", step.Name, name, other)
+		for _, plan := range manifest.SortedKeys(v.Spec.Plans) {
+			for i, phase := range v.Spec.Plans[plan].Phases {
+				for j := range phase.Steps {
+					step := &phase.Steps[j]
+					if c := contradictionIn(v, plan, phase.Name, step); c != nil {
+						path := append(manifest.Fields("spec.plans"), append([]string{plan}, manifest.Item("phases", i, manifest.Item("steps", j)...)...)...)
+						r.findf(o, append(path, manifest.Item("tasks", slices.Index(step.Tasks, c.Deletes))...), "step %s: %s", step.Name, c)
+					}
 				}
 			}
-		})
+		}
 	})
+}
+
+// contradictionIn is that of a step with the defaults of all parameters, or with one of its Toggles
+// switched.
+func contradictionIn(v *v1beta1.OperatorVersion, plan, phase string, step *v1beta1.Step) *task.Contradiction {
+	values, _ := choice.Values(&v.Spec, nil, nil)
+	all := []map[string]any{values}
+	for i := range v.Spec.Tasks {
+		if t := &v.Spec.Tasks[i]; t.Kind == v1beta1.ToggleTask && slices.Contains(step.Tasks, t.Name) {
+			for _, value := range []string{"true", "false"} {
+				switched := maps.Clone(values)
+				switched[t.Spec.Parameter] = value
+				all = append(all, switched)
+			}
+		}
+	}
+	for _, values := range all {
+		run := task.Run{
+			Snapshot: &task.Snapshot{Instance: &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "namespace", Name: "name"}}},
+			Version:  &choice.Version{Spec: &v.Spec}, Execution: &v1beta1.Execution{Plan: plan}, Values: values,
+		}
+		if c := run.Contradiction(phase, step.Name); c != nil {
+			return c
+		}
+	}
+	return nil
 }
 
 func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {

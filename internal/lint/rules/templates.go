@@ -19,6 +19,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
+	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 func templateRules() []rule {
@@ -48,6 +50,11 @@ func templateRules() []rule {
 			Why:    "The plan fails when it gets there, unless parameters are set, and is not retried.",
 			Action: "Correct the template, or the defaults of the parameters that it refers to.",
 		}, unrenderable},
+		{report.Rule{
+			Code: "SPW417", Level: report.Warning, Title: "A template that asks for a replacement without the permission that it needs",
+			Why:    "What holds data is not replaced by on-immutable: recreate alone, because its data would be lost; the plan fails if an immutable field would change. To permit the loss has no effect without it.",
+			Action: "Remove the annotation, or set both spillway.dev/on-immutable: recreate and spillway.dev/lose-data-on-recreate: \"true\".",
+		}, halfPermissions},
 	}
 }
 
@@ -153,6 +160,19 @@ func unusedParameters(m *manifest.Manifests, r *reporter) {
 			if !inTemplate && !isSwitch(v, p.Name) && !runsPlan(p) {
 				r.findf(o, manifest.Item("spec.parameters", i), "parameter %s is used by no template and no task", p.Name)
 			}
+		}
+	})
+}
+
+// halfPermissions finds one of the two permissions to replace what holds data.
+func halfPermissions(m *manifest.Manifests, r *reporter) {
+	rendered(m, func(o *manifest.Object, v *v1beta1.OperatorVersion, name string, u *unstructured.Unstructured) {
+		recreates := vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
+		switch permits := vocabulary.LoseDataOnRecreate.Get(u.GetAnnotations()) == "true"; {
+		case recreates && !permits && task.HoldsData(u):
+			r.findf(o, lineWith(v, name, "on-immutable"), "template %s: %s holds data, and is not replaced without %s=true", name, object.RefOf(u), vocabulary.LoseDataOnRecreate.Native)
+		case permits && !recreates:
+			r.findf(o, lineWith(v, name, "lose-data-on-recreate"), "template %s: %s is not replaced without %s=recreate", name, object.RefOf(u), vocabulary.OnImmutable.Native)
 		}
 	})
 }

@@ -1,5 +1,5 @@
 // Package lines finds what belongs together in the lines of YAML in block style, so that it
-// can be changed without writing the rest anew.
+// can be changed without writing the rest again.
 package lines
 
 import "strings"

@@ -3,7 +3,7 @@
 //
 // A template is not YAML before it is rendered. Its actions are therefore masked by text of
 // the same length, so that the rest can be parsed, and only the lines that must change are
-// written anew: all others stay as they are, to the byte.
+// written again: all others stay as they are, to the byte.
 //
 // # Invariants
 //

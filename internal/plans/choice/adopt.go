@@ -2,6 +2,11 @@ package choice
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -15,6 +20,7 @@ func Adopt(s *v1beta1.InstanceStatus, i *v1beta1.Instance, version *Version) {
 	if s.LastAppliedInstanceSpec != nil || s.Execution != nil {
 		return
 	}
+	s.KUDOExecutions = executions(s.PlanStatus)
 	if spec := recorded(i.Annotations); spec != nil {
 		s.LastAppliedInstanceSpec = spec
 	} else if isInstalled(s.PlanStatus) {
@@ -33,10 +39,24 @@ func recorded(annotations map[string]string) *v1beta1.InstanceSpec {
 		return nil
 	}
 	spec := &v1beta1.InstanceSpec{}
-	if json.Unmarshal([]byte(value), spec) != nil || spec.OperatorVersion.Name == "" {
+	if json.Unmarshal([]byte(value), spec) != nil || len(validation.IsDNS1123Subdomain(spec.OperatorVersion.Name)) > 0 {
+		return nil
+	}
+	if of := spec.OperatorVersion.Namespace; of != "" && len(validation.IsDNS1123Label(of)) > 0 {
 		return nil
 	}
 	return Target(spec)
+}
+
+// executions are the last one of each plan.
+func executions(plans map[string]v1beta1.PlanStatus) []types.UID {
+	var all []types.UID
+	for _, name := range slices.Sorted(maps.Keys(plans)) {
+		if uid := plans[name].UID; uid != "" && !slices.Contains(all, uid) {
+			all = append(all, uid)
+		}
+	}
+	return all
 }
 
 // isInstalled is true if a plan has installed the application.

@@ -169,7 +169,7 @@ func (d *decider) starting(step *rollout.Step) string {
 // beginning is the message of an Instance whose next plan begins in the next pass.
 func (d *decider) beginning() string {
 	if len(d.Writes) > 0 {
-		if refusal, ok := d.Refusals[d.Writes[0].Ref]; ok {
+		if refusal, ok := d.Refusals.Of(&d.Writes[0]); ok {
 			return "plan " + d.next + " is waiting: cannot update Instance " + d.Instance.Name + ": " + refusal.Reason
 		}
 	}

@@ -78,9 +78,9 @@ func TestARefusalThatIsNoted(t *testing.T) {
 	}
 }
 
-// TestEachExecutionAsksAnew: the gate of an execution says nothing about the next one, which
+// TestEachExecutionAsksAgain: the gate of an execution says nothing about the next one, which
 // deletes it. One of a plan that does not run is not asked about.
-func TestEachExecutionAsksAnew(t *testing.T) {
+func TestEachExecutionAsksAgain(t *testing.T) {
 	w := newWorld(t, staged)
 	w.annotate(vocabulary.PlanGates, "[{plan: deploy, name: ok}, {plan: update, when: Before, name: ok}]")
 	w.settle(t)

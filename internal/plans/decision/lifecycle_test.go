@@ -295,7 +295,7 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// TestChangedDuringAPlan: where no guard refuses it, the same plan begins anew,
+// TestChangedDuringAPlan: where no guard refuses it, the same plan begins again,
 // and another one has its turn.
 func TestChangedDuringAPlan(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -306,7 +306,7 @@ func TestChangedDuringAPlan(t *testing.T) {
 		"for another":        {parameters("COLOR", "blue"), "deploy Complete, update Complete, paint Complete"},
 		"an upgrade":         {func(s *v1beta1.InstanceSpec) { s.OperatorVersion.Name = "app-2" }, "deploy Complete, update Complete, upgrade Complete"},
 		"a wish for another": {func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "backup" }, "deploy Complete, update Complete, backup Complete"},
-		"a wish for the same, anew": {func(s *v1beta1.InstanceSpec) {
+		"a wish for the same, again": {func(s *v1beta1.InstanceSpec) {
 			s.PlanExecution = v1beta1.PlanExecution{PlanName: "update", UID: "mine"}
 		}, "deploy Complete, update Superseded, update Complete"},
 	} {

@@ -284,8 +284,15 @@ func TestImmutableFields(t *testing.T) {
 func TestARefusalIsNotAboutTheSuccessor(t *testing.T) {
 	w := newWorld(t, onePlan(strings.Replace(applying, "%s", "recreate", 1), "t"))
 	w.settle(t)
-	w.refusals[ref("apps/v1", "Deployment", "app")] = write.Refusal{Reason: "field is immutable", Immutable: "the replaced object"}
+	w.refuses[ref("apps/v1", "Deployment", "app")] = write.Refusal{Reason: "field is immutable", Immutable: "the replaced object"}
 	w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
+	for range 5 {
+		w.pass()
+	}
+	if len(w.refusals) == 0 {
+		t.Fatal("nothing was refused")
+	}
+	clear(w.refuses)
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete, deploy Complete" || strings.Contains(w.told(), "delete") {
 		t.Error(got, w.told())
@@ -295,7 +302,7 @@ func TestARefusalIsNotAboutTheSuccessor(t *testing.T) {
 func TestDelete(t *testing.T) {
 	w := newWorld(t, onePlan(strings.Replace(applying, "kind: Apply", "kind: Delete", 1), "t"))
 	w.unknown[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = true
-	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: "2026-05-04T12:00:00Z", finalizers: [x]}}`)
+	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {spillway.dev/instance: shop/web}, deletionTimestamp: "2026-05-04T12:00:00Z", finalizers: [x]}}`)
 	w.settle(t)
 	if got := w.waitsFor(); got != "task t is updating: waiting for ConfigMap a to be deleted; it has the finalizer x" {
 		t.Error(got)
@@ -510,7 +517,7 @@ func TestFatalCauses(t *testing.T) {
 		"a refused name":   {onePlan("templates: {x: '{{ if false }}{{ now }}{{ end }}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), `template x: function "now" is refused`},
 		"tasks that undo each other": {
 			onePlan("templates: {x: '{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}'}\ntasks: [{name: t, kind: Delete, spec: {resources: [x]}}, {name: u, kind: Apply, spec: {resources: [x]}}]", "t", "u"),
-			"task t deletes what task u of the same step applies; give each of them a step of its own",
+			"task t deletes ConfigMap x, which task u of the same step applies; give each of them a step of its own",
 		},
 		"labels of numbers": {onePlan("templates: {x: '{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {a: 1}}}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "Pod x: values of metadata.labels must be strings; quote them"},
 	} {

@@ -36,7 +36,7 @@ type world struct {
 	versions map[string]*v1beta1.OperatorVersion
 	pins     map[string]*choice.Version
 	objects  map[object.Ref]*unstructured.Unstructured
-	refusals map[object.Ref]write.Refusal
+	refusals write.Refusals
 	unknown  map[schema.GroupKind]bool
 	// refuses are objects that the API server does not take, and what it says.
 	refuses map[object.Ref]write.Refusal
@@ -66,7 +66,7 @@ func newWorld(t *testing.T, versions ...string) *world {
 	t.Helper()
 	w := &world{
 		t: t, now: noon, versions: map[string]*v1beta1.OperatorVersion{}, pins: map[string]*choice.Version{},
-		objects: map[object.Ref]*unstructured.Unstructured{}, refusals: map[object.Ref]write.Refusal{},
+		objects: map[object.Ref]*unstructured.Unstructured{}, refusals: write.Refusals{},
 		refuses: map[object.Ref]write.Refusal{}, unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
 	}
 	for i, text := range versions {
@@ -227,11 +227,11 @@ func (w *world) writeStatus(o Snapshot, p Decision) bool {
 // do makes a write, or is refused. A deletion is never refused.
 func (w *world) do(made write.Write) {
 	if refusal, refused := w.refuses[made.Ref]; refused && (made.Act == write.Apply || made.Act == write.CreateGate || made.IsToInstance()) {
-		refusal.At = w.now.Add(345 * time.Nanosecond)
-		w.refusals[made.Ref] = refusal
+		refusal.At, refusal.Execution, refusal.Sent = w.now.Add(345*time.Nanosecond), made.Execution, made.Sent()
+		w.refusals.Learn(&made, &refusal)
 		return
 	}
-	delete(w.refusals, made.Ref)
+	w.refusals.Learn(&made, nil)
 	switch made.Act {
 	case write.Apply:
 		w.apply(made.Ref, made.Object)

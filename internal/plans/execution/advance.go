@@ -158,7 +158,7 @@ func (r *run) fatal() string {
 			return f.Fatal
 		}
 		for _, w := range f.Writes {
-			if refusal := r.Snapshot.Refusals[w.Ref]; refusal.Fatal {
+			if refusal, _ := r.Snapshot.Refusals.Of(&w); refusal.Fatal {
 				return refusal.Reason
 			}
 		}

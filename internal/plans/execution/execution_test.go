@@ -55,7 +55,7 @@ func begin(t *testing.T, plan string) *story {
 				Instance:  &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}},
 				Objects:   map[object.Ref]*unstructured.Unstructured{claim: nil},
 				Forbidden: map[object.Ref]string{}, Kinds: map[schema.GroupVersionKind]object.Scope{object.ClaimKind.WithVersion("v1"): object.Namespaced},
-				Refusals: map[object.Ref]write.Refusal{},
+				Refusals: write.Refusals{},
 			},
 			Execution: e, Version: &choice.Version{Spec: spec}, Values: map[string]any{},
 		},
@@ -70,6 +70,12 @@ var claim = object.Ref{GroupVersionKind: object.ClaimKind.WithVersion("v1"), Nam
 func (s *story) advance(after time.Duration) Outcome {
 	s.now = s.now.Add(after)
 	return Advance(s.now, s.run, s.status)
+}
+
+// refuse answers a write.
+func (s *story) refuse(w *write.Write, refusal write.Refusal) {
+	refusal.Execution, refusal.Sent = w.Execution, w.Sent()
+	s.run.Snapshot.Refusals.Learn(w, &refusal)
 }
 
 // steps are the states of all steps: "main/one COMPLETE".
@@ -168,8 +174,8 @@ func TestRetriesAreBounded(t *testing.T) {
 // often it is seen.
 func TestARefusalIsCountedOnce(t *testing.T) {
 	s := begin(t, plan("", "waits"))
-	s.advance(0)
-	s.run.Snapshot.Refusals[claim] = write.Refusal{At: noon, Reason: "no quota"}
+	out := s.advance(0)
+	s.refuse(&out.Writes[0], write.Refusal{At: noon, Reason: "no quota"})
 	for range 3 {
 		if out := s.advance(time.Second / 4); len(out.Writes) != 0 {
 			t.Fatalf("it is tried again after %s", s.now.Sub(noon))
@@ -182,7 +188,7 @@ func TestARefusalIsCountedOnce(t *testing.T) {
 	if out := s.advance(time.Second / 4); len(out.Writes) != 1 {
 		t.Error("it is not tried again")
 	}
-	s.run.Snapshot.Refusals[claim] = write.Refusal{At: s.now, Reason: "no such field", Fatal: true}
+	s.refuse(&out.Writes[0], write.Refusal{At: s.now, Reason: "no such field", Fatal: true})
 	if out := s.advance(0); out.Failed != "no such field" || len(out.Writes) != 0 {
 		t.Errorf("what will never be accepted is %+v", out)
 	}

@@ -19,7 +19,7 @@ import (
 const gateRetry = time.Minute
 
 // question is what a gate asks in this execution. Its revision is the execution, so that
-// each one is asked about anew.
+// each one is asked about again.
 func (r *run) question(g *choice.Gate) ask.Question {
 	i := r.Snapshot.Instance
 	return ask.Question{
@@ -41,7 +41,8 @@ func (r *run) gates(phase, step string) []rollout.Gate {
 		}
 		q := r.question(g)
 		gate := r.Snapshot.Gates.Engine(&q)
-		if refusal, ok := r.Snapshot.Refusals[gateRef(r.Snapshot, q.Name())]; ok && r.Snapshot.Gates.Find(&q) == nil {
+		create := r.createGate(&q)
+		if refusal, ok := r.Snapshot.Refusals.Of(&create); ok && r.Snapshot.Gates.Find(&q) == nil {
 			gate.Message = "cannot create RolloutGate " + q.Name() + ": " + refusal.Reason
 		}
 		gates = append(gates, gate)
@@ -77,17 +78,21 @@ func (r *run) gateWrites(plan *rollout.Plan) (writes []write.Write, wake time.Ti
 		if !ask.IsReached(q.When, unit) || r.Snapshot.Gates.Find(&q) != nil {
 			continue
 		}
-		ref := gateRef(r.Snapshot, q.Name())
-		if refusal, ok := r.Snapshot.Refusals[ref]; ok && r.now.Before(refusal.At.Add(gateRetry)) {
+		create := r.createGate(&q)
+		if refusal, ok := r.Snapshot.Refusals.Of(&create); ok && r.now.Before(refusal.At.Add(gateRetry)) {
 			wake = refusal.At.Add(gateRetry)
 			continue
 		}
-		writes = append(writes, write.Write{Act: write.CreateGate, Ref: ref, Question: &q, At: r.now})
+		writes = append(writes, create)
 	}
 	for _, g := range r.Snapshot.Gates.Outdated(func(_, revision string) bool { return revision == string(r.Execution.UID) }) {
 		writes = append(writes, write.Write{Act: write.DeleteGate, Ref: gateRef(r.Snapshot, g.Name), UID: g.UID, ResourceVersion: g.ResourceVersion})
 	}
 	return writes, wake
+}
+
+func (r *run) createGate(q *ask.Question) write.Write {
+	return write.Write{Act: write.CreateGate, Ref: gateRef(r.Snapshot, q.Name()), Question: q, At: r.now, Execution: r.Execution.UID}
 }
 
 // EndGate says of a gate during a unit that this is over.

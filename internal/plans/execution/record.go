@@ -2,6 +2,7 @@ package execution
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ func (r *run) recordStep(a *activeStep) {
 	message, at := r.failure(a)
 	switch {
 	case a.isDone():
-		*a.status = v1beta1.StepStatus{Name: a.status.Name, Status: v1beta1.Complete, StartedAt: a.status.StartedAt, FinishedAt: r.stamp()}
+		*a.status = v1beta1.StepStatus{Name: a.status.Name, Status: v1beta1.Complete, Message: a.left(), StartedAt: a.status.StartedAt, FinishedAt: r.stamp()}
 	case message != "":
 		a.failed(message, at)
 	case !a.hasWrites():
@@ -42,7 +43,7 @@ func (r *run) recordStep(a *activeStep) {
 func (r *run) failure(a *activeStep) (message string, at time.Time) {
 	for _, f := range a.findings {
 		for _, w := range f.Writes {
-			if refusal, ok := r.Snapshot.Refusals[w.Ref]; ok && refusal.Immutable == "" {
+			if refusal, ok := r.Snapshot.Refusals.Of(&w); ok && refusal.Immutable == "" {
 				return w.Ref.String() + ": " + refusal.Reason, refusal.At.Truncate(time.Microsecond)
 			}
 		}
@@ -69,6 +70,15 @@ func (r *run) tried(a *activeStep) time.Time {
 
 func (a *activeStep) isDone() bool {
 	return !slices.ContainsFunc(a.findings, func(f task.Finding) bool { return !f.IsDone() })
+}
+
+// left says which objects of others the step did not delete.
+func (a *activeStep) left() string {
+	var all []string
+	for _, f := range a.findings {
+		all = append(all, f.Left...)
+	}
+	return message.Sentence(strings.Join(all, "; "))
 }
 
 func (a *activeStep) hasWrites() bool {

@@ -3,12 +3,14 @@ package object
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -46,6 +48,10 @@ func parseDocument(document []byte, defaultName string) ([]*unstructured.Unstruc
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(raw); err != nil {
+		head := metav1.PartialObjectMetadata{}
+		if json.Unmarshal(raw, &head) == nil && head.APIVersion != "" && versionProblem(head.APIVersion) != "" {
+			return nil, fmt.Errorf("%s %s: apiVersion: %s", head.Kind, head.Name, versionProblem(head.APIVersion))
+		}
 		return nil, fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	if !u.IsList() {
@@ -70,7 +76,8 @@ func parseList(u *unstructured.Unstructured, defaultName string) ([]*unstructure
 	return objects, nil
 }
 
-// checked refuses an object without a kind, an apiVersion or a name.
+// checked refuses an object without a kind, an apiVersion or a name, or with one that no request
+// can have.
 func checked(u *unstructured.Unstructured, defaultName string) ([]*unstructured.Unstructured, error) {
 	if _, ok := u.Object["metadata"].(map[string]any); u.Object["metadata"] != nil && !ok {
 		return nil, errors.New("metadata is not a map")
@@ -88,9 +95,14 @@ func checked(u *unstructured.Unstructured, defaultName string) ([]*unstructured.
 		return nil, errors.New("has no apiVersion")
 	case u.GetName() == "":
 		return nil, fmt.Errorf("%s has no metadata.name", u.GetKind())
-	default:
-		return []*unstructured.Unstructured{u}, checkMetadata(u)
 	}
+	if why := versionProblem(u.GetAPIVersion()); why != "" {
+		return nil, fmt.Errorf("%s %s: apiVersion: %s", u.GetKind(), u.GetName(), why)
+	}
+	if why := RefOf(u).Problem(); why != "" {
+		return nil, errors.New(why)
+	}
+	return []*unstructured.Unstructured{u}, checkMetadata(u)
 }
 
 // checkMetadata refuses labels and annotations whose values are not strings, also in

@@ -1,12 +1,16 @@
 package object
 
 import (
+	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // Ref names an object.
@@ -18,6 +22,33 @@ type Ref struct {
 
 // String is how messages name the object: "StatefulSet zookeeper".
 func (r Ref) String() string { return r.Kind + " " + r.Name }
+
+// Problem is why no request can be about the object, empty if one can: its name is part of the
+// path.
+func (r Ref) Problem() string {
+	if why := NameProblem(r.Name); why != "" {
+		return r.Kind + ": metadata.name: " + why
+	}
+	return ""
+}
+
+// NameProblem is what is wrong with the name of an object of any kind, empty if nothing is. Each
+// kind has rules of its own besides.
+func NameProblem(name string) string {
+	if problems := path.IsValidPathSegmentName(name); len(problems) > 0 {
+		return fmt.Sprintf("invalid value %s: %s", message.Quote(name), problems[0])
+	}
+	return ""
+}
+
+// versionProblem is what is wrong with an apiVersion, empty if nothing is.
+func versionProblem(apiVersion string) string {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 {
+		return fmt.Sprintf("invalid value %s: must be VERSION or GROUP/VERSION, such as apps/v1", message.Quote(apiVersion))
+	}
+	return ""
+}
 
 // Same is true of one object in any versions of its group.
 func (r Ref) Same(other Ref) bool {
@@ -65,6 +96,7 @@ var (
 	SecretKind      = schema.GroupKind{Kind: "Secret"}
 	ConfigMapKind   = schema.GroupKind{Kind: "ConfigMap"}
 	AccountKind     = schema.GroupKind{Kind: "ServiceAccount"}
+	VolumeKind      = schema.GroupKind{Kind: "PersistentVolume"}
 	ClaimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	DeploymentKind  = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	StatefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}

@@ -6,6 +6,9 @@
 // that reads from the process, its files or the network, is refused by name; it is
 // found in every place, also where it would not be executed.
 //
+// Templates find methods by name, so what they see has none, but for versions: their data are
+// maps, lists, text and numbers, and so is what functions return.
+//
 // A template is rendered in a process of its own, which is this very program: there, what
 // takes more than two seconds of processor time, 64 MiB of memory or 16 MiB of stack ends
 // that process, and the template has failed with the limit that it exceeded. In Go nothing

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/yaml"
-
-	"github.com/spillway-dev/spillway/internal/plans/render/template"
 )
 
 // allowed are the functions of sprig that always give the same result.

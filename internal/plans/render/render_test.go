@@ -1,6 +1,8 @@
 package render
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"reflect"
@@ -147,19 +149,69 @@ func TestHostileTemplates(t *testing.T) {
 	})
 }
 
-// Of what functions return, versions alone have methods that templates could call: package
-// template knows no others.
-func TestFunctionsReturnNothingElseWithMethods(t *testing.T) {
+// What a template sees has no methods that it could call, but for versions: neither its data, nor
+// what functions and the methods of versions return.
+func TestNothingElseHasMethods(t *testing.T) {
+	c := context()
+	c.Params["NUMBERS"] = []any{1.5, int64(2), true, nil}
+	raw, err := json.Marshal(c)
+	if err == nil {
+		err = json.Unmarshal(raw, &c) // as the process that renders has it
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hasNoMethods(t, "data", reflect.ValueOf(c.data()))
+	version := reflect.TypeFor[*semver.Version]()
+	returned := map[string]reflect.Type{}
 	for name, function := range functions() {
-		for out := range reflect.TypeOf(function).Outs() {
+		returned[name] = reflect.TypeOf(function)
+	}
+	for m := range version.Methods() {
+		returned["versions' "+m.Name] = m.Type
+	}
+	for name, function := range returned {
+		for out := range function.Outs() {
 			for out.Kind() == reflect.Slice || out.Kind() == reflect.Map {
 				out = out.Elem()
 			}
 			switch {
-			case out == reflect.TypeFor[*semver.Version](), out == reflect.TypeFor[error](), out.NumMethod() == 0 && reflect.PointerTo(out).NumMethod() == 0:
+			case out == version, out == version.Elem(), out == reflect.TypeFor[error](), out.NumMethod() == 0 && reflect.PointerTo(out).NumMethod() == 0:
 			default:
 				t.Errorf("%s returns a %s, which has methods", name, out)
 			}
 		}
+	}
+	for _, template := range []string{"{{ .String }}", "{{ .Params.MarshalJSON }}", "{{ (index .Params `MAP`).String }}", "{{ .Pipes.String }}", "{{ (dict).String }}"} {
+		if _, err := Render("x.yaml", template, c); err == nil || !strings.Contains(err.Error(), "map has no entry for key") {
+			t.Errorf("%s: %v", template, err)
+		}
+	}
+}
+
+// hasNoMethods checks a value, and all that is in it.
+func hasNoMethods(t *testing.T, path string, v reflect.Value) {
+	t.Helper()
+	for v.IsValid() && v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return
+	}
+	if v.Type().NumMethod()+reflect.PointerTo(v.Type()).NumMethod() > 0 {
+		t.Errorf("%s is a %s, which has methods", path, v.Type())
+	}
+	switch v.Kind() {
+	case reflect.Map:
+		for key, value := range v.Seq2() {
+			hasNoMethods(t, path+"."+key.String(), value)
+		}
+	case reflect.Slice:
+		for i, value := range v.Seq2() {
+			hasNoMethods(t, fmt.Sprint(path, ".", i), value)
+		}
+	case reflect.Bool, reflect.String, reflect.Int64, reflect.Float64:
+	default:
+		t.Errorf("%s is a %s", path, v.Type())
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"text/template"
 	"text/template/parse"
-
-	"github.com/spillway-dev/spillway/internal/plans/render/template"
 )
 
 const (

@@ -81,38 +81,41 @@ func (w *work) unserved(f *Finding, u *unstructured.Unstructured) {
 // compare decides what to do about one object.
 func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
 	w.track(u, live)
-	w.keepHash(u, live)
+	w.keepMarks(u, live)
 	inTemplate := takePermission(u)
 	switch {
 	case live == nil:
 		w.write(f, ref, u, live)
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
-	case !w.adopts(f, ref, u, live, inTemplate):
-	case w.mustRecreate(ref, u, live):
-		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})
-	case w.isImmutable(ref, live):
-		f.Fatal = fmt.Sprintf("%s: an immutable field would change (%s); to replace the object, annotate it in its template with %s=recreate",
-			ref, w.o.Refusals[ref].Reason, vocabulary.OnImmutable.Native)
-	case !w.isApplied(live) || w.lacksKeys(u, live):
+	case w.adopts(f, ref, u, live, inTemplate):
+		w.retryChild(u, live)
 		w.write(f, ref, u, live)
-	default:
-		w.await(f, ref, live)
 	}
 }
 
+// write applies an object unless it is applied already; one that the API server has refused to
+// change as wanted it replaces, if that is permitted.
 func (w *work) write(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
-	apply := write.Write{Act: write.Apply, Ref: ref, Object: u}
-	generate, err := generated(u, live)
-	if err != nil {
+	apply := write.Write{Act: write.Apply, Ref: ref, Object: u, Execution: w.Execution.UID}
+	var err error
+	if apply.Generate, err = generated(u, live); err != nil {
 		f.Fatal = err.Error()
 		return
 	}
-	apply.Generate = generate
-	if live != nil {
-		apply.TakeOver = object.Takeover(live, write.FieldOwner(w.o.Instance.Name))
+	if live == nil {
+		f.Writes = append(f.Writes, apply)
+		return
 	}
-	f.Writes = append(f.Writes, apply)
+	switch refusal, _ := w.o.Refusals.Of(&apply); {
+	case refusal.Immutable != "" && refusal.Immutable == live.GetUID():
+		w.replace(f, ref, u, live, refusal.Reason)
+	case !w.isApplied(live) || len(apply.Generate) > 0:
+		apply.TakeOver = object.Takeover(live, write.FieldOwner(w.o.Instance.Name))
+		f.Writes = append(f.Writes, apply)
+	default:
+		w.await(f, ref, live)
+	}
 }
 
 // await records what the object waits for.
@@ -124,16 +127,6 @@ func (w *work) await(f *Finding, ref object.Ref, live *unstructured.Unstructured
 	case v.lacks != "":
 		f.lackf("%s", v.lacks)
 	}
-}
-
-func (w *work) mustRecreate(ref object.Ref, u, live *unstructured.Unstructured) bool {
-	return w.isImmutable(ref, live) && vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
-}
-
-// isImmutable is true of an object that the API server refuses to change as wanted.
-// An object that has replaced it since may be changed.
-func (w *work) isImmutable(ref object.Ref, live *unstructured.Unstructured) bool {
-	return live.GetUID() != "" && w.o.Refusals[ref].Immutable == live.GetUID()
 }
 
 // isApplied is true of an object that this step has applied, or another step of the
@@ -168,18 +161,20 @@ func (w *work) track(u, live *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
-// keepHash keeps KUDO's config hash on Pod templates, so that no Pod is replaced to
-// remove it.
-func (w *work) keepHash(u, live *unstructured.Unstructured) {
+// keepMarks keeps KUDO's config hash on Pod templates, so that no Pod is replaced to remove it,
+// and the version on that of a Job, which cannot change: a Job that differs in nothing else stays.
+func (w *work) keepMarks(u, live *unstructured.Unstructured) {
 	if live == nil {
 		return
 	}
-	kind := u.GroupVersionKind().GroupKind()
-	hash, ok := templateAnnotations(live)[vocabulary.DependenciesHash]
-	if !ok || kind != object.JobKind && w.replacesPods(live) {
-		return
+	isJob := u.GroupVersionKind().GroupKind() == object.JobKind
+	for mark, isKept := range map[string]bool{
+		vocabulary.DependenciesHash: isJob || !w.replacesPods(live), vocabulary.OperatorVersionAnnotation: isJob,
+	} {
+		if value, ok := templateAnnotations(live)[mark]; ok && isKept {
+			_ = unstructured.SetNestedField(u.Object, value, "spec", "template", "metadata", "annotations", mark) // [work.enhance] made the maps
+		}
 	}
-	_ = unstructured.SetNestedField(u.Object, hash, "spec", "template", "metadata", "annotations", vocabulary.DependenciesHash) // [work.enhance] made the maps
 }
 
 // replacesPods is true if the Pods of a workload are of another OperatorVersion.

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -31,7 +32,7 @@ func TestApply(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		rendered, live string
-		immutable      string
+		immutable      types.UID
 		want           string
 	}{
 		"absent": {want: "Apply ConfigMap a; "},
@@ -82,13 +83,11 @@ func TestApply(t *testing.T) {
 			if test.live != "" {
 				r.exists(t, test.live)
 			}
-			if test.immutable != "" {
-				r.Snapshot.Refusals[refTo("v1", "ConfigMap", "a")] = write.Refusal{Reason: "it is immutable", Immutable: "live"}
-				if test.immutable != theUID {
-					r.Snapshot.Refusals[refTo("v1", "ConfigMap", "a")] = write.Refusal{Reason: "it is immutable", Immutable: "another"}
-				}
-			}
 			f := r.settle("t")
+			if test.immutable != "" {
+				r.refuse(&f.Writes[0], write.Refusal{Reason: "it is immutable", Immutable: test.immutable})
+				f = r.settle("t")
+			}
 			if got := summary(&f); got != test.want {
 				t.Errorf("%s\nwant %s", got, test.want)
 			}
@@ -145,7 +144,7 @@ func TestARetiredVersion(t *testing.T) {
 func TestARetiredVersionIsDeleted(t *testing.T) {
 	r := running(t, "tasks: [{name: t, kind: Delete, spec: {resources: [a]}}]\ntemplates: {a: '{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}'}")
 	r.Snapshot.Kinds[schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}] = object.NoSuchKind
-	r.exists(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a}}")
+	r.exists(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, "+ours+"}}")
 	f := r.settle("t")
 	if got := summary(&f); got != "Delete PodDisruptionBudget a; " {
 		t.Error(got)
@@ -264,6 +263,25 @@ templates: {a: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spe
 	}
 }
 
+// TestAJobThatDiffersInOurMarksAloneStays checks that the version on the template of a Job, which
+// cannot change, stays over an upgrade, and that a new Job has the new one.
+func TestAJobThatDiffersInOurMarksAloneStays(t *testing.T) {
+	for live, want := range map[string]string{
+		"": "2", `{apiVersion: batch/v1, kind: Job, metadata: {name: a, ` + former + `}, spec: {template: {metadata: {annotations: {kudo.dev/operator-version: "1"}}}}}`: "1",
+	} {
+		r := running(t, `version: "2"
+tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]
+templates: {a: '{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {containers: []}}}}'}`)
+		if live != "" {
+			r.exists(t, live)
+		}
+		f := r.settle("t")
+		if got := templateAnnotations(f.Writes[0].Object)[vocabulary.OperatorVersionAnnotation]; got != want {
+			t.Errorf("the template has version %q, want %q", got, want)
+		}
+	}
+}
+
 // TestGeneratedValuesStay checks that a Secret gets a random value for each key that has
 // none, and never a second one.
 func TestGeneratedValuesStay(t *testing.T) {
@@ -306,16 +324,24 @@ func TestDelete(t *testing.T) {
 		template, live, want string
 		forbidden            bool
 	}{
-		"absent":                       {want: "done"},
-		"of the Instance":              {live: strings.Replace(live, "%", ", "+ours, 1), want: "Delete ConfigMap a; "},
-		"of another client":            {live: strings.Replace(live, "%", "", 1), want: "Delete ConfigMap a; "},
-		"being deleted":                {live: strings.Replace(live, "%", `, deletionTimestamp: "2026-05-04T09:00:00Z"`, 1), want: "waiting for ConfigMap a to be deleted"},
-		"being deleted, and used":      {live: strings.Replace(live, "%", `, deletionTimestamp: "2026-05-04T09:00:00Z", finalizers: [kubernetes.io/pvc-protection]`, 1), want: "waiting for ConfigMap a to be deleted; Pods use it"},
-		"being deleted, and held":      {live: strings.Replace(live, "%", `, deletionTimestamp: "2026-05-04T09:00:00Z", finalizers: [foregroundDeletion, example.com/a, example.com/b]`, 1), want: "waiting for ConfigMap a to be deleted; it has the finalizer example.com/a, example.com/b"},
-		"that must not be read":        {forbidden: true, want: "failed: no permission"},
-		"of a kind that is not known":  {template: "{apiVersion: v1, kind: Unknown, metadata: {name: a}}", want: "done"},
-		"named in another namespace":   {template: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}", live: strings.Replace(live, "%", "", 1), want: "Delete ConfigMap a; "},
-		"that the template cannot say": {template: "{apiVersion: v1, kind: ConfigMap}", want: "fatal: template a: document 1: ConfigMap has no metadata.name"},
+		"absent":                               {want: "done"},
+		"of the Instance":                      {live: strings.Replace(live, "%", ", "+ours, 1), want: "Delete ConfigMap a; "},
+		"of no owner":                          {live: strings.Replace(live, "%", "", 1), want: "done; ConfigMap a is not deleted: it does not belong to Instance web"},
+		"of another client, and being deleted": {live: strings.Replace(live, "%", `, deletionTimestamp: "2026-05-04T09:00:00Z", finalizers: [x]`, 1), want: "done; ConfigMap a is not deleted: it does not belong to Instance web"},
+		"of another Instance":                  {live: strings.Replace(live, "%", ", "+strings.Replace(ours, "shop/web", "shop/other", 1), 1), want: "done; ConfigMap a is not deleted: it does not belong to Instance web"},
+		"with a controller": {
+			live: strings.Replace(live, "%", `, annotations: {spillway.dev/adopt: "true"}, ownerReferences: [{apiVersion: v1, kind: Instance, name: other, uid: o, controller: true}]`, 1),
+			want: "done; ConfigMap a is not deleted: it belongs to Instance other",
+		},
+		"of no owner, which a user lets us adopt": {live: strings.Replace(live, "%", `, annotations: {spillway.dev/adopt: "true"}`, 1), want: "Delete ConfigMap a; "},
+		"that KUDO applied":                       {live: strings.Replace(live, "%", ", labels: {heritage: kudo, kudo.dev/instance: web}", 1), want: "Delete ConfigMap a; "},
+		"being deleted":                           {live: strings.Replace(live, "%", ", "+ours+`, deletionTimestamp: "2026-05-04T09:00:00Z"`, 1), want: "waiting for ConfigMap a to be deleted"},
+		"being deleted, and used":                 {live: strings.Replace(live, "%", ", "+ours+`, deletionTimestamp: "2026-05-04T09:00:00Z", finalizers: [kubernetes.io/pvc-protection]`, 1), want: "waiting for ConfigMap a to be deleted; Pods use it"},
+		"being deleted, and held":                 {live: strings.Replace(live, "%", ", "+ours+`, deletionTimestamp: "2026-05-04T09:00:00Z", finalizers: [foregroundDeletion, example.com/a, example.com/b]`, 1), want: "waiting for ConfigMap a to be deleted; it has the finalizer example.com/a, example.com/b"},
+		"that must not be read":                   {forbidden: true, want: "failed: no permission"},
+		"of a kind that is not known":             {template: "{apiVersion: v1, kind: Unknown, metadata: {name: a}}", want: "done"},
+		"named in another namespace":              {template: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}", live: strings.Replace(live, "%", ", "+ours, 1), want: "Delete ConfigMap a; "},
+		"that the template cannot say":            {template: "{apiVersion: v1, kind: ConfigMap}", want: "fatal: template a: document 1: ConfigMap has no metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := test.template

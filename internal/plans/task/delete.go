@@ -2,13 +2,11 @@ package task
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 )
@@ -18,8 +16,8 @@ import (
 type deleteTask struct{}
 
 func (deleteTask) assess(w *work) Finding {
-	if other := Undoes(w.Version.Spec, w.siblings(), w.name); other != "" {
-		return fatal("%s", contradiction(w.name, other))
+	if c := w.Contradiction(w.phase, w.step); c != nil {
+		return fatal("%s; give each of them a step of its own", c)
 	}
 	objects, err := w.objects(w.spec.Resources)
 	if err != nil {
@@ -37,7 +35,8 @@ func (deleteTask) assess(w *work) Finding {
 	return f
 }
 
-// remove deletes an object, if it exists, and waits until it is deleted.
+// remove deletes an object, if it exists, and waits until it is deleted. One that belongs to
+// others is left, as if it did not exist.
 func (w *work) remove(f *Finding, ref object.Ref) {
 	live, read := w.live(f, ref)
 	if !read {
@@ -46,6 +45,8 @@ func (w *work) remove(f *Finding, ref object.Ref) {
 	f.Removes = append(f.Removes, ref)
 	switch {
 	case live == nil:
+	case w.o.title(live, false) == foreign:
+		f.Left = append(f.Left, fmt.Sprintf("%s is not deleted: it %s", ref, w.o.whose(live)))
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for %s to be deleted%s", ref, holders(live))
 	default:
@@ -70,54 +71,4 @@ func holders(live *unstructured.Unstructured) string {
 		return ""
 	}
 	return "; it has the finalizer " + strings.Join(others, ", ")
-}
-
-// siblings are the tasks of the step.
-func (w *work) siblings() []string {
-	for _, phase := range w.Version.Spec.Plans[w.Execution.Plan].Phases {
-		for _, step := range phase.Steps {
-			if phase.Name == w.phase && step.Name == w.step {
-				return step.Tasks
-			}
-		}
-	}
-	return nil
-}
-
-// Contradiction is why a plan can never end: a task deletes what another one of the same step
-// applies. It is empty if there is none.
-func Contradiction(v *v1beta1.OperatorVersionSpec, plan string) string {
-	for _, phase := range v.Plans[plan].Phases {
-		for _, step := range phase.Steps {
-			for _, name := range step.Tasks {
-				if other := Undoes(v, step.Tasks, name); other != "" {
-					return contradiction(name, other)
-				}
-			}
-		}
-	}
-	return ""
-}
-
-func contradiction(deletes, applies string) string {
-	return fmt.Sprintf("task %s deletes what task %s of the same step applies; give each of them a step of its own", deletes, applies)
-}
-
-// Undoes is the task, of those of a step, that applies what another of them deletes; empty
-// if there is none. None of the two would ever be done: the one makes what the other waits
-// for to be gone.
-func Undoes(v *v1beta1.OperatorVersionSpec, step []string, deletes string) string {
-	var deleted []string
-	for _, t := range v.Tasks {
-		if t.Name == deletes && t.Kind == v1beta1.DeleteTask {
-			deleted = t.Spec.Resources
-		}
-	}
-	for _, t := range v.Tasks {
-		isOf := func(resource string) bool { return slices.Contains(deleted, resource) }
-		if t.Kind == v1beta1.ApplyTask && slices.Contains(step, t.Name) && slices.ContainsFunc(t.Spec.Resources, isOf) {
-			return t.Name
-		}
-	}
-	return ""
 }

@@ -16,7 +16,7 @@ import (
 func (w *work) enhance(u *unstructured.Unstructured, scope object.Scope) {
 	w.place(u, scope)
 	labels := u.GetLabels()
-	u.SetLabels(w.labelled(labels))
+	u.SetLabels(w.labeled(labels))
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -54,7 +54,7 @@ func (w *work) marks() map[string]string {
 		vocabulary.PhaseAnnotation:     w.phase,
 		vocabulary.StepAnnotation:      w.step,
 		vocabulary.ExecutionAnnotation: string(w.Execution.UID),
-		vocabulary.Instance.Native:     w.o.Instance.Namespace + "/" + w.o.Instance.Name,
+		vocabulary.Instance.Native:     w.o.self(),
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *work) enhanceTemplate(u *unstructured.Unstructured, path []string) {
 		return
 	}
 	t := &unstructured.Unstructured{Object: template}
-	t.SetLabels(w.labelled(t.GetLabels()))
+	t.SetLabels(w.labeled(t.GetLabels()))
 	annotations := t.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -104,13 +104,13 @@ func (w *work) enhanceClaims(u *unstructured.Unstructured) {
 	for i := range claims {
 		if claim, ok := claims[i].(map[string]any); ok {
 			c := &unstructured.Unstructured{Object: claim}
-			c.SetLabels(w.labelled(c.GetLabels()))
+			c.SetLabels(w.labeled(c.GetLabels()))
 		}
 	}
 	_ = unstructured.SetNestedSlice(u.Object, claims, "spec", "volumeClaimTemplates") // it was a list
 }
 
-func (w *work) labelled(labels map[string]string) map[string]string {
+func (w *work) labeled(labels map[string]string) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}

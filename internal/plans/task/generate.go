@@ -11,12 +11,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// lacksKeys is true of a Secret without some of its generated values.
-func (w *work) lacksKeys(u, live *unstructured.Unstructured) bool {
-	keys, err := generated(u, live)
-	return err != nil || len(keys) > 0
-}
-
 // generated are the keys of a Secret that need a random value, with its length.
 func generated(u, live *unstructured.Unstructured) (map[string]int, error) {
 	value := vocabulary.GenerateOnce.Get(u.GetAnnotations())

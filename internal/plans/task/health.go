@@ -175,6 +175,8 @@ func judgeInstance(ref object.Ref, live *unstructured.Unstructured) verdict {
 	switch {
 	case status.ObservedGeneration != child.Generation:
 		return verdict{lacks: fmt.Sprintf("waiting for %s to be observed", ref)}
+	case status.AggregatedStatus.Status == v1beta1.FatalError && isRetried(child):
+		return verdict{lacks: fmt.Sprintf("waiting for %s to retry plan %s", ref, executionPlan(status))}
 	case status.AggregatedStatus.Status == v1beta1.FatalError:
 		return verdict{fatal: fmt.Sprintf("plan %s of %s failed: %s", executionPlan(status), ref, status.WaitingFor)}
 	case status.AggregatedStatus.ActivePlan == "" && applied:

@@ -11,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // operatorTask applies a child Instance of another operator, and is done when the
@@ -18,6 +19,9 @@ import (
 type operatorTask struct{}
 
 func (operatorTask) assess(w *work) Finding {
+	if why := w.childProblem(); why != "" {
+		return fatal("task %s: %s", w.name, why)
+	}
 	f := Finding{}
 	name := versionName(w.spec)
 	cycle, missing := w.dependencies(&f, []string{w.Execution.Spec.OperatorVersion.Name}, name)
@@ -34,6 +38,19 @@ func (operatorTask) assess(w *work) Finding {
 		return unrenderable(fmt.Errorf("task %s: %w", w.name, err))
 	}
 	return w.apply([]*unstructured.Unstructured{child})
+}
+
+// childProblem is what is wrong with the names of the child and of its OperatorVersion, empty if
+// nothing is.
+func (w *work) childProblem() string {
+	for _, field := range []struct{ name, value string }{
+		{"package", w.spec.Package}, {"appVersion", w.spec.AppVersion}, {"operatorVersion", w.spec.OperatorVersion}, {"instanceName", w.spec.InstanceName},
+	} {
+		if why := object.NameProblem(field.value); field.value != "" && why != "" {
+			return "spec." + field.name + ": " + why
+		}
+	}
+	return ""
 }
 
 // child is the Instance to apply.
@@ -54,6 +71,28 @@ func (w *work) child(version string) (*unstructured.Unstructured, error) {
 	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
 	u.SetName(name)
 	return u, nil
+}
+
+// retryChild has a child retry its plan, which failed before this execution began. A child that is
+// applied without a change would fail the parent again, without trying.
+func (w *work) retryChild(u, live *unstructured.Unstructured) {
+	child := &v1beta1.Instance{}
+	if object.RefOf(u).GroupKind() != object.InstanceKind || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, child) != nil {
+		return
+	}
+	e := child.Status.Execution
+	if e == nil || child.Status.AggregatedStatus.Status != v1beta1.FatalError || e.FinishedAt == nil || !e.FinishedAt.Before(&w.Execution.StartedAt) {
+		return
+	}
+	annotations := u.GetAnnotations()
+	annotations[vocabulary.RetryPlan.Native] = string(e.UID)
+	u.SetAnnotations(annotations)
+}
+
+// isRetried reports whether a child is about to retry its plan.
+func isRetried(child *v1beta1.Instance) bool {
+	e := child.Status.Execution
+	return e != nil && e.UID != "" && strings.Contains(vocabulary.RetryPlan.Get(child.Annotations), string(e.UID))
 }
 
 // childParameters are those of the parameter file.

@@ -79,8 +79,8 @@ func (w *work) extraction(f *Finding) (e *pipe.Extraction, kept bool) {
 		switch {
 		case !read:
 			continue
-		case live != nil && !w.o.isOwned(live):
-			f.Blocked = w.foreign(ref)
+		case live != nil && w.o.title(live, false) != own:
+			f.Blocked = w.blocked(ref, live)
 			continue
 		}
 		f.Applies = append(f.Applies, ref)
@@ -103,8 +103,8 @@ func (w *work) runPod(f *Finding, pod *unstructured.Unstructured, e *pipe.Extrac
 		f.Writes = append(f.Writes, write.Write{Act: write.Apply, Ref: ref, Object: pod})
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
-	case !w.o.isOwned(live):
-		f.Blocked = w.foreign(ref)
+	case w.o.title(live, false) == foreign:
+		f.Blocked = w.blocked(ref, live)
 	case !w.isApplied(live):
 		f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})
 	default:

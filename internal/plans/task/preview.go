@@ -3,7 +3,6 @@ package task
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,14 +49,10 @@ func (r *Run) Preview(scope func(schema.GroupVersionKind) object.Scope) ([]Previ
 }
 
 func (w *work) preview(kind string, scope func(schema.GroupVersionKind) object.Scope) (Preview, error) {
-	p := Preview{Path: rollout.Path{w.phase, w.step, w.name}, Deletes: kind == v1beta1.DeleteTask}
-	if kind == v1beta1.ToggleTask {
-		value, _ := w.Values[w.spec.Parameter].(string)
-		on, err := strconv.ParseBool(value)
-		if err != nil {
-			return p, fmt.Errorf("task %s: parameter %s must be true or false", w.name, w.spec.Parameter)
-		}
-		p.Deletes = !on
+	p := Preview{Path: rollout.Path{w.phase, w.step, w.name}}
+	var err error
+	if p.Deletes, err = w.deletes(kind); err != nil {
+		return p, err
 	}
 	objects, err := w.previewed(kind)
 	if err != nil {
@@ -68,14 +63,17 @@ func (w *work) preview(kind string, scope func(schema.GroupVersionKind) object.S
 			w.enhance(u, s)
 			live := w.o.Objects[object.RefOf(u)]
 			w.track(u, live)
-			w.keepHash(u, live)
+			w.keepMarks(u, live)
 			takePermission(u)
 		} else {
 			w.place(u, s)
 		}
 		w.clear(u)
 	}
-	p.Objects = objects
+	p.Objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool {
+		live := w.o.Objects[object.RefOf(u)]
+		return p.Deletes && live != nil && w.o.title(live, false) == foreign
+	})
 	return p, nil
 }
 

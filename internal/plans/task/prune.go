@@ -31,6 +31,9 @@ func (r *Run) Prune(inventory []v1beta1.InventoryEntry) Finding {
 			w.prune(&f, ref)
 		}
 	}
+	for i := range f.Writes {
+		f.Writes[i].Execution = r.Execution.UID
+	}
 	if w.forbidden != "" {
 		f = Finding{Needs: f.Needs, Blocked: &rollout.Block{Reason: reasons.NotPermitted, Message: w.forbidden}}
 	}
@@ -38,7 +41,7 @@ func (r *Run) Prune(inventory []v1beta1.InventoryEntry) Finding {
 }
 
 func isKept(ref object.Ref) bool {
-	return slices.Contains([]schema.GroupKind{object.NamespaceKind, object.CRDKind, object.ClaimKind}, ref.GroupKind())
+	return slices.Contains([]schema.GroupKind{object.NamespaceKind, object.CRDKind, object.ClaimKind, object.VolumeKind}, ref.GroupKind())
 }
 
 func (w *work) prune(f *Finding, ref object.Ref) {
@@ -52,7 +55,7 @@ func (w *work) prune(f *Finding, ref object.Ref) {
 	if !read {
 		return
 	}
-	if live != nil && (!w.o.isOwned(live) || vocabulary.Prune.Get(live.GetAnnotations()) == "false") {
+	if live != nil && (w.o.title(live, false) != own || vocabulary.Prune.Get(live.GetAnnotations()) == "false") {
 		return
 	}
 	w.remove(f, ref)

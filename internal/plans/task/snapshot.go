@@ -24,13 +24,16 @@ type Snapshot struct {
 	Objects map[object.Ref]*unstructured.Unstructured
 	// Forbidden are objects that the manager must not read, and why.
 	Forbidden map[object.Ref]string
+	// Impossible are objects that no request can be about, such as one of a kind that can only
+	// be created, and why.
+	Impossible map[object.Ref]string
 	// Kinds are those that the API server was asked about.
 	Kinds map[schema.GroupVersionKind]object.Scope
 	// Served are the versions in which the API server serves kinds that it does not
 	// serve in the version that it was asked about.
 	Served map[schema.GroupKind][]string
-	// Refusals are the writes that failed, until one to the same object succeeds.
-	Refusals map[object.Ref]write.Refusal
+	// Refusals are the writes that the API server has refused.
+	Refusals write.Refusals
 	// Gates are the RolloutGates of the Instance.
 	Gates ask.Gates
 	// PipeImage is that of the container that keeps a Pipe's Pod running.
@@ -79,7 +82,8 @@ func (n *Needs) object(r object.Ref) {
 }
 
 // isOwned reports whether an object belongs to this Instance. It does not matter which
-// client applied it.
+// client applied it. KUDO marked cluster-scoped objects with the name of the Instance alone,
+// which Instances of other namespaces may have as well, and with the execution that applied them.
 func (s *Snapshot) isOwned(live *unstructured.Unstructured) bool {
 	for _, owner := range live.GetOwnerReferences() {
 		if owner.UID == s.Instance.UID {
@@ -90,5 +94,21 @@ func (s *Snapshot) isOwned(live *unstructured.Unstructured) bool {
 		return of == s.Instance.Namespace+"/"+s.Instance.Name
 	}
 	labels := live.GetLabels()
-	return labels[vocabulary.Heritage] == vocabulary.HeritageOf && labels[vocabulary.InstanceLabel] == s.Instance.Name
+	if labels[vocabulary.Heritage] != vocabulary.HeritageOf || labels[vocabulary.InstanceLabel] != s.Instance.Name {
+		return false
+	}
+	return live.GetNamespace() != "" || s.isByKUDO(types.UID(live.GetAnnotations()[vocabulary.ExecutionAnnotation]))
+}
+
+// isByKUDO reports whether KUDO executed a plan of the Instance under this uid.
+func (s *Snapshot) isByKUDO(execution types.UID) bool {
+	if execution == "" {
+		return false
+	}
+	for _, plan := range s.Instance.Status.PlanStatus {
+		if plan.UID == execution {
+			return true
+		}
+	}
+	return slices.Contains(s.Instance.Status.KUDOExecutions, execution)
 }

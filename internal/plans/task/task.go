@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,7 +47,7 @@ func (r *Run) Assess(phase, step, name string) Finding {
 	w := &work{Run: r, o: r.Snapshot, phase: phase, step: step, name: name, spec: tasks[i].Spec}
 	f := w.checked(kind.assess(w))
 	for i := range f.Writes {
-		f.Writes[i].Path = rollout.Path{phase, step, name}
+		f.Writes[i].Path, f.Writes[i].Execution = rollout.Path{phase, step, name}, r.Execution.UID
 	}
 	return f
 }
@@ -82,6 +83,8 @@ type Finding struct {
 	Lacks string
 	// Blocked is what a user must do first.
 	Blocked *rollout.Block
+	// Left are objects of others that it would have deleted, with the reason for leaving them.
+	Left []string
 	// Failed is why it failed, to be tried again; Fatal why it failed for good.
 	Failed, Fatal string
 	// Deadline is how long Failed may last before it counts as failed for good; zero if
@@ -119,17 +122,24 @@ type work struct {
 	o                 *Snapshot
 	phase, step, name string
 	spec              v1beta1.TaskSpec
-	// forbidden is why something must not be read, empty if everything may be.
-	forbidden string
+	// forbidden is why something must not be read, empty if everything may be; impossible is
+	// why something cannot exist or be asked for.
+	forbidden, impossible string
 }
 
-// checked discards a finding that was made without something that must not be read:
+// checked discards a finding that was made without something that must not or cannot be read:
 // then nothing is done.
 func (w *work) checked(f Finding) Finding {
-	if w.forbidden == "" || f.Fatal != "" {
+	switch {
+	case f.Fatal != "":
+		return f
+	case w.impossible != "":
+		return fatal("%s", w.impossible)
+	case w.forbidden != "":
+		return Finding{Needs: f.Needs, Failed: w.forbidden}
+	default:
 		return f
 	}
-	return Finding{Needs: f.Needs, Failed: w.forbidden}
 }
 
 // MaxObjects is how many objects an Instance may have: its status lists them.
@@ -215,6 +225,10 @@ func (w *work) served(f *Finding, u *unstructured.Unstructured) (object.Scope, b
 func (w *work) live(f *Finding, ref object.Ref) (u *unstructured.Unstructured, read bool) {
 	if why, ok := w.o.Forbidden[ref]; ok {
 		w.forbidden = why
+		return nil, false
+	}
+	if why := cmp.Or(w.o.Impossible[ref], ref.Problem()); why != "" {
+		w.impossible = why
 		return nil, false
 	}
 	live, ok := w.o.Objects[ref]

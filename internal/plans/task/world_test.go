@@ -43,7 +43,7 @@ func running(t *testing.T, version string) *Run {
 	return &Run{
 		Snapshot: &Snapshot{
 			Instance: &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}},
-			Objects:  map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Refusals: map[object.Ref]write.Refusal{},
+			Objects:  map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Refusals: write.Refusals{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{
 				{Version: "v1", Kind: "ConfigMap"}: object.Namespaced, object.SecretKind.WithVersion("v1"): object.Namespaced,
 				object.DeploymentKind.WithVersion("v1"): object.Namespaced, {Version: "v1", Kind: "Unknown"}: object.NoSuchKind,
@@ -64,6 +64,12 @@ func (r *Run) exists(t *testing.T, text string) *unstructured.Unstructured {
 	u.SetUID(theUID)
 	r.Snapshot.Objects[object.RefOf(u)] = u
 	return u
+}
+
+// refuse answers a write.
+func (r *Run) refuse(w *write.Write, refusal write.Refusal) {
+	refusal.Execution, refusal.Sent = w.Execution, w.Sent()
+	r.Snapshot.Refusals.Learn(w, &refusal)
 }
 
 // absent says that an object was read, and does not exist.
@@ -107,6 +113,9 @@ func summary(f *Finding) string {
 		text += f.Lacks
 	case f.IsDone():
 		text += "done"
+	}
+	for _, left := range f.Left {
+		text += "; " + left
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package write
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,13 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 )
 
-// Refusal is a write that the API server did not accept.
+// Refusal is a write that the API server did not accept. It answers one question: what was sent
+// in one execution.
 type Refusal struct {
+	// Execution is the uid of the execution that asked, empty if none did, and Sent is the
+	// [Write.Sent] of the write.
+	Execution types.UID
+	Sent      string
 	// At is when it was tried.
 	At time.Time
 	// Reason is what the API server answered, without values of Secrets.
@@ -26,6 +32,34 @@ type Refusal struct {
 	Immutable types.UID
 	// Fatal: it will never be accepted.
 	Fatal bool
+}
+
+// Refusals are the last refusal of a write to each object.
+type Refusals map[object.Ref]Refusal
+
+// Of returns the refusal of exactly this write, and false if the API server has not refused it.
+func (r Refusals) Of(w *Write) (refusal Refusal, refused bool) {
+	refusal, refused = r[w.Ref]
+	if !refused || refusal.Execution != w.Execution || refusal.Sent != w.Sent() {
+		return Refusal{}, false
+	}
+	return refusal, true
+}
+
+// Learn records the answer to a write; a nil refusal says that it was made.
+func (r Refusals) Learn(w *Write, refusal *Refusal) {
+	if refusal == nil {
+		delete(r, w.Ref)
+		return
+	}
+	r[w.Ref] = *refusal
+}
+
+// Forget drops the refusals of all executions but one.
+func (r Refusals) Forget(except types.UID) {
+	maps.DeleteFunc(r, func(_ object.Ref, refusal Refusal) bool {
+		return refusal.Execution != "" && refusal.Execution != except
+	})
 }
 
 // ExtractError says that a file of a Pipe could not be read.
@@ -50,14 +84,14 @@ func Classify(err error, w Write, live types.UID, now time.Time) (refusal *Refus
 	case err == nil:
 		return nil, false
 	case errors.As(err, &extraction):
-		return &Refusal{At: now, Reason: err.Error(), Fatal: extraction.Fatal}, false
+		return refusalOf(&w, now, err.Error(), extraction.Fatal), false
 	case apimeta.IsNoMatchError(err):
-		return &Refusal{At: now, Reason: "the API server does not know the kind"}, false
+		return refusalOf(&w, now, "the API server does not know the kind", false), false
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && w.IsToInstance(), !errors.As(err, &status):
 		return nil, true
 	}
 	s := status.Status()
-	refusal = &Refusal{At: now, Reason: reasonOf(&s, w)}
+	refusal = refusalOf(&w, now, reasonOf(&s, w), false)
 	if w.IsToInstance() {
 		return refusal, true
 	}
@@ -66,6 +100,10 @@ func Classify(err error, w Write, live types.UID, now time.Time) (refusal *Refus
 	}
 	refusal.Fatal = refusal.Immutable == "" && isFatal(&s)
 	return refusal, false
+}
+
+func refusalOf(w *Write, now time.Time, reason string, fatal bool) *Refusal {
+	return &Refusal{Execution: w.Execution, Sent: w.Sent(), At: now, Reason: reason, Fatal: fatal}
 }
 
 // Error implements error.

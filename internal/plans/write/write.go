@@ -3,6 +3,7 @@ package write
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,6 +67,26 @@ type Write struct {
 	At       time.Time
 	// Path is the task: phase, step and task; nil of writes that no task makes.
 	Path rollout.Path
+	// Execution is the uid of the execution that makes the write, empty of writes to the Instance.
+	Execution types.UID
+}
+
+// Sent identifies what the API server is asked to accept. Preconditions and times are no part of
+// it: they differ with each try of the same.
+func (w *Write) Sent() string {
+	sent := struct {
+		Act        Act
+		Ref        object.Ref
+		Object     *unstructured.Unstructured
+		Generate   map[string]int
+		Extraction *pipe.Extraction
+	}{w.Act, w.Ref, w.Object, w.Generate, w.Extraction}
+	raw, err := json.Marshal(sent) // maps are written in the order of their keys
+	if err != nil {
+		return "" // which differs from what is sent: it is asked again
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
 }
 
 // IsToInstance is true of writes to the Instance itself. They are preconditions of

@@ -82,7 +82,7 @@ func removals() []removal {
 			from: "return !x.Live && slices.ContainsFunc", to: "return false && slices.ContainsFunc",
 		},
 		{
-			name: "what was not acted upon in time is permitted anew", file: "intents.go",
+			name: "what was not acted upon in time is permitted again", file: "intents.go",
 			from: "case !x.isInTime(in) && !x.PutOff(in):", to: "case false:",
 		},
 	}

@@ -27,7 +27,7 @@ func (k *kind) admit(before, after client.Object) error {
 }
 
 // frozen are the immutable fields that were changed, in the words by which a ring
-// recognizes that an object must be created anew.
+// recognizes that an object must be recreated.
 func frozen(before, after client.Object) field.ErrorList {
 	switch is := after.(type) {
 	case *corev1.ConfigMap:

@@ -189,15 +189,15 @@ func (w *World) Changed(before, after client.Object) {
 			w.dirty[i].add(key)
 		}
 	}
-	if !isJudgement(before, after) {
+	if !isVerdict(before, after) {
 		w.Acted = w.Now
 	}
 	w.Recorder.See(w.Now.Sub(w.Started), before, after)
 }
 
-// isJudgement is true if nothing has changed about a Deployment but what is said of it:
+// isVerdict is true if nothing has changed about a Deployment but what is said of it:
 // that one which stands still is too late is no part of what a change does.
-func isJudgement(before, after client.Object) bool {
+func isVerdict(before, after client.Object) bool {
 	was, _ := before.(*appsv1.Deployment)
 	is, ok := after.(*appsv1.Deployment)
 	if !ok || was == nil {

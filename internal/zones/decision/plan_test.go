@@ -252,7 +252,7 @@ func planCases() map[string]planCase {
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is being replaced since 4 May 12:00:00 UTC\n",
 		},
-		"and not when it is too late, but permitted anew": {
+		"and not when it is too late, but permitted again": {
 			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").after(ring.ActWithin),
 			"permits a-0 for \"a\"\n" +
 				"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
@@ -263,7 +263,7 @@ func planCases() map[string]planCase {
 			"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
 		},
-		"a Pod that has changed since is permitted anew": {
+		"a Pod that has changed since is permitted again": {
 			group(zoneOf("a", "v1 v1", func(s *Set) { s.Pods[0].ResourceVersion = "21" })).locked("a").moving("a-0"),
 			"permits a-0 for \"a\"\n" +
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a\n",
@@ -563,7 +563,7 @@ func planCases() map[string]planCase {
 			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"),
 			"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},
-		"and is not permitted anew before it is tried again": {
+		"and is not permitted again before it is tried again": {
 			group(zoneOf("a", "v1")).locked("a").moving("a-0").after(ring.ActWithin).refused("a-0"),
 			"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},

@@ -18,7 +18,7 @@ type actor struct {
 }
 
 // recordEviction writes the status of a budget, if no client has written it since it was
-// read; so of evictions that are decided at the same time one is decided anew.
+// read; so of evictions that are decided at the same time one is decided again.
 func (a actor) recordEviction(ctx context.Context, budget *zonesv1.ZoneAwarePodDisruptionBudget) error {
 	err := a.writer.Status().Update(ctx, budget, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
 	if err != nil {

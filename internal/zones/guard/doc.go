@@ -20,4 +20,12 @@
 //     not conflict with its own admission.
 //   - An eviction that was admitted counts until it is seen or can no longer come.
 //   - A dry run is answered and leaves no trace.
+//
+// # Why
+//
+//   - A request that the API server refuses is never seen, and would keep the group locked for
+//     longer than its back-off. So scaling gives the lock back when its own write was refused,
+//     and the guard when it refuses. What another client may still write is waited for.
+//   - A dry run before the lock is taken would be made by the manager, and a policy may refuse
+//     the manager and admit the client.
 package guard

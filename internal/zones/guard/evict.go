@@ -27,7 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// evictionTries is how often an eviction is decided anew because others were faster.
+// evictionTries is how often an eviction is decided again because others were faster.
 // Many come at the same time when a node is drained.
 const evictionTries = 40
 

@@ -240,8 +240,8 @@ func TestDefect10WhatComesToNothingBlocksNoOther(t *testing.T) {
 }
 
 // Defect 11: rollout-operator goes on by a budget that was deleted, or by the older one
-// where one of the same name was made anew.
-func TestDefect11ABudgetThatIsDeletedOrMadeAnew(t *testing.T) {
+// where one of the same name was recreated.
+func TestDefect11ABudgetThatIsDeletedOrMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	w.guarded()
 	w.three(2)

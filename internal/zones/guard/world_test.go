@@ -23,6 +23,7 @@ import (
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllers "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -93,11 +94,11 @@ func scheme(t *testing.T) *runtime.Scheme {
 // installKinds applies the kinds of the ring, and waits until they are served.
 func installKinds(t *testing.T, c client.Client) {
 	t.Helper()
-	files, err := filepath.Glob("../../manifests/generated/zones/*.grafana.com_*.yaml")
+	files, err := filepath.Glob("../../../charts/spillway/generated/zones/*.grafana.com_*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "../../manifests/generated/zones/spillway.dev_rolloutgroups.yaml") {
+	for _, file := range append(files, "../../../charts/spillway/generated/zones/spillway.dev_rolloutgroups.yaml") {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -135,6 +136,7 @@ func (w *world) serve(o admission.Options, inj *fault.Injector) (stop func()) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme(w.t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: controllers.Controller{SkipNameValidation: &yes},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
 		Logger:     logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 	})
 	if err != nil {

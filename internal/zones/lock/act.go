@@ -15,7 +15,7 @@ import (
 const (
 	// writeTimeout bounds one write.
 	writeTimeout = 10 * time.Second
-	// attempts bounds how often a change is decided anew because others were faster.
+	// attempts bounds how often a change is decided again because others were faster.
 	attempts = 20
 )
 

@@ -11,4 +11,10 @@
 // What the label must be follows from the StatefulSets of the namespace alone. It is
 // compared with the namespace as the API server has it, when such a StatefulSet comes or
 // goes, and once for each namespace with StatefulSets after a start.
+//
+// # Why
+//
+// What a webhook adds to a Scale is gone before policies see it, so a mark, as for evictions,
+// does not work. A policy whose parameters are StatefulSets fails open: an API server stops to
+// watch a built-in kind that no binding has named for a second (kubernetes#130887).
 package preparation

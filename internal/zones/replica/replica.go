@@ -7,6 +7,14 @@
 //     What is absent, terminating or not known is down.
 //   - A Pod beyond the spec is down for as long as it exists: it is going, or about to.
 //   - A count of the status of a StatefulSet makes nothing up.
+//
+// # Why
+//
+// The Pods of a downscale terminate for minutes after the lock was given back. A count of the
+// spec, or of the status, takes such a zone for whole, and a Pod of another zone is replaced
+// beside it. A Pod that fails its readiness for a second would come back, so only one that
+// cannot recover is repaired out of its turn: its container crashes in a loop, it has no image
+// or config, or it has not been ready for a while.
 package replica
 
 import (

@@ -25,7 +25,7 @@ const (
 type Plan struct {
 	rollout.Plan
 	// Calls tell Pods to prepare, or that they stay. They come first, and what they
-	// bring is decided upon anew.
+	// bring is decided upon again.
 	Calls []Call
 	// Scales are the replicas to write.
 	Scales []Scale

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,25 +42,22 @@ func templateNamed() *zonesv1.ReplicaTemplate {
 
 func TestFollowersFollow(t *testing.T) {
 	w := newWorld(t)
-	w.create(zone("zone-a", 2), zone("zone-b", 1, annotated(leader, "zone-a", minTime, "2s")), zone("zone-c", 1, annotated(leader, "zone-b", minTime, "2s")))
+	w.create(zone("zone-a", 2), zone("zone-b", 1, annotated(leader, "zone-a", minTime, "1h")), zone("zone-c", 1, annotated(leader, "zone-b", minTime, "1h")))
 	w.manage()
 	for _, name := range []string{"zone-a", "zone-b", "zone-c"} {
 		w.replicas(name, 2)
 	}
 	w.scale(zoneNamed("zone-a"), 1)
-	w.replicas("zone-c", 1)
 	w.replicas("zone-b", 1)
-	// The second one waited for as long as was asked; and the lock is free again.
-	w.eventually(func() error {
-		s := w.status()
-		if len(s.Downscales) != 2 || s.Lock != nil || s.Downscale != nil {
-			return fmt.Errorf("%+v", s)
-		}
-		return nil
-	})
-	downs := w.status().Downscales
-	if apart := downs[1].At.Sub(downs[0].At.Time); apart < 2*time.Second {
-		t.Errorf("they went %s apart", apart)
+	w.barrier.Step(t, 59*time.Minute)
+	if n := *w.set("zone-c").Spec.Replicas; n != 2 {
+		t.Errorf("zone-c has %d replicas", n)
+	}
+	w.barrier.Step(t, time.Minute)
+	w.replicas("zone-c", 1)
+	w.barrier.Wait(t)
+	if s := w.status(); len(s.Downscales) != 2 || s.Lock != nil || s.Downscale != nil {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -249,8 +245,6 @@ func TestADownscaleIsSettledOnceItIsSeen(t *testing.T) {
 // A downscale that was admitted, and of which the write never came, is undone.
 func TestADownscaleThatNeverCameIsUndone(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
-	var ahead atomic.Int64
-	w.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	w.create(zone("zone-a", 3, prepared(pods)))
 	w.replicas("zone-a", 3)
 	pods.Since("zone-a-2", 0)
@@ -262,15 +256,24 @@ func TestADownscaleThatNeverCameIsUndone(t *testing.T) {
 	if err := w.client.Status().Update(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
-	ahead.Store(int64(2 * time.Minute))
 	w.manage()
-	w.eventually(func() error { return wantPrepared(pods) })
-	w.eventually(func() error {
-		if s := w.status(); s.Lock != nil || s.Downscale != nil || len(s.Downscales) > 0 {
-			return fmt.Errorf("%+v", s)
-		}
-		return nil
-	})
+	w.barrier.Wait(t)
+	if err := wantPrepared(pods, "zone-a-2"); err != nil {
+		t.Error("it is undone while it may come:", err)
+	}
+	w.barrier.Step(t, 2*time.Minute)
+	w.undone(pods)
+}
+
+// undone makes sure that no Pod is prepared, and no downscale written down.
+func (w *world) undone(pods *testenv.Pods) {
+	w.t.Helper()
+	if err := wantPrepared(pods); err != nil {
+		w.t.Error(err)
+	}
+	if s := w.status(); s.Lock != nil || s.Downscale != nil || len(s.Downscales) > 0 {
+		w.t.Errorf("%+v", s)
+	}
 }
 
 // A downscale that was admitted, and that another webhook refused, is seen not to come as soon
@@ -278,10 +281,9 @@ func TestADownscaleThatNeverCameIsUndone(t *testing.T) {
 // not be under way any more.
 func TestADownscaleThatCannotComeIsUndone(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
-	now := metav1.NowMicro()
-	w.now = func() time.Time { return now.Add(20 * time.Second) } // a request lasts longer
 	w.create(zone("zone-a", 3, prepared(pods)))
 	w.replicas("zone-a", 3)
+	now := metav1.NewMicroTime(w.clock.Now())
 	pods.Since("zone-a-2", 0)
 	set, g := w.set("zone-a"), &v1alpha1.RolloutGroup{}
 	expires := metav1.NewMicroTime(now.Add(time.Hour))
@@ -299,13 +301,8 @@ func TestADownscaleThatCannotComeIsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.manage()
-	w.eventually(func() error { return wantPrepared(pods) })
-	w.eventually(func() error {
-		if s := w.status(); s.Lock != nil || s.Downscale != nil || len(s.Downscales) > 0 {
-			return fmt.Errorf("%+v", s)
-		}
-		return nil
-	})
+	w.barrier.Step(t, 20*time.Second) // a request lasts longer
+	w.undone(pods)
 }
 
 // The lock of evictions is given back when they were seen.
@@ -385,8 +382,6 @@ func TestFaultTheManagerStopsWhileItPrepares(t *testing.T) {
 		for n := 1; n <= 2; n++ {
 			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
 				w, pods := newWorld(t), testenv.ServePods(t)
-				var ahead atomic.Int64
-				w.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 				w.guarded()
 				w.create(zone("zone-a", 3, prepared(pods)), zone("zone-b", 1))
 				w.replicas("zone-a", 3)
@@ -399,15 +394,9 @@ func TestFaultTheManagerStopsWhileItPrepares(t *testing.T) {
 					t.Error("it was admitted by a manager that had stopped")
 				}
 				stop()
-				ahead.Store(int64(3 * time.Minute))
 				w.manage()
-				w.eventually(func() error { return wantPrepared(pods) })
-				w.eventually(func() error {
-					if s := w.status(); s.Lock != nil || s.Downscale != nil || len(s.Downscales) > 0 {
-						return fmt.Errorf("%+v", s)
-					}
-					return nil
-				})
+				w.barrier.Step(t, 3*time.Minute)
+				w.undone(pods)
 				w.replicas("zone-a", 3)
 				w.eventually(func() error { return w.lower("zone-a", 1) })
 				w.replicas("zone-a", 1)
@@ -436,7 +425,7 @@ func TestADownscaleWaitsForPodsThatGo(t *testing.T) {
 	w.replicas("zone-b", 2)
 	w.scale(zoneNamed("zone-a"), 1)
 	w.eventually(func() error {
-		p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.now}, w.namespace, ingester)
+		p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.clock.Now}, w.namespace, ingester)
 		if told := strings.Join(p.Explain(), "\n"); err != nil || told != "zone-b is waiting: zone-a is unavailable (zone-a-1 is terminating)" {
 			return fmt.Errorf("%q %w", told, err)
 		}
@@ -483,7 +472,7 @@ func TestARefusedDownscaleFreesTheLock(t *testing.T) {
 	if wait := r.RetryAt.Sub(r.At.Time); wait < 4*time.Second {
 		t.Errorf("it is tried again after %s", wait)
 	}
-	p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.now}, w.namespace, ingester)
+	p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.clock.Now}, w.namespace, ingester)
 	if told := strings.Join(p.Explain(), "\n"); err != nil || !strings.Contains(told, "zone-b is waiting: scale StatefulSet zone-b") || !strings.Contains(told, "next try at") {
 		t.Errorf("explained: %q %v", told, err)
 	}
@@ -575,7 +564,7 @@ func TestAPodThatMayHaveDataIsPrepared(t *testing.T) {
 		return nil
 	})
 	w.eventually(func() error {
-		p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.now}, w.namespace, ingester)
+		p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.clock.Now}, w.namespace, ingester)
 		const want = "zone-a is waiting: Pod zone-a-1 does not run, so it cannot be prepared, and PersistentVolumeClaim data-zone-a-1 may have its data"
 		if told := strings.Join(p.Explain(), "\n"); err != nil || told != want {
 			return fmt.Errorf("%q %w", told, err)

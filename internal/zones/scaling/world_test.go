@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +28,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
 	"github.com/spillway-dev/spillway/internal/zones/scaling"
@@ -54,8 +53,9 @@ type world struct {
 	namespace string
 	requests  *fault.Injector
 	webhooks  *testenv.Webhooks
-	// now is the clock of the managers.
-	now func() time.Time
+	// clock is that of the managers, which the barrier waits for.
+	clock   *barrier.Clock
+	barrier *barrier.Barrier
 }
 
 func newWorld(t *testing.T) *world {
@@ -65,7 +65,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: c, namespace: testenv.Namespace(t), requests: fault.New(), now: time.Now}
+	w := &world{t: t, client: c, namespace: testenv.Namespace(t), requests: fault.New(), clock: &barrier.Clock{}}
+	w.barrier = barrier.New(c, w.clock)
 	w.installKinds()
 	testenv.KnownReasons(t, c, w.namespace, &v1alpha1.RolloutGroupList{})
 	w.create(&v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Name: ingester}})
@@ -83,7 +84,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 func (w *world) installKinds() {
 	w.t.Helper()
-	files, err := filepath.Glob("../../manifests/generated/zones/*_*.yaml")
+	files, err := filepath.Glob("../../../charts/spillway/generated/zones/*_*.yaml")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -126,53 +127,36 @@ func (w *world) manage() (stop func()) {
 
 func (w *world) managed(inj *fault.Injector) (stop func()) {
 	w.t.Helper()
-	log, yes := &testenv.Buffer{}, true
-	cfg := inj.Wrap(testenv.Shared().Config())
+	yes, cfg := true, inj.Wrap(testenv.Shared().Config())
 	cfg.QPS = -1
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+	o := ctrl.Options{
 		Scheme: scheme(w.t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: controllers.Controller{SkipNameValidation: &yes},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
-		Logger:     logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
-	})
-	if err != nil {
-		w.t.Fatal(err)
 	}
-	if err := scaling.Setup(w.t.Context(), mgr, scaling.Options{Now: w.now, PodTimeout: 10 * time.Second}); err != nil {
-		w.t.Fatal(err)
-	}
-	if w.webhooks != nil {
-		w.answer(mgr)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := mgr.Start(ctx); err != nil {
-			w.t.Log(err)
+	return w.barrier.Managed(w.t, inj, func(ctx context.Context, log logr.Logger, m *barrier.Manager) error {
+		o.Logger = log
+		mgr, err := ctrl.NewManager(cfg, o)
+		if err != nil {
+			return err
 		}
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-		if w.t.Failed() {
-			w.t.Log(log.String())
+		mgr = m.Observed(mgr, o.Cache)
+		err = errors.Join(scaling.Setup(ctx, mgr, scaling.Options{Now: w.clock.Now, PodTimeout: 10 * time.Second}), w.answer(mgr), mgr.Start(ctx))
+		if ctx.Err() != nil {
+			return nil // a stop while it starts is no failure
 		}
+		return err
 	})
-	w.t.Cleanup(stop)
-	return stop
 }
 
-func (w *world) answer(mgr ctrl.Manager) {
-	w.t.Helper()
-	routes, err := guard.Routes(mgr, guard.Options{Now: w.now, PodTimeout: 10 * time.Second})
-	if err != nil {
-		w.t.Fatal(err)
+// answer answers the guards' webhooks, if they are registered.
+func (w *world) answer(mgr ctrl.Manager) error {
+	if w.webhooks == nil {
+		return nil
 	}
-	if err := certificate.Setup(mgr, w.webhooks.Options, guard.Declared().Webhooks, routes); err != nil {
-		w.t.Fatal(err)
-	}
+	routes, err := guard.Routes(mgr, guard.Options{Now: w.clock.Now, PodTimeout: 10 * time.Second})
+	return errors.Join(err, certificate.Setup(mgr, w.webhooks.Options, guard.Declared().Webhooks, routes))
 }
 
 type option func(*appsv1.StatefulSet)

@@ -72,7 +72,7 @@ func newManager(w *world, r *rules, name string) *manager {
 	return m
 }
 
-// refresh looks anew at some of the kinds.
+// refresh looks again at some of the kinds.
 func (m *manager) refresh(lazy float64) {
 	w := m.world
 

@@ -17,7 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // Difference is what a plan would do to an object.
@@ -86,7 +85,6 @@ func (t Trial) judge(ctx context.Context, i *v1beta1.Instance, d *Difference, de
 		return // the API server would judge another object
 	}
 	after := d.after.DeepCopy()
-	mayRecreate := vocabulary.OnImmutable.Get(after.GetAnnotations()) == "recreate"
 	err := t.try(ctx, i, after)
 	var (
 		status  apierrors.APIStatus
@@ -111,10 +109,12 @@ func (t Trial) judge(ctx context.Context, i *v1beta1.Instance, d *Difference, de
 	switch {
 	case refusal == nil:
 		d.Unknown = err.Error()
-	case refusal.Immutable != "" && mayRecreate:
-		d.Recreated = true
 	case refusal.Immutable != "":
-		d.Refused = fmt.Sprintf("an immutable field would change (%s); to replace the object, annotate it in its template with %s=recreate", refusal.Reason, vocabulary.OnImmutable.Native)
+		if action := task.ReplaceAction(d.after, d.before); action != "" {
+			d.Refused = fmt.Sprintf("an immutable field would change (%s); %s", refusal.Reason, action)
+		} else {
+			d.Recreated = true
+		}
 	default:
 		d.Refused = refusal.Reason
 	}

@@ -92,7 +92,7 @@ func (w *timed) settle() time.Time {
 }
 
 // wait lets time pass until the next cluster is ready, or the next moment at which the manager
-// decides anew.
+// decides again.
 func (w *timed) wait(wake time.Time) {
 	next := wake
 	for _, at := range w.ready {

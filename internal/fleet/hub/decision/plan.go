@@ -86,7 +86,7 @@ const (
 	// Assign writes the sync of the module into the assemblage of a cluster, as a
 	// move permits.
 	Assign Act = "Assign"
-	// Correct writes a sync anew that is not what its revision says; of one whose
+	// Correct writes a sync again that is not what its revision says; of one whose
 	// revision is gone nothing but what becomes of what runs. It moves nothing to
 	// another revision.
 	Correct Act = "Correct"

@@ -332,7 +332,7 @@ func TestMovesCount(t *testing.T) {
 		later := o
 		later.Now = noon.Add(after)
 		p = decision.Decide(later)
-		if got := deed(&p); got != want {
+		if got := result(&p); got != want {
 			t.Errorf("after %s: %s, want %s", after, got, want)
 		}
 	}
@@ -357,8 +357,8 @@ func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up")
 	o.Module.Status = decision.Decide(o).Status
 	o.Now = noon.Add(time.Second)
-	if p := decision.Decide(o); deed(&p) != "Assign a" {
-		t.Fatalf("it does %s", deed(&p))
+	if p := decision.Decide(o); result(&p) != "Assign a" {
+		t.Fatalf("it does %s", result(&p))
 	}
 	o.Revisions = o.Revisions[:1]
 	if p := decision.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != decision.CreateRevision || len(p.Status.Moves) != 1 {
@@ -371,8 +371,8 @@ func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up @-1m")
 	o.Module.Status = decision.Decide(o).Status
-	if p := decision.Decide(o); deed(&p) != "Assign a" || !p.Writes[0].AssignedAt.Equal(noon.Add(time.Minute+time.Microsecond)) {
-		t.Errorf("it does %s: %+v", deed(&p), p.Writes)
+	if p := decision.Decide(o); result(&p) != "Assign a" || !p.Writes[0].AssignedAt.Equal(noon.Add(time.Minute+time.Microsecond)) {
+		t.Errorf("it does %s: %+v", result(&p), p.Writes)
 	}
 }
 
@@ -424,7 +424,7 @@ func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
 	}
 }
 
-func deed(p *decision.Plan) string {
+func result(p *decision.Plan) string {
 	switch {
 	case p.Permits:
 		return fmt.Sprintf("permits %s", p.Status.Moves[0].Cluster)

@@ -121,9 +121,9 @@ func (f *facts) aim(i int) string {
 	return "v2"
 }
 
-// isBorne is true of a cluster that has failed at the target where that makes no
+// isTolerated is true of a cluster that has failed at the target where that makes no
 // difference.
-func (f *facts) isBorne(i int) bool {
+func (f *facts) isTolerated(i int) bool {
 	late := f.isLate(i) && f.Records[i].Succeeded != f.Records[i].Revision && !f.isUp(i)
 	failed := f.hasFailed(i) && !f.Records[i].Drifted
 	continues := f.Module.Spec.Rollout.OnFailure == v1alpha1.Continue || !f.staged() && f.Module.Spec.Rollout.OnFailure == v1alpha1.Pause
@@ -170,7 +170,7 @@ func TestPropertyNeverMoreAreUnreadyThanTheBudgetSays(t *testing.T) {
 			down, taken, all := 0, 0, f.in(stage)
 			for _, i := range all {
 				step, moves := steps[f.Clusters[i].Name]
-				down += one(f.Records[i].Assigned && !f.isUp(i) && !f.isBorne(i))
+				down += one(f.Records[i].Assigned && !f.isUp(i) && !f.isTolerated(i))
 				taken += one(moves && !step.Repair)
 				if moves && step.Repair && (f.isUp(i) || !f.Records[i].Assigned && f.Clusters[i].Ready) {
 					r.Errorf("%s is up, and taken for down", f.Clusters[i].Name)
@@ -212,7 +212,7 @@ func TestPropertyStagesGoOneAfterAnother(t *testing.T) {
 			}
 			for stage := range f.stage(later) {
 				for _, i := range f.in(stage) {
-					if !f.isAt(i, "v2") || !f.isUp(i) && !f.isBorne(i) {
+					if !f.isAt(i, "v2") || !f.isUp(i) && !f.isTolerated(i) {
 						r.Errorf("%s moves, and %s goes before", f.Clusters[later].Name, f.Clusters[i].Name)
 					}
 				}

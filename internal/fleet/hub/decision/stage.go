@@ -71,7 +71,7 @@ func (d *decision) stageSpecs() ([]stageSpec, error) {
 
 // fill gives a stage its members. Where it takes but some, those go first that are
 // where they should be already, in the order in which they got there, so that it does
-// not begin anew when a cluster joins or follows, and those last that have never run the module.
+// not begin again when a cluster joins or follows, and those last that have never run the module.
 func (d *decision) fill(i int, s *stageSpec) {
 	candidates := make([]*member, 0, len(d.members))
 	all := s.selector.Empty()

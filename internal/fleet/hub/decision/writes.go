@@ -123,7 +123,7 @@ func (d *decision) corrections() []Write {
 	return writes
 }
 
-// isWrong is true of a sync that is to be written anew. Of those that follow a tag one
+// isWrong is true of a sync that is to be written again. Of those that follow a tag one
 // gets the commit first.
 func (d *decision) isWrong(m *member, canaries map[string]string) bool {
 	if !m.record.Follows {

@@ -9,18 +9,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
-	trace "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
-	"github.com/spillway-dev/spillway/internal/tracing/otlp"
 )
 
 // Receiver receives spans.
@@ -41,6 +41,7 @@ func New(t *testing.T) *Receiver {
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	r.url = server.URL
+	_ = os.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // for all tests of the process: none waits for a batch to fill
 	return r
 }
 
@@ -70,15 +71,8 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// Settings lead to the receiver, as a user's environment would.
-func (r *Receiver) Settings() *otlp.Settings {
-	r.t.Helper()
-	s, err := otlp.FromEnvironment(func(name string) (string, bool) { return r.url, name == "OTEL_EXPORTER_OTLP_ENDPOINT" })
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return s
-}
+// URL is where the receiver is.
+func (r *Receiver) URL() string { return r.url + "/v1/traces" }
 
 // Service is the name of the service that sent last.
 func (r *Receiver) Service() string {

@@ -1,5 +1,16 @@
 // Package policies are the ValidatingAdmissionPolicies of the guards: what must hold also
 // while no manager answers a webhook.
+//
+// # Why
+//
+//   - An Eviction does not have the labels of its Pod, so no selector tells which evictions
+//     matter. A webhook that must answer would keep every node from being drained while no
+//     manager runs; one that may be ignored guards nothing. So the webhook may be ignored, and
+//     marks what it allows; a policy, whose parameters are the budgets of the namespace,
+//     refuses what has no mark. A client that may evict can forge the mark, and could as well
+//     delete the Pod.
+//   - The answer names the UID of the Pod: an eviction that was admitted for a terminating Pod
+//     has taken its successor.
 package policies
 
 import (

@@ -1,0 +1,107 @@
+package manifests
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// Options say what to install.
+type Options struct {
+	// Namespace is where the manager runs.
+	Namespace string
+	// Version is that of the program, for the labels of what rings declare.
+	Version string
+	// Image is the manager's.
+	Image string
+	// OnlyKinds leaves out all but the CustomResourceDefinitions.
+	OnlyKinds bool
+	// Values are those of the chart; Image is used instead of theirs.
+	Values Values
+}
+
+// Default returns the options that hold unless a user says otherwise, for some rings.
+func Default(rings ...string) Options {
+	o := Options{Values: DefaultValues()}
+	o.Values.Rings = rings
+	return o
+}
+
+// Validate says what is wrong with the options, by the names of their flags.
+func (o *Options) Validate() error {
+	if err := o.Values.validatePins(); err != nil {
+		return err
+	}
+	if o.Values.Dashboard.Enabled && o.Values.Dashboard.Replicas < 1 {
+		return errors.New("dashboard.replicas: must be at least 1; to have no dashboard, set dashboard.enabled to false")
+	}
+	w := o.Values.Webhooks
+	if slices.Equal(w.Configurations, []string{All}) {
+		w.Configurations = nil
+	}
+	served := admission.Options{Namespace: name, Source: w.CertificateSource, CertDir: "/certificates", Hosts: w.Hosts, Only: w.Configurations}
+	return served.Validate()
+}
+
+// validatePins says what is wrong with the namespaces with pins, by the name of the flag.
+func (v *Values) validatePins() error {
+	switch {
+	case !slices.Contains([]pin.By{"", pin.ByPolicy, pin.ByWebhook}, v.PinBy):
+		return fmt.Errorf("--pin-by: %q is not known; use %s or %s", v.PinBy, pin.ByPolicy, pin.ByWebhook)
+	case v.PinBy == pin.ByWebhook && len(v.PinNamespaces) > 0 && !v.Webhooks.Enabled:
+		return errors.New("--pin-by: webhook needs the webhooks of the rings; leave --webhooks=false out, or use policy")
+	}
+	if len(v.PinNamespaces) > 0 && !slices.Contains(v.Rings, manager.RingConfig) {
+		return fmt.Errorf("--pin-namespaces: pins are of the ring %s; add it to --rings", manager.RingConfig)
+	}
+	for _, namespace := range v.PinNamespaces {
+		if len(v.WatchNamespaces) > 0 && !slices.Contains(v.WatchNamespaces, namespace) {
+			return fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --watch-namespaces=%s", namespace, strings.Join(v.WatchNamespaces, ","))
+		}
+	}
+	return nil
+}
+
+// values returns the values as the chart reads them.
+func (o *Options) values() (map[string]any, error) {
+	v := o.Values
+	v.Image.Repository, v.Image.Tag, v.Image.Digest = split(o.Image)
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	if image, ok := values["image"].(map[string]any); ok && v.Image.Tag == "" {
+		delete(image, "tag") // the one of the version is for users who name none
+	}
+	return values, nil
+}
+
+// split returns the parts of the name of an image. One with a digest has its tag in the repository.
+func split(image string) (repository, tag, digest string) {
+	if repository, digest, ok := strings.Cut(image, "@"); ok {
+		return repository, "", digest
+	}
+	tag = tagOf(image)
+	return strings.TrimSuffix(image, tag), strings.TrimPrefix(tag, ":"), ""
+}
+
+// tagOf is the tag of an image, with its colon. Another registry may have made another
+// digest, so that is left out; the port of a registry is none.
+func tagOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	colon := strings.LastIndexByte(image, ':')
+	if colon < strings.LastIndexByte(image, '/') || colon < 0 {
+		return ""
+	}
+	return image[colon:]
+}
