@@ -26,7 +26,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/admit"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 20}) }
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 20, Alone: true}) } // more nodes than tests share
 
 // world is a namespace with Instances, and a manager of the ring whose requests are
 // counted.

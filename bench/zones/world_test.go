@@ -25,7 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 6}) }
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 6, Alone: true}) } // more nodes than tests share
 
 // theZones are the zones of every group, in their order.
 var theZones = []string{"a", "b", "c"}

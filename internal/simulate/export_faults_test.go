@@ -24,8 +24,8 @@ import (
 
 // Fault is what happens to the managers of a change.
 type Fault struct {
-	// Write is the write at which the manager stops, counted from 1; zero is none. Each is that all managers after
-	// the first stop at their first write too, so that one stops at every write of the change.
+	// Write is the write at which the manager stops, counted from 1; zero is none. Each is that those after it stop as
+	// well, at the first write that they can: so one of them stops at every write of the change.
 	Write int
 	Each  bool
 	// Answered is that the write was made; otherwise it was not sent. The manager learns neither.
@@ -86,6 +86,9 @@ func (p Prior) Play(ctx context.Context, change []*unstructured.Unstructured, f 
 	}
 	return m.played(ctx, watch)
 }
+
+// mostDeaths bounds how many managers stop: what is tried again for ever is only found to be by one that goes on.
+const mostDeaths = 100
 
 // mortal is a simulation whose manager stops, and is replaced.
 type mortal struct {
@@ -168,7 +171,7 @@ func (m *mortal) write(write func() error) error {
 		return errStopped
 	}
 	m.writes++
-	stops := m.fault.Write > 0 && (m.deaths == 0 && m.writes == m.fault.Write || m.deaths > 0 && m.fault.Each)
+	stops := m.fault.Write > 0 && (m.deaths == 0 && m.writes == m.fault.Write || m.deaths > 0 && m.deaths < mostDeaths && m.fault.Each)
 	if stops && !m.fault.Answered && m.deaths%2 == 1 { // the write before which the last manager stopped: it comes to pass
 		stops = false
 		m.deaths++
@@ -251,7 +254,7 @@ func addLines(lines *[]string, path string, at any) {
 			addLines(lines, fmt.Sprintf("%s[%d]", path, i), item)
 		}
 	default:
-		*lines = append(*lines, path+" "+passing.ReplaceAllString(fmt.Sprint(at), "_"))
+		*lines = append(*lines, path+" "+passing.ReplaceAllString(fmt.Sprint(at), ""))
 	}
 }
 

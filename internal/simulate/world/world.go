@@ -50,7 +50,7 @@ type Actor interface {
 
 // World is the simulated cluster.
 type World struct {
-	Store  *apiserver.Store
+	Store *apiserver.Store
 	// Client is by which the rings read and write, the store itself unless a test lies between.
 	Client client.Client
 	Server Server
