@@ -9,7 +9,6 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -180,21 +179,6 @@ func (w *world) returned(k *kubelets, first string, meanwhile func()) {
 	for _, name := range []string{"app2", "app3"} {
 		if pins := w.pinsOf("Deployment", name); pins != first {
 			w.t.Errorf("%s has the pins %s, want %s", name, pins, first)
-		}
-	}
-}
-
-// TestFaultAPolicyReturns stops the manager before and after each write of the story, and starts
-// another one.
-func TestFaultAPolicyReturns(t *testing.T) {
-	for n := 1; n <= testenv.Size(4, 8); n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				w, k, first := aReturn(t)
-				inj := fault.New()
-				inj.StopAt(n, when)
-				w.returned(k, first, inj.WithSuccessor(w.managedBy))
-			})
 		}
 	}
 }

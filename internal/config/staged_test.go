@@ -246,37 +246,6 @@ func aStage(t *testing.T) (*world, *kubelets) {
 	return w, k
 }
 
-// TestFaultAStage stops the manager before and after each write of the story, and starts
-// another one.
-func TestFaultAStage(t *testing.T) {
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		w, k := aStage(t)
-		inj := fault.New()
-		w.managedBy(inj)
-		w.stopsAtOne(k, func() {})
-		w.phase("staged", "Complete")
-		writes = len(inj.Writes())
-	})
-	t.Cleanup(func() { t.Logf("the story has %d writes", writes) })
-	t.Run("faults", func(t *testing.T) {
-		t.Parallel()
-		for n := 1; n <= 10; n++ {
-			for _, when := range []fault.When{fault.Before, fault.After} {
-				t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-					w, k := aStage(t)
-					inj := fault.New()
-					inj.StopAt(n, when)
-					meanwhile := inj.WithSuccessor(w.managedBy)
-					w.stopsAtOne(k, meanwhile)
-					meanwhile()
-					w.phase("staged", "Complete")
-				})
-			}
-		}
-	})
-}
-
 // TestFaultAStageTwoManagers has two managers that know nothing of each other.
 func TestFaultAStageTwoManagers(t *testing.T) {
 	for i := range 2 {

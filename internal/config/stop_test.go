@@ -466,33 +466,6 @@ func (w *world) stopsAtOne(k *kubelets, meanwhile func()) {
 	})
 }
 
-// TestFaultAStop stops the manager before and after each write of the story, and starts
-// another one.
-func TestFaultAStop(t *testing.T) {
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		w, k := aStop(t)
-		inj := fault.New()
-		w.managedBy(inj)
-		w.stopsAtOne(k, func() {})
-		writes = len(inj.Writes())
-	})
-	t.Cleanup(func() { t.Logf("the story has %d writes", writes) })
-	t.Run("faults", func(t *testing.T) {
-		t.Parallel()
-		for n := 1; n <= 7; n++ {
-			for _, when := range []fault.When{fault.Before, fault.After} {
-				t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-					w, k := aStop(t)
-					inj := fault.New()
-					inj.StopAt(n, when)
-					w.stopsAtOne(k, inj.WithSuccessor(w.managedBy))
-				})
-			}
-		}
-	})
-}
-
 // TestFaultAStopTwoManagers has two managers that know nothing of each other.
 func TestFaultAStopTwoManagers(t *testing.T) {
 	for i := range 2 {
