@@ -165,7 +165,7 @@ func (f *finder) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock of the cache: %w", err)
 	}
-	take := func(how int) error { return syscall.Flock(int(file.Fd()), how) } //nolint:gosec // a descriptor is small
+	take := func(how int) error { return syscall.Flock(int(file.Fd()), how) }
 	if err = take(syscall.LOCK_EX | syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 		f.tellf("waiting for another process that makes the control plane")
 		err = take(syscall.LOCK_EX)

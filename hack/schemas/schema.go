@@ -52,7 +52,7 @@ func letListsBeNull(definitions any) {
 		properties, _ := definition["properties"].(map[string]any)
 		required, _ := definition["required"].([]any)
 		for _, name := range required {
-			if field, _ := properties[name.(string)].(map[string]any); field["type"] == "array" { //nolint:forcetypeassert // a schema requires names
+			if field, _ := properties[name.(string)].(map[string]any); field["type"] == "array" {
 				field["type"] = []string{"array", "null"}
 			}
 		}

@@ -55,7 +55,7 @@ func (r *runner) stress(ctx context.Context, times int) error {
 	defer stop()
 	for range runtime.NumCPU() {
 		go func() {
-			for ctx.Err() == nil { //nolint:revive // it keeps a processor busy
+			for ctx.Err() == nil { // it keeps a processor busy
 			}
 		}()
 	}

@@ -88,8 +88,13 @@ func main() {
 			problems++
 		}
 	}
+	if failed != nil {
+		fmt.Fprintln(os.Stderr, "words:", failed)
+	}
+	if problems > 0 {
+		fmt.Fprintf(os.Stderr, "words: %d to replace; hack/words/words.txt lists them\n", problems)
+	}
 	if failed != nil || problems > 0 {
-		fmt.Fprintf(os.Stderr, "words: %d to replace; hack/words/words.txt lists them (%v)\n", problems, failed)
 		os.Exit(1)
 	}
 }

@@ -28,7 +28,7 @@ const (
 
 // readMistakes reads a record.
 func readMistakes(path string) ([]mistake, error) {
-	raw, err := os.ReadFile(path) //nolint:gosec // it is of this repository
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("the record of mistakes: %w", err)
 	}

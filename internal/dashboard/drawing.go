@@ -1,6 +1,3 @@
-// Package drawing says where the shapes are by which the pages show rollouts: zones as columns
-// of Pods, the clusters of a fleet, a plan as a tree, the queue of a change of config, and the
-// steps of a forecast on a time line. Each has a text for those who do not see it.
 package dashboard
 
 import (

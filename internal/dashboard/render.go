@@ -53,7 +53,7 @@ type view struct {
 func (v *view) render() ([]byte, error) {
 	page := &bytes.Buffer{}
 	err := templates().ExecuteTemplate(page, v.file+".html", v)
-	return page.Bytes(), err //nolint:wrapcheck // a mistake of this package
+	return page.Bytes(), err
 }
 
 // write renders and sends a page.

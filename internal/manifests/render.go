@@ -107,7 +107,7 @@ var generated = sync.OnceValues(func() (files []*common.File, err error) {
 		files = append(files, &common.File{Name: strings.TrimPrefix(path, "spillway/"), Data: content})
 		return err //nolint:wrapcheck // it names the file
 	})
-	return files, err
+	return files, err //nolint:wrapcheck // the same
 })
 
 // chartOf returns the chart with some of its templates.

@@ -24,7 +24,7 @@ func (p *Package) Documents() ([]source.Document, error) {
 		return nil, err
 	}
 	return []source.Document{
-		source.Compose(operator, p.part(operatorFile, []string{"spec"}), p.part(operatorFile, []string{"metadata", "name"}, "name")),
+		source.Compose(operator, p.part(operatorFile, []string{"spec"}), p.part(operatorFile, []string{"metadata", fieldName}, fieldName)),
 		source.Compose(versioned, p.parts()...),
 	}, nil
 }
@@ -34,7 +34,7 @@ func (p *Package) parts() []source.Part {
 	parts := []source.Part{
 		p.part(operatorFile, []string{"spec"}),
 		p.part(operatorFile, []string{"spec", "version"}, "operatorVersion"),
-		p.part(operatorFile, []string{"metadata", "name"}, "name"),
+		p.part(operatorFile, []string{"metadata", fieldName}, fieldName),
 		p.part(paramsFile, []string{"spec", "parameters"}, "parameters"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Templates)) {

@@ -1,13 +1,12 @@
 package packages
 
 import (
-	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -117,16 +116,22 @@ func newPackage(from string, f files) (*Package, error) {
 	return p, p.check()
 }
 
+// fieldName is the field of an operator.yaml, and of the objects that are made of it, with the name.
+const fieldName = "name"
+
 // check finds what the objects cannot be made without.
 func (p *Package) check() error {
 	var missing string
 	switch {
 	case p.Operator.Name == "":
-		missing = "name"
+		missing = fieldName
 	case p.Operator.OperatorVersion == "":
 		missing = "operatorVersion"
 	default:
-		return cmp.Or(p.checkFields(), p.checkNames())
+		if err := p.checkFields(); err != nil {
+			return err
+		}
+		return p.checkNames()
 	}
 	return about(fileIn(p.From, operatorFile), refuse("set it", "has no %s", missing))
 }
@@ -134,9 +139,9 @@ func (p *Package) check() error {
 // checkFields refuses what no object and no archive can have in its name.
 func (p *Package) checkFields() error {
 	for _, field := range []struct{ name, value string }{
-		{"name", p.Operator.Name}, {"operatorVersion", p.Operator.OperatorVersion}, {"appVersion", p.Operator.AppVersion},
+		{fieldName, p.Operator.Name}, {"operatorVersion", p.Operator.OperatorVersion}, {"appVersion", p.Operator.AppVersion},
 	} {
-		if why := path.IsValidPathSegmentName(field.value); len(why) > 0 {
+		if why := content.IsPathSegmentName(field.value); len(why) > 0 {
 			e := refuse("use letters, digits, - and .", "%s: invalid value %s: %s", field.name, message.Quote(field.value), why[0])
 			if n := nodeAt(p.files[operatorFile], field.name); n != nil {
 				e.Line = n.Line

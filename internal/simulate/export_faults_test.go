@@ -28,7 +28,7 @@ type Fault struct {
 	// well, at the first write that they can: so one of them stops at every write of the change.
 	Write int
 	Each  bool
-	// Answered is that the write was made; otherwise it was not sent. The manager learns neither.
+	// Answered is that the write was made; otherwise it was not sent. It does not know which.
 	Answered bool
 	// Down is how long no manager runs then.
 	Down time.Duration

@@ -44,36 +44,36 @@ func TestTheManagerStopsAtEveryWrite(t *testing.T) {
 				}
 				return played
 			}
-			calm := play(simulate.Fault{})
-			for write := 1; write <= calm.Writes; write++ {
+			faultless := play(simulate.Fault{})
+			for write := 1; write <= faultless.Writes; write++ {
 				for _, f := range []simulate.Fault{{Write: write}, {Write: write, Answered: true}, {Write: write, Down: time.Hour}, {Write: write, Answered: true, Down: time.Hour}} {
-					compare(t, fmt.Sprintf("%+v", f), calm, play(f))
+					compare(t, fmt.Sprintf("%+v", f), faultless, play(f))
 				}
 			}
 			for _, f := range []simulate.Fault{{Write: 1, Each: true}, {Write: 1, Each: true, Answered: true}} {
-				compare(t, fmt.Sprintf("%+v", f), calm, play(f))
+				compare(t, fmt.Sprintf("%+v", f), faultless, play(f))
 			}
-			t.Logf("%d writes", calm.Writes)
+			t.Logf("%d writes", faultless.Writes)
 		})
 	}
 }
 
-func compare(t *testing.T, fault string, calm, got simulate.Played) {
+func compare(t *testing.T, fault string, faultless, got simulate.Played) {
 	t.Helper()
 	if parallel[t.Name()[strings.LastIndex(t.Name(), "/")+1:]] {
-		calm.Steps, got.Steps = sorted(calm.Steps), sorted(got.Steps)
-		calm.After, got.After = withoutHistory(calm.After), withoutHistory(got.After)
+		faultless.Steps, got.Steps = sorted(faultless.Steps), sorted(got.Steps)
+		faultless.After, got.After = withoutHistory(faultless.After), withoutHistory(got.After)
 	}
 	for what, diff := range map[string]string{
-		"steps": cmp.Diff(calm.Steps, got.Steps), "stuck": cmp.Diff(calm.Stuck, got.Stuck), "after": differing(calm.After, got.After),
+		"steps": cmp.Diff(faultless.Steps, got.Steps), "stuck": cmp.Diff(faultless.Stuck, got.Stuck), "after": differing(faultless.After, got.After),
 	} {
 		if diff != "" {
 			t.Errorf("%s: %s (-without +with the fault):\n%s", fault, what, diff)
 		}
 	}
 	for of, most := range got.Peaks {
-		if most > calm.Peaks[of] {
-			t.Errorf("%s: of %s %d were down, instead of at most %d", fault, of, most, calm.Peaks[of])
+		if most > faultless.Peaks[of] {
+			t.Errorf("%s: of %s %d were down, instead of at most %d", fault, of, most, faultless.Peaks[of])
 		}
 	}
 }
@@ -101,12 +101,12 @@ func withoutHistory(after map[string]string) map[string]string {
 }
 
 // differing are the lines of objects that differ.
-func differing(calm, got map[string]string) string {
+func differing(faultless, got map[string]string) string {
 	var text strings.Builder
-	all := maps.Clone(calm)
+	all := maps.Clone(faultless)
 	maps.Copy(all, got)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		was, is := strings.Split(calm[name], "\n"), strings.Split(got[name], "\n")
+		was, is := strings.Split(faultless[name], "\n"), strings.Split(got[name], "\n")
 		for _, line := range was {
 			if !slices.Contains(is, line) {
 				fmt.Fprintf(&text, "- %s: %s\n", name, line)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -88,9 +89,9 @@ func (e *exporter) queue(ctx context.Context, s *span.Span) {
 // attributes are those that have a value, of names and values in turn.
 func attributes(pairs ...string) []attribute.KeyValue {
 	var all []attribute.KeyValue
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			all = append(all, attribute.String(pairs[i], pairs[i+1]))
+	for pair := range slices.Chunk(pairs, 2) {
+		if name, value := pair[0], pair[1]; value != "" {
+			all = append(all, attribute.String(name, value))
 		}
 	}
 	return all

@@ -62,18 +62,9 @@ func New(env command.Environment) *cobra.Command {
 
 func newPlanStatus(p *planner) *cobra.Command {
 	cmd := p.command("status INSTANCE", "Show the running plan, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
-		e, err := p.explain(ctx)
+		e, err := p.explainSeen(ctx)
 		if err != nil {
 			return err
-		}
-		if p.wait && e.Phase == plans.PhaseUnseen { // the last plan is of another spec
-			seen := func(i *v1beta1.Instance) (bool, error) { return i.Status.ObservedGeneration == i.Generation, nil }
-			if err := p.until(ctx, seen, func() {}); err != nil {
-				return err
-			}
-			if e, err = p.explain(ctx); err != nil {
-				return err
-			}
 		}
 		var ended error
 		isNext := e.Reason == decision.ReasonInProgress && (e.UID == "" || e.Ended != nil) // one begins in the next pass
@@ -90,6 +81,20 @@ func newPlanStatus(p *planner) *cobra.Command {
 	})
 	command.OutputFlag(cmd, &p.output)
 	return p.waits(cmd)
+}
+
+// explainSeen explains the Instance, once its spec is observed if the command waits: the last plan is of another
+// spec until then.
+func (p *planner) explainSeen(ctx context.Context) (plans.Explanation, error) {
+	e, err := p.explain(ctx)
+	if err != nil || !p.wait || e.Phase != plans.PhaseUnseen {
+		return e, err
+	}
+	seen := func(i *v1beta1.Instance) (bool, error) { return i.Status.ObservedGeneration == i.Generation, nil }
+	if err := p.until(ctx, seen, func() {}); err != nil {
+		return e, err
+	}
+	return p.explain(ctx)
 }
 
 func newPlanHistory(p *planner) *cobra.Command {

@@ -16,11 +16,14 @@ const SharedVariable = "SPILLWAY_TEST_SOCKET"
 
 // handout is what another process needs to use a control plane.
 type handout struct {
-	Dir, Assets, Token string
-	EtcdPort, APIPort  int
-	Nodes              int
+	Dir      string `json:"dir"`
+	Assets   string `json:"assets"`
+	Token    string `json:"token"`
+	EtcdPort int    `json:"etcdPort"`
+	APIPort  int    `json:"apiPort"`
+	Nodes    int    `json:"nodes"`
 	// Err says why there is none.
-	Err string
+	Err string `json:"err,omitempty"`
 }
 
 // HandOut answers each process that asks at the socket, until the listener is closed.
@@ -32,8 +35,10 @@ func HandOut(socket net.Listener, start func() (*ControlPlane, error)) {
 			return
 		}
 		go func() {
-			defer func() { _ = conn.Close() }() // a process that has ended asks no more
-			_ = json.NewEncoder(conn).Encode(handoutOf(start()))
+			defer func() { _ = conn.Close() }()
+			if err := json.NewEncoder(conn).Encode(handoutOf(start())); err != nil {
+				return // the process that asked has ended
+			}
 		}()
 	}
 }

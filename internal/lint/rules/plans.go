@@ -80,7 +80,7 @@ func planRules() []rule {
 
 func missingTasks(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
-		steps(v, func(path []string, step *v1beta1.Step) {
+		steps(v, func(path []string, _, _ string, step *v1beta1.Step) {
 			for i, name := range step.Tasks {
 				if !hasTask(v, name) {
 					r.findf(o, append(path, manifest.Item("tasks", i)...), "step %s: task %s not found", step.Name, name)
@@ -180,7 +180,7 @@ func circles(m *manifest.Manifests, r *reporter) {
 func unusedParts(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		var tasks, templates []string
-		steps(v, func(_ []string, step *v1beta1.Step) { tasks = append(tasks, step.Tasks...) })
+		steps(v, func(_ []string, _, _ string, step *v1beta1.Step) { tasks = append(tasks, step.Tasks...) })
 		for i := range v.Spec.Tasks {
 			t := &v.Spec.Tasks[i]
 			templates = append(templates, templatesOf(t)...)
@@ -232,12 +232,12 @@ func again[T any](items []T, nameOf func(*T) string, visit func(i int, name stri
 }
 
 // steps visits the steps of all plans, with the path of each.
-func steps(v *v1beta1.OperatorVersion, visit func(path []string, step *v1beta1.Step)) {
+func steps(v *v1beta1.OperatorVersion, visit func(path []string, plan, phase string, step *v1beta1.Step)) {
 	for _, name := range manifest.SortedKeys(v.Spec.Plans) {
 		for i, phase := range v.Spec.Plans[name].Phases {
 			for j := range phase.Steps {
 				path := append(manifest.Fields("spec.plans"), append([]string{name}, manifest.Item("phases", i)...)...)
-				visit(append(path, manifest.Item("steps", j)...), &phase.Steps[j])
+				visit(append(path, manifest.Item("steps", j)...), name, phase.Name, &phase.Steps[j])
 			}
 		}
 	}
@@ -264,17 +264,11 @@ func endlessTasks(m *manifest.Manifests, r *reporter) {
 				r.findf(o, manifest.Item("spec.tasks", i), "task %s: %s", v.Spec.Tasks[i].Name, why)
 			}
 		}
-		for _, plan := range manifest.SortedKeys(v.Spec.Plans) {
-			for i, phase := range v.Spec.Plans[plan].Phases {
-				for j := range phase.Steps {
-					step := &phase.Steps[j]
-					if c := contradictionIn(v, plan, phase.Name, step); c != nil {
-						path := append(manifest.Fields("spec.plans"), append([]string{plan}, manifest.Item("phases", i, manifest.Item("steps", j)...)...)...)
-						r.findf(o, append(path, manifest.Item("tasks", slices.Index(step.Tasks, c.Deletes))...), "step %s: %s", step.Name, c)
-					}
-				}
+		steps(v, func(path []string, plan, phase string, step *v1beta1.Step) {
+			if c := contradictionIn(v, plan, phase, step); c != nil {
+				r.findf(o, append(path, manifest.Item("tasks", slices.Index(step.Tasks, c.Deletes))...), "step %s: %s", step.Name, c)
 			}
-		}
+		})
 	})
 }
 

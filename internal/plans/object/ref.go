@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -35,7 +35,7 @@ func (r Ref) Problem() string {
 // NameProblem is what is wrong with the name of an object of any kind, empty if nothing is. Each
 // kind has rules of its own besides.
 func NameProblem(name string) string {
-	if problems := path.IsValidPathSegmentName(name); len(problems) > 0 {
+	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
 		return fmt.Sprintf("invalid value %s: %s", message.Quote(name), problems[0])
 	}
 	return ""

@@ -75,11 +75,11 @@ type Write struct {
 // it: they differ with each try of the same.
 func (w *Write) Sent() string {
 	sent := struct {
-		Act        Act
-		Ref        object.Ref
-		Object     *unstructured.Unstructured
-		Generate   map[string]int
-		Extraction *pipe.Extraction
+		Act        Act                        `json:"act"`
+		Ref        object.Ref                 `json:"ref"`
+		Object     *unstructured.Unstructured `json:"object"`
+		Generate   map[string]int             `json:"generate"`
+		Extraction *pipe.Extraction           `json:"extraction"`
 	}{w.Act, w.Ref, w.Object, w.Generate, w.Extraction}
 	raw, err := json.Marshal(sent) // maps are written in the order of their keys
 	if err != nil {

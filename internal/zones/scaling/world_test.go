@@ -143,10 +143,10 @@ func (w *world) managed(inj *fault.Injector) (stop func()) {
 		}
 		mgr = m.Observed(mgr, o.Cache)
 		err = errors.Join(scaling.Setup(ctx, mgr, scaling.Options{Now: w.clock.Now, PodTimeout: 10 * time.Second}), w.answer(mgr), mgr.Start(ctx))
-		if ctx.Err() != nil {
-			return nil // a stop while it starts is no failure
+		if ctx.Err() == nil { // a stop while it starts is no failure
+			return err
 		}
-		return err
+		return nil
 	})
 }
 

@@ -61,15 +61,12 @@ func (o observed) Start(ctx context.Context) error {
 	return o.Manager.Start(ctx) //nolint:wrapcheck // it stands in for the manager
 }
 
-// newQueue makes the queue of a controller.
-type newQueue = func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // Add implements [ctrl.Manager].
 func (o observed) Add(r manager.Runnable) error {
 	if _, ok := r.(controller.Controller); ok {
-		// A manager has no default for this option, and the type has no other name.
+		// A manager has no default for this option.
 		option := reflect.ValueOf(r).Elem().FieldByName("NewQueue")
-		option.Set(reflect.ValueOf(newQueue(o.under.newQueue)))
+		option.Set(reflect.ValueOf(o.under.newQueue))
 		o.under.mu.Lock()
 		o.under.controllers++
 		o.under.mu.Unlock()
