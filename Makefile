@@ -51,7 +51,7 @@ stress: ## Run a test many times while all processors are busy (TEST=TestName PK
 
 .PHONY: build
 build: ## Build bin/spillway, one static file
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/spillway ./cmd/spillway
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/spillway ./cmd/spillway
 
 .PHONY: release
 release: ## Write all files of a release to dist/ (VERSION=v0.1.0)
