@@ -206,7 +206,7 @@ func TestTheDefaultPolicy(t *testing.T) {
 	w.hashed("app2", before["app2"])
 	w.halt()
 	w.manage()
-	w.settled()
+	w.barrier.Wait(t) // no controller observes workloads here
 	if p := w.policyNow(); p != nil {
 		t.Errorf("it was created again: %+v", p)
 	}
