@@ -191,3 +191,23 @@ securityContext:
     drop:
     - ALL
 {{- end }}
+
+{{- /* A policy or binding of a ring, for this installation: (list $ RING OBJECT). */}}
+{{- define "spillway.policy" }}
+{{- $root := index . 0 }}
+{{- $object := index . 2 }}
+{{- $spec := $object.spec }}
+{{- with $spec.policyName }}
+{{- $_ := set $spec "policyName" (printf "%s.%s" $root.Release.Namespace .) }}
+{{- $match := default dict $spec.matchResources }}
+{{- with include "spillway.within" (list $root $match.namespaceSelector) | fromJson }}{{ $_ := set $match "namespaceSelector" . }}{{ end }}
+{{- with $match }}{{ $_ := set $spec "matchResources" . }}{{ end }}
+{{- end }}
+---
+apiVersion: {{ $object.apiVersion }}
+kind: {{ $object.kind }}
+metadata:
+  {{- include "spillway.declared" (list $root (index . 1) $object.metadata.name) | nindent 2 }}
+spec:
+  {{- toYaml $spec | nindent 2 }}
+{{- end }}
