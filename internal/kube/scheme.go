@@ -3,10 +3,12 @@ package kube
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	fleet "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -14,6 +16,14 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 )
+
+// Served returns the kinds that Kubernetes itself serves. client-go's [scheme.Scheme] has those besides that any
+// library adds to it, as Helm's does with CustomResourceDefinitions.
+var Served = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(s))
+	return s
+})
 
 // NewScheme knows the kinds of Kubernetes, those of Spillway, and those of Flux that
 // the fleet is made of.

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -107,7 +107,7 @@ func Typed(t testing.TB, objects []*unstructured.Unstructured) []client.Object {
 	t.Helper()
 	all := make([]client.Object, 0, len(objects))
 	for _, obj := range objects {
-		typed, err := scheme.Scheme.New(obj.GroupVersionKind())
+		typed, err := kube.Served().New(obj.GroupVersionKind())
 		of, ok := typed.(client.Object)
 		if runtime.IsNotRegisteredError(err) || !ok {
 			all = append(all, obj)

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/json"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/packages/modern"
@@ -86,7 +86,7 @@ func retiredVersions(m *manifest.Manifests, r *reporter) {
 // unknownTemplateFields compares the objects of Kubernetes' own kinds with their types.
 func unknownTemplateFields(m *manifest.Manifests, r *reporter) {
 	rendered(m, func(o *manifest.Object, v *v1beta1.OperatorVersion, name string, u *unstructured.Unstructured) {
-		typed, err := scheme.Scheme.New(u.GroupVersionKind())
+		typed, err := kube.Served().New(u.GroupVersionKind())
 		if err != nil {
 			return // a kind of others
 		}

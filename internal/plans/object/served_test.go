@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // TestRetired checks that what is to be used instead is known to the client, and that no
@@ -28,7 +29,7 @@ func TestRetired(t *testing.T) {
 			if _, again := Successor(to.WithKind(kind)); again {
 				t.Errorf("%s is itself retired", to)
 			}
-			known := scheme.Scheme.IsVersionRegistered(to) && (kind == "Any" || scheme.Scheme.Recognizes(to.WithKind(kind)))
+			known := kube.Served().IsVersionRegistered(to) && (kind == "Any" || kube.Served().Recognizes(to.WithKind(kind)))
 			if r.to != "" && !outside[r.to] && !known {
 				t.Errorf("%s has no kind %s", to, kind)
 			}

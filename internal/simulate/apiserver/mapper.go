@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/source"
 )
@@ -43,7 +43,7 @@ func (m mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*apimeta.R
 		}
 	}
 	known, err := m.DefaultRESTMapper.RESTMapping(gk, versions...)
-	if err == nil || scheme.Scheme.IsGroupRegistered(gk.Group) {
+	if err == nil || kube.Served().IsGroupRegistered(gk.Group) {
 		return known, err
 	}
 	scope, defined := m.store.defined(gk)

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	fleet "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // converterOf says how what is applied to objects of a kind is merged: by the schema of
@@ -19,8 +19,8 @@ import (
 // assemblages, in which several modules write, by the names of their syncs.
 func converterOf(gvk schema.GroupVersionKind) managedfields.TypeConverter {
 	switch {
-	case scheme.Scheme.Recognizes(gvk):
-		return applyconfigurations.NewTypeConverter(scheme.Scheme)
+	case kube.Served().Recognizes(gvk):
+		return applyconfigurations.NewTypeConverter(kube.Served())
 	case gvk.Group == fleet.GroupVersion.Group:
 		return bySyncs{managedfields.NewDeducedTypeConverter()}
 	default:
