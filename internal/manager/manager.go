@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllers "sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/admission"
@@ -33,6 +32,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/plans"
+	loops "github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
@@ -42,6 +42,9 @@ const (
 	// passTimeout bounds one run of a controller, so that an API server that
 	// does not answer is noticed.
 	passTimeout = 2 * time.Minute
+	// hangs is how long a pass is under way that does not end any more. It is much
+	// longer than passTimeout, so that a slow machine is not taken for a dead one.
+	hangs = 5 * passTimeout
 	// stopTimeout is how long the manager may take to stop once it is asked to.
 	stopTimeout = 20 * time.Second
 )
@@ -222,8 +225,8 @@ func namespacesText(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// addProbes makes the manager alive once it serves, and ready once it has seen
-// the cluster.
+// addProbes makes the manager alive once it serves, as long as no pass hangs; and ready
+// once it has seen the cluster. An API server that is away ends passes, and delays none.
 func addProbes(mgr ctrl.Manager) error {
 	synced := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
@@ -233,5 +236,6 @@ func addProbes(mgr ctrl.Manager) error {
 		}
 		return nil
 	}
-	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
+	alive := func(*http.Request) error { return loops.UnderWay.Hanging(hangs) }
+	return errors.Join(mgr.AddHealthzCheck("passes", alive), mgr.AddReadyzCheck("caches", synced))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // TestMain has a control plane of its own: rings wait for kinds that must not be installed yet.
@@ -124,6 +125,14 @@ func TestProbesAndMetrics(t *testing.T) {
 		"http://" + o.MetricsAddress + "/metrics": "spillway_config_tracked_workloads 0",
 	} {
 		testenv.Eventually(t, func(context.Context) error { return serves(url, text) })
+	}
+	end := ring.UnderWay.BeginAt("a ring that hangs", time.Now().Add(-time.Hour))
+	res, err := http.Get("http://" + o.ProbeAddress + "/healthz")
+	end()
+	if err != nil || res.StatusCode != http.StatusInternalServerError {
+		t.Errorf("while a pass hangs: %v, %v", res, err)
+	} else if res.Body.Close(); serves("http://"+o.ProbeAddress+"/healthz", "ok") != nil {
+		t.Error("it has ended, and the manager is not alive")
 	}
 	if err := stop(); err != nil {
 		t.Error(err)

@@ -3,6 +3,7 @@ package ring
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -60,6 +61,7 @@ type Next struct {
 
 // Run makes passes until one leaves nothing to go on with.
 func (l *Loop[S, P, R]) Run(ctx context.Context) (reconcile.Result, error) {
+	defer UnderWay.Begin(fmt.Sprintf("%T", *new(S)))()
 	var next Next
 	live := false
 	for range l.Most {

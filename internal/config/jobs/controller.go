@@ -67,6 +67,7 @@ func (p *pinner) heldIn(ctx context.Context, obj client.Object) []reconcile.Requ
 
 // Reconcile makes one pass over a Job.
 func (p *pinner) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer ring.UnderWay.Begin("config-jobs")()
 	// 1. Observe.
 	o, err := p.observe(ctx, req.NamespacedName)
 	if err != nil || o == nil {

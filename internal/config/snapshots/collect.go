@@ -70,6 +70,7 @@ type collector struct {
 
 // Reconcile makes one pass over the snapshots of a namespace.
 func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer ring.UnderWay.Begin("config-snapshots")()
 	// 1. Observe.
 	o, err := c.observe(ctx, req.Name)
 	if err != nil {

@@ -65,6 +65,7 @@ func (c *collector) fetchedByAssemblage(_ context.Context, obj client.Object) []
 
 // Reconcile deletes a source that is not used.
 func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer ring.UnderWay.Begin("fleet-collector")()
 	source := sourceObject(c.kind)
 	if err := c.cached.Get(ctx, req.NamespacedName, source); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err) //nolint:wrapcheck // nothing to add

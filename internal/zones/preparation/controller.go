@@ -60,6 +60,7 @@ type reconciler struct {
 
 // Reconcile makes the label of a namespace what its StatefulSets need.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer ring.UnderWay.Begin("namespaces")()
 	needed, err := r.isNeeded(ctx, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
