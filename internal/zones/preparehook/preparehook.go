@@ -5,8 +5,8 @@
 // # Invariants
 //
 //   - Nothing that a Pod does can harm: each call has its time, only so many run side
-//     by side, redirects are not followed, and no more of a body is read than can
-//     matter.
+//     by side, redirects are not followed, no proxy is asked, and no more of a body is
+//     read than can matter.
 //   - No call is under way when [Caller.Call] and [Caller.CallAll] return. Of a call
 //     that had to be given up, [Answer.Pending] says that the Pod may still obey it:
 //     two calls are two connections, and which of them a Pod obeys first is unknown.
@@ -74,7 +74,7 @@ type Caller struct {
 // New is a caller that gives a Pod so much time; zero is [DefaultTimeout].
 func New(timeout time.Duration, config *tls.Config) *Caller {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSClientConfig: config,
+		DialContext: dial, TLSClientConfig: config, // and no proxy: it would be told where Pods are, and be asked for any address
 		DisableKeepAlives:      true, // a name may be another Pod's by the next call
 		MaxResponseHeaderBytes: maxBody,
 	}
@@ -203,8 +203,7 @@ type (
 	addressKey struct{}
 )
 
-// dial connects to the address of a Pod where that is known. A proxy is called by
-// its own.
+// dial connects to the address of a Pod where that is known.
 func dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
 	if at, ok := ctx.Value(addressKey{}).(address); ok {
 		if host, port, err := net.SplitHostPort(hostPort); err == nil && host == at.host {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,14 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
+
+// TestMain names a proxy that does not answer: all calls of the tests succeed without.
+func TestMain(m *testing.M) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		_ = os.Setenv(name, "http://127.0.0.1:1")
+	}
+	os.Exit(m.Run())
+}
 
 // A Pod is called by its name, at its address: the certificate is checked for the name,
 // and the name need not be known to any resolver.
