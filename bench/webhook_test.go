@@ -36,13 +36,14 @@ import (
 
 const (
 	emptyPath  = "/empty"
-	configPath = "/mutate-apps-v1-deployment"
+	emptyName  = "empty.bench.spillway.dev"
+	configName = "deployments.config.spillway.dev"
 )
 
 // question is a request whose cost is measured, and what the answer has to have.
 type question struct {
-	name, path, answer string
-	body               []byte
+	name, webhook, answer string
+	body                  []byte
 }
 
 // TestWebhookLatency asks the server, on the connections that an API server would
@@ -55,9 +56,9 @@ func TestWebhookLatency(t *testing.T) {
 	}
 	w := serveWebhooks(t, ns)
 	questions := []question{
-		{"an empty handler", emptyPath, `"allowed":true`, review(t, ns, "app")},
-		{"config: all there, the hash is set", configPath, `"patch":`, review(t, ns, "app")},
-		{"config: something is missing, it is suspended", configPath, `"patch":`, review(t, ns, "missing")},
+		{"an empty handler", emptyName, `"allowed":true`, review(t, ns, "app")},
+		{"config: all there, the hash is set", configName, `"patch":`, review(t, ns, "app")},
+		{"config: something is missing, it is suspended", configName, `"patch":`, review(t, ns, "missing")},
 	}
 	ask := trusting(t, w)
 	floor := latencies(t, "a bare read of the ConfigMap", func() error {
@@ -65,8 +66,9 @@ func TestWebhookLatency(t *testing.T) {
 	})
 	var empty measured
 	for _, q := range questions {
-		m := latencies(t, q.name, func() error { return ask("https://"+w.Options.Address+q.path, q.body, q.answer) })
-		if q.path == emptyPath {
+		url := w.URL(t, q.webhook)
+		m := latencies(t, q.name, func() error { return ask(url, q.body, q.answer) })
+		if q.webhook == emptyName {
 			empty = m
 			continue
 		}
@@ -86,7 +88,7 @@ const webhookTarget = 3
 func serveWebhooks(t *testing.T, ns string) *testenv.Webhooks {
 	t.Helper()
 	declared := append(slices.Clone(admit.Declared().Webhooks), admission.Webhook{
-		Name: "empty.bench.spillway.dev", Path: emptyPath, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 5,
+		Name: emptyName, Path: emptyPath, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 5,
 	})
 	w := testenv.RegisterWebhooks(t, ns, declared)
 	yes := true

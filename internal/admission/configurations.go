@@ -18,28 +18,25 @@ type Registration struct {
 	// Metadata is that of the configurations. One that mutates and one that
 	// validates may have the same name.
 	Metadata metav1.ObjectMeta
-	// Client says how the API server calls a path.
-	Client func(path string) admissionregistrationv1.WebhookClientConfig
+	// Client says where the API server calls. It names no path: the manager sets the one of
+	// each webhook, with the key that shows who calls. So that no tool that applies
+	// the configuration again takes the key away, or quarrels with the manager about it.
+	Client admissionregistrationv1.WebhookClientConfig
 	// Namespaces are those whose objects count, all if empty.
 	Namespaces []string
 }
 
 // ByService calls the manager's Service in a namespace.
-func ByService(namespace string) func(path string) admissionregistrationv1.WebhookClientConfig {
-	return func(path string) admissionregistrationv1.WebhookClientConfig {
-		port := int32(443)
-		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
-			Namespace: namespace, Name: ServiceName, Path: &path, Port: &port,
-		}}
-	}
+func ByService(namespace string) admissionregistrationv1.WebhookClientConfig {
+	port := int32(443)
+	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
+		Namespace: namespace, Name: ServiceName, Port: &port,
+	}}
 }
 
 // ByURL calls a server outside of the cluster, whose URL has no path.
-func ByURL(url string) func(path string) admissionregistrationv1.WebhookClientConfig {
-	return func(path string) admissionregistrationv1.WebhookClientConfig {
-		full := url + path
-		return admissionregistrationv1.WebhookClientConfig{URL: &full}
-	}
+func ByURL(url string) admissionregistrationv1.WebhookClientConfig {
+	return admissionregistrationv1.WebhookClientConfig{URL: &url}
 }
 
 // Configurations are the webhook configurations for some webhooks: one for
@@ -71,7 +68,7 @@ func typeOf(kind string) metav1.TypeMeta {
 
 func (r Registration) mutating(w Webhook) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
-		Name: w.Name, ClientConfig: r.Client(w.Path), Rules: w.Rules, MatchConditions: w.MatchConditions,
+		Name: w.Name, ClientConfig: *r.Client.DeepCopy(), Rules: w.Rules, MatchConditions: w.MatchConditions,
 		FailurePolicy: &w.FailurePolicy, TimeoutSeconds: &w.TimeoutSeconds, ReinvocationPolicy: w.ReinvocationPolicy,
 		NamespaceSelector: r.within(w.NamespaceSelector), ObjectSelector: w.ObjectSelector,
 		SideEffects: w.sideEffects(), AdmissionReviewVersions: []string{"v1"},
@@ -80,7 +77,7 @@ func (r Registration) mutating(w Webhook) admissionregistrationv1.MutatingWebhoo
 
 func (r Registration) validating(w Webhook) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
-		Name: w.Name, ClientConfig: r.Client(w.Path), Rules: w.Rules, MatchConditions: w.MatchConditions,
+		Name: w.Name, ClientConfig: *r.Client.DeepCopy(), Rules: w.Rules, MatchConditions: w.MatchConditions,
 		FailurePolicy: &w.FailurePolicy, TimeoutSeconds: &w.TimeoutSeconds,
 		NamespaceSelector: r.within(w.NamespaceSelector), ObjectSelector: w.ObjectSelector,
 		SideEffects: w.sideEffects(), AdmissionReviewVersions: []string{"v1"},

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,9 @@ const (
 	ServiceName = "spillway-webhooks"
 	// SecretName is the Secret of its certificate, from any source.
 	SecretName = "spillway-webhooks-certificate"
+	// KeysSecretName is the Secret of the keys in the paths, where another program fills
+	// that of the certificate.
+	KeysSecretName = "spillway-webhooks-keys"
 	// Port is where it serves in a Pod.
 	Port = 9443
 )
@@ -65,6 +69,12 @@ type Options struct {
 	// CertDir has tls.crt, tls.key and, if its CA is to be injected, ca.crt; for
 	// the other sources.
 	CertDir string
+	// ClientCA is a file with the CAs that have signed the certificates with which API servers
+	// show who they are, if they are configured to. Then they need no key. Empty is none.
+	ClientCA string
+	// ClientNames are the common names of these certificates. With none, each
+	// certificate counts that the CAs have signed.
+	ClientNames []string
 	// Own are the names of our own webhook configurations. The manager sets them
 	// to those of the rings that it runs, unless they are given.
 	Own []string
@@ -73,6 +83,16 @@ type Options struct {
 	Only []string
 	// Now is the clock.
 	Now func() time.Time
+	// ServerTime asks the API server for the time. Nil asks the one of the manager.
+	ServerTime func(context.Context) (time.Time, error)
+}
+
+// KeysSecret is the Secret in which the keys are.
+func (o Options) KeysSecret() string {
+	if o.Source == Generated {
+		return o.SecretName
+	}
+	return KeysSecretName
 }
 
 // Validate says what is wrong with the options. It names flags, because it is
@@ -86,6 +106,9 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--webhook-cert-source: unknown source %q; use %s, %s or %s", o.Source, Generated, CertManager, Files)
 	case o.Source != Generated && o.CertDir == "":
 		return fmt.Errorf("--webhook-cert-dir: %s and %s come from a folder with --webhook-cert-source=%s; name it", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, o.Source)
+	}
+	if len(o.ClientNames) > 0 && o.ClientCA == "" {
+		return errors.New("--webhook-client-names: certificates of API servers are verified only with --webhook-client-ca; name their CA")
 	}
 	for _, host := range o.Hosts {
 		if net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0 {

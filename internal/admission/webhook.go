@@ -62,13 +62,32 @@ func (w Webhook) registered() Webhook {
 // without, since a webhook that only validates must not answer with a patch.
 func (w Webhook) MarkedPath() string { return w.Path + "/marked" }
 
+// Served are the paths at which the webhook is answered.
+func (w Webhook) Served() []string {
+	if w.Marked {
+		return []string{w.Path, w.MarkedPath()}
+	}
+	return []string{w.Path}
+}
+
+// RegisteredPath is the one of our own configurations.
+func (w Webhook) RegisteredPath() string { return w.registered().Path }
+
 // Route is the handler of a path. Each path that a [Webhook] names has one.
 type Route struct {
 	Path string
-	// Handler answers. Its context ends when the answer is due; what it returns
-	// later is dropped. It must tolerate a request without dryRun or objects.
+	// Handler answers an API server. Its context ends when the answer is due; what it
+	// returns later is dropped. It must tolerate a request without dryRun or objects.
 	Handler webhook.Handler
+	// Blind answers who has not shown to be an API server, from the request alone: it has
+	// no client, so that it can neither read nor write anything. Where an answer
+	// takes more than that, it says no with [NoKey]. Nil answers as the failure policy says.
+	Blind webhook.Handler
 }
+
+// NoKey is why there is no other answer to a request without a valid key in its path.
+const NoKey = "this webhook's configuration has no valid key in the path, so that anybody may have asked; " +
+	"the manager sets the key, and spillway check says which configuration lacks it and why"
 
 // Declared is what a ring wants the cluster to have besides the manager.
 type Declared struct {

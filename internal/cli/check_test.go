@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/serve"
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -69,7 +70,8 @@ func TestAnInstallation(t *testing.T) {
 		}
 	}
 	says(1, "manager "+system+"/spillway\n", "✓ 2 of 2 Pods are ready, image spillway:test", "✗ no replica leads: Lease spillway-manager not found; kubectl logs",
-		"kinds are those of version", "policies, webhooks and bindings", "has no certificate authority", "! the webhooks have no certificate yet: Secret",
+		"kinds are those of version", "policies, webhooks and bindings", "has no certificate authority",
+		"✗ validatingwebhookconfiguration/"+system+".zones.spillway.dev has no key in the path of no-downscale.zones.spillway.dev", "! the webhooks have no certificate yet: Secret",
 		"ring config\n", "permissions in namespace "+watched, "✓ no rollouts")
 
 	now := metav1.NowMicro()
@@ -83,12 +85,26 @@ func TestAnInstallation(t *testing.T) {
 	must(c.Create(t.Context(), secret))
 	configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
 	must(c.List(t.Context(), configurations, client.MatchingLabels{"app.kubernetes.io/instance": system}))
+	keyed := "/x/" + serve.NewKey()
 	for i := range configurations.Items {
 		for j := range configurations.Items[i].Webhooks {
 			configurations.Items[i].Webhooks[j].ClientConfig.CABundle = secret.Data[corev1.TLSCertKey]
+			configurations.Items[i].Webhooks[j].ClientConfig.Service.Path = &keyed
 		}
 		must(c.Update(t.Context(), &configurations.Items[i]))
 	}
+	mutating := &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	must(c.List(t.Context(), mutating, client.MatchingLabels{"app.kubernetes.io/instance": system}))
+	for i := range mutating.Items {
+		for j := range mutating.Items[i].Webhooks {
+			mutating.Items[i].Webhooks[j].ClientConfig.Service.Path = &keyed
+		}
+		must(c.Update(t.Context(), &mutating.Items[i]))
+	}
+	users := ofAUser(system)
+	must(c.Create(t.Context(), users))
+	says(1, "✗ validatingwebhookconfiguration/"+users.Name+" has no key in the path of no-downscale.example.test", "ignore /webhooks/*/clientConfig/service/path")
+	must(c.Delete(t.Context(), users))
 	says(0, "✓ replica-1 leads", "! the certificate of the webhooks is 0 days old", "it should have been renewed")
 
 	secret.Data[corev1.TLSCertKey] = certificateUntil(t, time.Now().Add(90*24*time.Hour))
@@ -102,6 +118,23 @@ func TestAnInstallation(t *testing.T) {
 	must(c.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: "spillway"}}))
 	must(c.Delete(t.Context(), &configurations.Items[0]))
 	says(1, "✗ get, list, watch secrets in namespace "+watched+" is not permitted", "✗ validatingwebhookconfiguration/"+configurations.Items[0].Name+" not found; spillway install")
+}
+
+// ofAUser is a webhook configuration as rollout-operator has them, with the path as its chart
+// names it.
+func ofAUser(system string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	path, class := "/admission/no-downscale", admissionregistrationv1.SideEffectClassNone
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: system + "-user", Labels: map[string]string{"grafana.com/inject-rollout-operator-ca": "true", "grafana.com/namespace": system}},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "no-downscale.example.test", SideEffects: &class, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: system, Name: "rollout-operator", Path: &path}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.test"}, APIVersions: []string{"v1"}, Resources: []string{"none"}},
+			}},
+		}},
+	}
 }
 
 // What install grants for all namespaces is what check asks for, also where a rule is about a few

@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,7 +66,7 @@ func TestWebhooksFitTogether(t *testing.T) {
 	}
 	c := find[*admissionregistrationv1.MutatingWebhookConfiguration](all)[0]
 	to := c.Webhooks[0].ClientConfig.Service
-	if to.Name != service.Name || to.Namespace != service.Namespace || *to.Port != service.Spec.Ports[0].Port || *to.Path != "/admission/pod-eviction/marked" {
+	if to.Name != service.Name || to.Namespace != service.Namespace || *to.Port != service.Spec.Ports[0].Port {
 		t.Errorf("the API server calls %+v", to)
 	}
 	if host := admission.ServiceHost("flow"); host != service.Name+"."+service.Namespace+".svc" {
@@ -145,34 +147,39 @@ func TestInjectionIsBoundToNames(t *testing.T) {
 
 // Each source has what it needs, and no more.
 func TestSources(t *testing.T) {
-	for source, want := range map[admission.Source]struct{ objects, secretRole, volumes int }{
-		"":                    {0, 1, 0},
-		admission.Generated:   {0, 1, 0},
-		admission.CertManager: {2, 0, 1},
-		admission.Files:       {0, 0, 1},
+	for source, want := range map[admission.Source]struct {
+		objects, volumes int
+		secret           string
+	}{
+		"":                    {0, 0, admission.SecretName},
+		admission.Generated:   {0, 0, admission.SecretName},
+		admission.CertManager: {2, 1, admission.KeysSecretName},
+		admission.Files:       {0, 1, admission.KeysSecretName},
 	} {
 		t.Run(string(source), func(t *testing.T) {
 			all := objects(t, func(o *manifests.Options) {
 				o.Values.Webhooks.CertificateSource, o.Values.Webhooks.Hosts = source, []string{"rollout-operator.flow.svc"}
 			})
-			issued, roles := 0, 0
+			issued := 0
+			var secrets []string
 			for _, obj := range all {
 				kind := obj.GetObjectKind().GroupVersionKind()
 				if kind.Group == "cert-manager.io" {
 					issued++
 				}
-				if kind.Kind == "Role" && obj.GetName() == admission.ServiceName {
-					roles++
+				if role, ok := obj.(*rbacv1.Role); ok && obj.GetName() == admission.ServiceName {
+					last := role.Rules[len(role.Rules)-1]
+					secrets = append(secrets, last.ResourceNames...)
 				}
 			}
 			granted := find[*rbacv1.ClusterRole](all)
 			injects := granted[slices.IndexFunc(granted, func(r *rbacv1.ClusterRole) bool { return r.Name == "flow.admission.spillway.dev" })]
-			if patches := slices.Contains(injects.Rules[0].Verbs, "patch"); patches != (source != admission.CertManager) {
+			if !slices.Contains(injects.Rules[0].Verbs, "patch") {
 				t.Errorf("may %v webhook configurations", injects.Rules[0].Verbs)
 			}
 			pod := find[*appsv1.Deployment](all)[0].Spec.Template.Spec
-			if issued != want.objects || roles != want.secretRole || len(pod.Volumes) != want.volumes {
-				t.Errorf("%d objects of cert-manager, %d roles for the Secret, %d volumes", issued, roles, len(pod.Volumes))
+			if issued != want.objects || !slices.Equal(secrets, []string{want.secret}) || len(pod.Volumes) != want.volumes {
+				t.Errorf("%d objects of cert-manager, may write %v, %d volumes", issued, secrets, len(pod.Volumes))
 			}
 			annotations := fmt.Sprint(find[*admissionregistrationv1.MutatingWebhookConfiguration](all)[0].Annotations)
 			if strings.Contains(annotations, "cert-manager.io/inject-ca-from:flow/spillway-webhooks") != (source == admission.CertManager) {
@@ -182,6 +189,57 @@ func TestSources(t *testing.T) {
 				t.Errorf("the manager has the arguments %v", args)
 			}
 		})
+	}
+}
+
+// With the addresses of API servers no other client reaches the webhooks, and what
+// collects metrics and probes still reaches these. A CA of API servers is mounted.
+func TestOnlyAPIServersReachTheWebhooks(t *testing.T) {
+	all := objects(t, func(o *manifests.Options) {
+		o.Values.Webhooks.APIServers = []string{"10.0.0.1/32", "fd00::/64"}
+		o.Values.Webhooks.ClientCA, o.Values.Webhooks.ClientNames = "api-server-ca", []string{"kube-apiserver"}
+	})
+	from := map[string][]string{}
+	for _, rule := range find[*networkingv1.NetworkPolicy](all)[0].Spec.Ingress {
+		var blocks []string
+		for _, peer := range rule.From {
+			blocks = append(blocks, peer.IPBlock.CIDR)
+		}
+		for _, port := range rule.Ports {
+			from[port.Port.String()] = blocks
+		}
+	}
+	if want := map[string][]string{"metrics": nil, "probes": nil, "webhooks": {"10.0.0.1/32", "fd00::/64"}}; !reflect.DeepEqual(from, want) {
+		t.Errorf("the ports are reached from %v, want %v", from, want)
+	}
+	pod := find[*appsv1.Deployment](all)[0].Spec.Template.Spec
+	args := pod.Containers[0].Args
+	if !slices.Contains(args, "--webhook-client-ca=/client-ca/ca.crt") || !slices.Contains(args, "--webhook-client-names=kube-apiserver") ||
+		pod.Volumes[0].ConfigMap.Name != "api-server-ca" || pod.Containers[0].VolumeMounts[0].MountPath != "/client-ca" {
+		t.Errorf("arguments %v, volumes %+v", args, pod.Volumes)
+	}
+}
+
+// Our own configurations name no path: the manager sets it, and nothing sets it back.
+func TestOurConfigurationsNameNoPath(t *testing.T) {
+	all := objects(t, func(*manifests.Options) {})
+	var n int
+	for _, c := range find[*admissionregistrationv1.MutatingWebhookConfiguration](all) {
+		for _, w := range c.Webhooks {
+			if n++; w.ClientConfig.Service.Path != nil {
+				t.Errorf("%s has path %s", w.Name, *w.ClientConfig.Service.Path)
+			}
+		}
+	}
+	for _, c := range find[*admissionregistrationv1.ValidatingWebhookConfiguration](all) {
+		for _, w := range c.Webhooks {
+			if n++; w.ClientConfig.Service.Path != nil {
+				t.Errorf("%s has path %s", w.Name, *w.ClientConfig.Service.Path)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("there are no webhooks")
 	}
 }
 

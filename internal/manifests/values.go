@@ -59,6 +59,9 @@ type Webhooks struct {
 	CertificateSource admission.Source `json:"certificateSource"`
 	Hosts             []string         `json:"hosts"`
 	Configurations    []string         `json:"configurations"`
+	APIServers        []string         `json:"apiServers"`
+	ClientCA          string           `json:"clientCA"`
+	ClientNames       []string         `json:"clientNames"`
 	FailClosed        bool             `json:"failClosed"`
 }
 

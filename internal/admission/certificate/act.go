@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -35,13 +36,16 @@ func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m materi
 	defer cancel()
 	if secret == nil {
 		secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.SecretName, Labels: map[string]string{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.KeysSecret(), Labels: map[string]string{
 				"app.kubernetes.io/name": "spillway", admission.ManagedByLabel: admission.ManagedBy,
 			}},
 			Type: corev1.SecretTypeTLS, Data: m,
 		}
+		if a.options.Source != admission.Generated {
+			secret.Type = corev1.SecretTypeOpaque
+		}
 		if err := a.writer.Create(ctx, secret, client.FieldOwner(kube.FieldOwner)); err != nil {
-			return fmt.Errorf("create the certificate's Secret: %w", err)
+			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
 		}
 		return nil
 	}
@@ -51,7 +55,7 @@ func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m materi
 	}
 	maps.Copy(secret.Data, m)
 	if err := a.writer.Update(ctx, secret, client.FieldOwner(kube.FieldOwner)); err != nil {
-		return fmt.Errorf("update the certificate's Secret: %w", err)
+		return fmt.Errorf("update Secret %s: %w", secret.Name, err)
 	}
 	return nil
 }
@@ -63,9 +67,9 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// inject writes the caBundles that differ, while the configuration is the one
+// inject writes the caBundles and paths that differ, while the configuration is the one
 // that was observed.
-func (a actor) inject(ctx context.Context, i injection) error {
+func (a actor) inject(ctx context.Context, i *injection) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	raw, err := json.Marshal(i.operations())
@@ -74,20 +78,38 @@ func (a actor) inject(ctx context.Context, i injection) error {
 	}
 	err = a.writer.Patch(ctx, i.configuration.object(), client.RawPatch(types.JSONPatchType, raw), client.FieldOwner(kube.FieldOwner))
 	if err != nil {
-		return fmt.Errorf("inject the CA into %s %q: %w", i.configuration.kind, i.configuration.name, err)
+		return fmt.Errorf("inject the CA and the paths into %s %q: %w", i.configuration.kind, i.configuration.name, err)
 	}
 	return nil
 }
 
-func (i injection) operations() []operation {
+func (i *injection) operations() []operation {
 	// Writing the observed version is refused as a conflict once it has changed.
 	operations := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: i.configuration.resourceVersion}}
-	for n, bundle := range i.configuration.bundles {
-		if !same(bundle, i.bundle) {
-			operations = append(operations, operation{Op: "add", Path: fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", n), Value: i.bundle})
+	for n, h := range i.configuration.hooks {
+		at := fmt.Sprintf("/webhooks/%d/clientConfig/", n)
+		if i.bundle != nil && !same(h.bundle, i.bundle) {
+			operations = append(operations, operation{Op: "add", Path: at + "caBundle", Value: i.bundle})
+		}
+		switch {
+		case i.paths == nil || i.paths[n] == "" || i.paths[n] == h.path:
+		case h.url == "":
+			operations = append(operations, operation{Op: "add", Path: at + "service/path", Value: i.paths[n]})
+		default:
+			operations = append(operations, operation{Op: "replace", Path: at + "url", Value: h.urlWith(i.paths[n])})
 		}
 	}
 	return operations
+}
+
+// urlWith is the URL with another path.
+func (h *hook) urlWith(path string) string {
+	u, err := url.Parse(h.url)
+	if err != nil {
+		return h.url // it was parsed before
+	}
+	u.Path = path
+	return u.String()
 }
 
 func (c configuration) object() client.Object {

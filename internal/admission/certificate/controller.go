@@ -25,6 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/admission/serve"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Failed writes are tried again after retryFirst, then after twice as long, up
@@ -50,21 +51,29 @@ func Setup(mgr ctrl.Manager, o admission.Options, webhooks []admission.Webhook, 
 	}
 	o = o.WithDefaults()
 	log := mgr.GetLogger().WithName("admission")
-	server, err := serve.New(o.Address, webhooks, routes, log)
+	r := &reconciler{observer: newObserver(o, webhooks), options: o, putBack: putBack{}}
+	r.keys = serve.NewKeys(r.readKeys(mgr.GetAPIReader()))
+	clients, err := serve.NewClients(o.ClientCA, o.ClientNames)
 	if err != nil {
+		return err
+	}
+	if r.server, err = serve.New(o.Address, webhooks, routes, r.keys, clients, log); err != nil {
 		return err
 	}
 	writer, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("client for certificates: %w", err)
 	}
-	r := &reconciler{observer: observer{options: o}, actor: actor{writer, o}, server: server, options: o}
+	r.actor = actor{writer, o}
+	if r.serverTime = o.ServerTime; r.serverTime == nil {
+		r.serverTime = serverTime(mgr.GetConfig(), mgr.GetHTTPClient())
+	}
 	unanswered.from.Store(newGuardReader(&r.observer, mgr.GetAPIReader(), webhooks))
 	sources, err := r.watch(mgr)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.build(mgr, sources), mgr.Add(server), mgr.AddReadyzCheck("webhooks", r.Ready))
+	return errors.Join(r.build(mgr, sources), mgr.Add(r.server), mgr.AddReadyzCheck("webhooks", r.Ready))
 }
 
 // build makes the controller. Every replica runs it: one that waits to lead
@@ -86,7 +95,7 @@ func (r *reconciler) build(mgr ctrl.Manager, sources []source.Source) error {
 
 // watch adds to the manager what is to be read, and returns what wakes up.
 func (r *reconciler) watch(mgr ctrl.Manager) ([]source.Source, error) {
-	sources := []source.Source{source.Func(firstPass)}
+	sources := []source.Source{source.Func(firstPass), source.Func(r.whenElected(mgr.Elected()))}
 	for _, name := range views(&r.options) {
 		view, err := addCache(mgr, configurationsNamed(name))
 		if err != nil {
@@ -99,10 +108,13 @@ func (r *reconciler) watch(mgr ctrl.Manager) ([]source.Source, error) {
 	}
 	if r.options.Source != admission.Generated {
 		files, err := watchFiles(mgr, r.options.CertDir)
-		return append(sources, files), err
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, files)
 	}
 	secrets, err := addCache(mgr, map[client.Object]cache.ByObject{&corev1.Secret{}: {
-		Namespaces: map[string]cache.Config{r.options.Namespace: {FieldSelector: named(r.options.SecretName)}},
+		Namespaces: map[string]cache.Config{r.options.Namespace: {FieldSelector: named(r.options.KeysSecret())}},
 	}})
 	r.observer.secrets = secrets
 	return append(sources, source.Kind[client.Object](secrets, &corev1.Secret{}, toRequest())), err
@@ -123,6 +135,22 @@ func views(o *admission.Options) []string {
 func firstPass(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	queue.Add(request)
 	return nil
+}
+
+// whenElected makes a pass when this replica begins to lead.
+func (r *reconciler) whenElected(elected <-chan struct{}) func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		go func() {
+			select {
+			case <-elected:
+				at := r.now()
+				r.elected.Store(&at)
+				queue.Add(request)
+			case <-ctx.Done():
+			}
+		}()
+		return nil
+	}
 }
 
 func toRequest() handler.EventHandler {
@@ -159,31 +187,78 @@ func addCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache
 	return c, nil
 }
 
-// reconciler keeps the certificate, and the configurations that trust it.
+// reconciler keeps the certificate and the keys, and the configurations that have them.
 type reconciler struct {
 	observer observer
 	actor    actor
 	server   *serve.Server
+	keys     *serve.Keys
 	options  admission.Options
+	// serverTime asks the API server for the time.
+	serverTime func(context.Context) (time.Time, error)
+	// behind is by how much our clock is behind that of the API server, if it is wrong.
+	behind atomic.Int64
+	// elected is when this replica has begun to lead, nil if it does not.
+	elected atomic.Pointer[time.Time]
+	// putBack is used by the passes alone, which follow one another.
+	putBack putBack
 	// problem is why there is no certificate to serve, as of the last pass.
 	problem atomic.Pointer[error]
 }
 
+func newObserver(o admission.Options, webhooks []admission.Webhook) observer {
+	r := observer{options: o, served: map[string]bool{}, registered: map[string]string{}}
+	for _, w := range webhooks {
+		r.registered[w.Name] = w.RegisteredPath()
+		for _, path := range w.Served() {
+			r.served[path] = true
+		}
+	}
+	return r
+}
+
+// now is our clock, or that of the API server if ours is wrong.
+func (r *reconciler) now() time.Time { return r.options.Now().Add(time.Duration(r.behind.Load())) }
+
+// readKeys reads the keys that are accepted, from the API server itself.
+func (r *reconciler) readKeys(live client.Reader) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		secrets := &corev1.SecretList{} // it may be listed by its name, and not be got
+		err := live.List(ctx, secrets, client.InNamespace(r.options.Namespace), client.MatchingFieldsSelector{Selector: named(r.options.KeysSecret())})
+		if err != nil {
+			return nil, fmt.Errorf("read the keys of paths: %w", err)
+		}
+		if len(secrets.Items) == 0 {
+			return nil, nil
+		}
+		return observed{now: r.now(), keys: parseKeys(secrets.Items[0].Data[keyPaths])}.accepted(), nil
+	}
+}
+
 // Reconcile observes, plans, serves and writes, once.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	defer ring.UnderWay.Begin("admission")()
 	// 1. Observe: all the reads.
-	o, err := r.observer.observe(ctx)
+	o, err := r.observe(ctx)
 	if err != nil {
 		r.problem.Store(&err)
 		return reconcile.Result{}, err
 	}
 	// 2. Plan: pure.
 	p := decide(o)
+	if p.writes() {
+		if err := r.askTime(ctx, &o); err != nil {
+			r.present(p)
+			return reconcile.Result{}, err
+		}
+		p = decide(o)
+	}
 	// 3. Serve what may be served.
 	r.present(p)
 	// 4. Act: all the writes.
 	errs := r.act(ctx, o, p)
 	// 5. Report.
+	reportHeld(ctrl.LoggerFrom(ctx), &o)
 	wait, err := report(ctrl.LoggerFrom(ctx), p, errs)
 	if err == nil && !o.generated {
 		err = p.problem // the owner of the files must fix it; not every file system has events
@@ -191,9 +266,40 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: cmp.Or(wait, p.after(o.now))}, err
 }
 
+func (r *reconciler) observe(ctx context.Context) (observed, error) {
+	o, err := r.observer.observe(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.now = r.now()
+	if at := r.elected.Load(); at != nil {
+		o.elected = *at
+	}
+	r.putBack.look(&o)
+	return o, nil
+}
+
+// askTime takes the time of the API server if our clock is wrong. What other replicas and API
+// servers find valid is not replaced because one machine has lost the time.
+func (r *reconciler) askTime(ctx context.Context, o *observed) error {
+	theirs, err := r.serverTime(ctx)
+	if err != nil {
+		return err
+	}
+	if ours := r.options.Now(); isWrong(ours, theirs) {
+		ctrl.LoggerFrom(ctx).Info("the clock of this machine is wrong; the time of the API server is used", "ours", ours, "theirs", theirs)
+		r.behind.Store(int64(theirs.Sub(ours)))
+	} else {
+		r.behind.Store(0)
+	}
+	o.now = r.now()
+	return nil
+}
+
 // present hands a certificate to the server. One that is served already stays
 // until there is a better one.
 func (r *reconciler) present(p plan) {
+	r.keys.Accept(p.accept)
 	if p.problem != nil {
 		r.problem.Store(&p.problem)
 		return
@@ -205,13 +311,18 @@ func (r *reconciler) present(p plan) {
 // of the certificate last.
 func (r *reconciler) act(ctx context.Context, o observed, p plan) []error {
 	errs := make([]error, 0, len(p.injections)+1)
-	for _, i := range p.injections {
-		errs = append(errs, r.actor.inject(ctx, i))
+	for n := range p.injections {
+		i := &p.injections[n]
+		err := r.actor.inject(ctx, i)
+		if err == nil && i.paths != nil {
+			r.putBack.wrote(i, o.now)
+		}
+		errs = append(errs, err)
 	}
-	if p.step == keep {
+	if !p.writes() {
 		return errs
 	}
-	m, err := p.step.make(o)
+	m, err := p.make(o)
 	if err == nil {
 		err = r.actor.keepMaterial(ctx, o.secret, m)
 	}

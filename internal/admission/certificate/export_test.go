@@ -17,6 +17,7 @@ const (
 	KeyLeaf    = keyLeaf
 	KeyLeafKey = keyLeafKey
 	KeyBundle  = keyBundle
+	KeyPaths   = keyPaths
 )
 
 // MaterialDue is a good certificate of which the leaf and the CA are due at
@@ -31,8 +32,8 @@ func MaterialDue(leafDue, authorityDue time.Time, hosts []string) (map[string][]
 
 // Inject writes a caBundle into a mutating configuration that was seen.
 func Inject(ctx context.Context, w client.Writer, name, resourceVersion string, before, bundle []byte) error {
-	return actor{writer: w}.inject(ctx, injection{bundle: bundle, configuration: configuration{
-		kind: admission.MutatingKind, name: name, resourceVersion: resourceVersion, bundles: [][]byte{before},
+	return actor{writer: w}.inject(ctx, &injection{bundle: bundle, configuration: configuration{
+		kind: admission.MutatingKind, name: name, resourceVersion: resourceVersion, hooks: []hook{{bundle: before}},
 	}})
 }
 

@@ -2,7 +2,9 @@ package certificate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,8 +173,8 @@ func TestPreconditionOfInjections(t *testing.T) {
 	}
 }
 
-// To install again leaves the CA where it was injected: it belongs to the
-// manager.
+// To install again leaves the CA and the paths where they were injected: they belong to
+// the manager.
 func TestInstallingAgainKeepsTheBundle(t *testing.T) {
 	w := newWorld(t, ignore, labels)
 	r := admission.Registration{
@@ -196,8 +198,16 @@ func TestInstallingAgainKeepsTheBundle(t *testing.T) {
 			t.Log(err)
 		}
 	})
-	w.serve(testenv.Shared().Config(), everywhere)
+	w.serve(testenv.Shared().Config(), everywhere, func(o *admission.Options) {
+		o.Hosts, o.Own = append(o.Hosts, admission.ServiceHost(w.namespace)), append(o.Own, r.Metadata.Name)
+	})
 	w.injected(r.Metadata.Name)
+	w.eventually(func() error {
+		if at := w.configuration(r.Metadata.Name).Webhooks[0].ClientConfig.Service.Path; at == nil || !strings.HasPrefix(*at, path+"/") {
+			return errors.New("it has no path yet")
+		}
+		return nil
+	})
 	before := w.configuration(r.Metadata.Name)
 	install()
 	if now := w.configuration(r.Metadata.Name); now.ResourceVersion != before.ResourceVersion {

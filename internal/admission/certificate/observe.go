@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
@@ -22,38 +24,47 @@ import (
 // observer does all the reads.
 type observer struct {
 	options admission.Options
-	// secrets has the Secret of a generated certificate; nil for other sources.
+	// secrets has the Secret that we write.
 	secrets client.Reader
+	// served and registered are as in [observed].
+	served     map[string]bool
+	registered map[string]string
 	// views have the webhook configurations, each in one of them.
 	views []client.Reader
 }
 
 func (r *observer) observe(ctx context.Context) (observed, error) {
-	o := observed{now: r.options.Now(), hosts: r.options.Hosts, generated: r.options.Source == admission.Generated}
-	var err error
-	if o.generated {
-		o.secret, o.material, err = r.readSecret(ctx)
-	} else {
-		o.material, err = readFiles(r.options.CertDir)
+	o := observed{
+		now: r.options.Now(), hosts: r.options.Hosts, generated: r.options.Source == admission.Generated,
+		served: r.served, registered: r.registered,
 	}
-	if err != nil {
+	var err error
+	if o.secret, err = r.readSecret(ctx); err != nil {
 		return observed{}, err
+	}
+	if o.secret != nil {
+		o.material, o.keys = o.secret.Data, parseKeys(o.secret.Data[keyPaths])
+	}
+	if !o.generated {
+		if o.material, err = readFiles(r.options.CertDir); err != nil {
+			return observed{}, err
+		}
 	}
 	o.configurations, err = r.readConfigurations(ctx)
 	return o, err
 }
 
 // readSecret returns nil if there is none.
-func (r *observer) readSecret(ctx context.Context) (*corev1.Secret, material, error) {
+func (r *observer) readSecret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := r.secrets.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: r.options.SecretName}, secret)
+	err := r.secrets.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: r.options.KeysSecret()}, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, nil, nil
+		return nil, nil //nolint:nilnil // there is none
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the certificate's Secret: %w", err)
+		return nil, fmt.Errorf("read the Secret %s: %w", r.options.KeysSecret(), err)
 	}
-	return secret, material(secret.Data), nil
+	return secret, nil
 }
 
 // readFiles reads what exists. A file that does not exist is no error: it may be
@@ -70,7 +81,7 @@ func readFiles(dir string) (material, error) {
 	return m, nil
 }
 
-// readConfigurations returns those whose caBundle is ours to write, by kind and name.
+// readConfigurations returns those that are ours to write, by kind and name.
 func (r *observer) readConfigurations(ctx context.Context) ([]configuration, error) {
 	var found []configuration
 	for _, view := range r.views {
@@ -92,47 +103,65 @@ func (r *observer) readConfigurations(ctx context.Context) ([]configuration, err
 func concerned(o *admission.Options, mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) []configuration {
 	var found []configuration
 	for i := range mutating {
-		if injects(o, &mutating[i]) {
-			found = append(found, configurationOf(admission.MutatingKind, &mutating[i], mutatingBundles(&mutating[i]), webhooksOfMutating(&mutating[i])))
+		if concerns(o, &mutating[i]) {
+			found = append(found, configurationOf(o, admission.MutatingKind, &mutating[i], mutatingHooks(&mutating[i]), webhooksOfMutating(&mutating[i])))
 		}
 	}
 	for i := range validating {
-		if injects(o, &validating[i]) {
-			found = append(found, configurationOf(admission.ValidatingKind, &validating[i], validatingBundles(&validating[i]), webhooksOfValidating(&validating[i])))
+		if concerns(o, &validating[i]) {
+			found = append(found, configurationOf(o, admission.ValidatingKind, &validating[i], validatingHooks(&validating[i]), webhooksOfValidating(&validating[i])))
 		}
 	}
 	return found
 }
 
-func configurationOf(kind string, obj client.Object, bundles [][]byte, webhooks []unansweredWebhook) configuration {
-	return configuration{kind: kind, name: obj.GetName(), resourceVersion: obj.GetResourceVersion(), bundles: bundles, webhooks: webhooks}
-}
-
-func mutatingBundles(c *admissionregistrationv1.MutatingWebhookConfiguration) [][]byte {
-	var bundles [][]byte
-	for i := range c.Webhooks {
-		bundles = append(bundles, c.Webhooks[i].ClientConfig.CABundle)
+// configurationOf leaves the caBundle of our own configurations to cert-manager, if that makes the certificate.
+func configurationOf(o *admission.Options, kind string, obj client.Object, hooks []hook, webhooks []unansweredWebhook) configuration {
+	own := slices.Contains(o.Own, obj.GetName())
+	return configuration{
+		kind: kind, name: obj.GetName(), resourceVersion: obj.GetResourceVersion(), own: own, hooks: hooks, webhooks: webhooks,
+		bundled: !own || o.Source != admission.CertManager,
 	}
-	return bundles
 }
 
-func validatingBundles(c *admissionregistrationv1.ValidatingWebhookConfiguration) [][]byte {
-	var bundles [][]byte
+func mutatingHooks(c *admissionregistrationv1.MutatingWebhookConfiguration) []hook {
+	var hooks []hook
 	for i := range c.Webhooks {
-		bundles = append(bundles, c.Webhooks[i].ClientConfig.CABundle)
+		hooks = append(hooks, hookOf(c.Webhooks[i].Name, c.Webhooks[i].ClientConfig))
 	}
-	return bundles
+	return hooks
 }
 
-// injects is true for our own configurations, unless cert-manager injects into them,
-// and for those of users that ask for it. One that is being deleted is not changed.
-func injects(o *admission.Options, obj client.Object) bool {
+func validatingHooks(c *admissionregistrationv1.ValidatingWebhookConfiguration) []hook {
+	var hooks []hook
+	for i := range c.Webhooks {
+		hooks = append(hooks, hookOf(c.Webhooks[i].Name, c.Webhooks[i].ClientConfig))
+	}
+	return hooks
+}
+
+func hookOf(name string, c admissionregistrationv1.WebhookClientConfig) hook {
+	h := hook{name: name, bundle: c.CABundle}
+	if s := c.Service; s != nil {
+		h.host, h.path = s.Name+"."+s.Namespace+".svc", ptr.Deref(s.Path, "")
+		return h
+	}
+	h.url = ptr.Deref(c.URL, "")
+	if u, err := url.Parse(h.url); err == nil {
+		h.host, h.path = u.Hostname(), u.Path
+	}
+	return h
+}
+
+// concerns is true for our own configurations, and for those of users that ask for it. One
+// that is being deleted is not changed.
+func concerns(o *admission.Options, obj client.Object) bool {
 	name := obj.GetName()
 	switch {
 	case obj.GetDeletionTimestamp() != nil:
 		return false
 	case slices.Contains(o.Own, name):
-		return o.Source != admission.CertManager
+		return true
 	case len(o.Only) > 0 && !slices.Contains(o.Only, name):
 		return false
 	default:
@@ -148,16 +177,12 @@ func reduceConfiguration(obj client.Object) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		for i := range c.Webhooks {
 			w := &c.Webhooks[i]
-			c.Webhooks[i] = admissionregistrationv1.MutatingWebhook{Name: w.Name, FailurePolicy: w.FailurePolicy, ClientConfig: bundleOnly(w.ClientConfig)}
+			c.Webhooks[i] = admissionregistrationv1.MutatingWebhook{Name: w.Name, FailurePolicy: w.FailurePolicy, ClientConfig: w.ClientConfig}
 		}
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
 		for i := range c.Webhooks {
 			w := &c.Webhooks[i]
-			c.Webhooks[i] = admissionregistrationv1.ValidatingWebhook{Name: w.Name, FailurePolicy: w.FailurePolicy, ClientConfig: bundleOnly(w.ClientConfig)}
+			c.Webhooks[i] = admissionregistrationv1.ValidatingWebhook{Name: w.Name, FailurePolicy: w.FailurePolicy, ClientConfig: w.ClientConfig}
 		}
 	}
-}
-
-func bundleOnly(c admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.WebhookClientConfig {
-	return admissionregistrationv1.WebhookClientConfig{CABundle: c.CABundle}
 }

@@ -1,12 +1,17 @@
 package certificate
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
+	"maps"
+	"path"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spillway-dev/spillway/internal/admission/serve"
 )
 
 // settle is how long every API server is given to see a CA before a certificate
@@ -19,20 +24,44 @@ type observed struct {
 	hosts []string
 	// material is what there is of the certificate.
 	material material
-	// generated is true if the material is ours to renew, in secret; which is nil
-	// while there is none.
+	// generated is true if the material is ours to renew, in secret.
 	generated bool
-	secret    *corev1.Secret
-	// configurations are those whose caBundle is ours to write.
+	// secret is the one that we write, nil while there is none.
+	secret *corev1.Secret
+	// keys are those in paths, the newest first.
+	keys []pathKey
+	// elected is when this replica has begun to lead, zero if it does not.
+	elected time.Time
+	// served are the paths at which webhooks are answered, and registered those of our own
+	// configurations, by the names of the webhooks.
+	served     map[string]bool
+	registered map[string]string
+	// configurations are those that are ours to write.
 	configurations []configuration
 }
 
 // configuration is a webhook configuration, as far as it matters here.
 type configuration struct {
 	kind, name, resourceVersion string
-	// bundles are the caBundles of its webhooks, in their order.
-	bundles  [][]byte
+	// own is true of those that are installed with the manager.
+	own bool
+	// bundled is true if its caBundles are ours to write; the paths of all are.
+	bundled bool
+	// hooks are its webhooks, in their order.
+	hooks    []hook
 	webhooks []unansweredWebhook
+	// heldUntil is when the paths are written again that another client puts back.
+	heldUntil time.Time
+}
+
+func (c *configuration) id() string { return c.kind + "/" + c.name }
+
+// hook is how the API server calls one webhook.
+type hook struct {
+	name   string
+	bundle []byte
+	// host and path are where; url is all of it, empty for a Service.
+	host, path, url string
 }
 
 // step is what is to be done about the certificate.
@@ -59,24 +88,36 @@ type plan struct {
 	// be, and problem says why.
 	serve   *tls.Certificate
 	problem error
-	// injections are the caBundles to write.
+	// rotates is true if a new key is to be written, and accept are the keys to accept.
+	rotates bool
+	accept  []string
+	// injections are the caBundles and paths to write.
 	injections []injection
 	// wake is when time alone will change the plan; zero is never.
 	wake time.Time
 }
 
-// injection is a write of caBundles into one webhook configuration.
+// injection is a write of caBundles and paths into one webhook configuration.
 type injection struct {
 	configuration configuration
-	bundle        []byte
+	// bundle is what all its webhooks are to have, nil if that is left alone.
+	bundle []byte
+	// paths are those that its webhooks are to have, in their order; empty ones are left alone.
+	paths []string
+	// key is the one in the paths.
+	key string
 }
 
 // decide says what follows from what was observed. It is pure.
 func decide(o observed) plan {
 	k := parse(o.material)
-	p := plan{problem: k.check(o.now, o.hosts)}
+	p := plan{problem: k.check(o.now, o.hosts), accept: o.accepted()}
 	if o.generated {
 		p.step, p.reason = o.nextStep(k, p.problem)
+	}
+	if why := o.needsKey(); why != "" {
+		p.rotates = true
+		p.reason = cmp.Or(p.reason, why)
 	}
 	if p.problem != nil {
 		return p
@@ -86,6 +127,9 @@ func decide(o observed) plan {
 	p.wake = o.wake(k)
 	return p
 }
+
+// writes is true if the Secret is to be written.
+func (p plan) writes() bool { return p.step != keep || p.rotates }
 
 // nextStep keeps what is right, and replaces the rest in an order in which
 // no API server receives a certificate whose CA it does not trust yet.
@@ -126,24 +170,69 @@ func (o observed) handOver(k keyring) (step, string) {
 // have had the time to see it.
 func (o observed) announced(k keyring) bool {
 	return !o.now.Before(k.settled()) && !slices.ContainsFunc(o.configurations, func(c configuration) bool {
-		return slices.ContainsFunc(c.bundles, func(b []byte) bool { return !trusted(b, o.material[keyBundle]) })
+		return c.bundled && slices.ContainsFunc(c.hooks, func(h hook) bool { return !trusted(h.bundle, o.material[keyBundle]) })
 	})
 }
 
-// injections are due wherever a caBundle is not current. Without a CA there is
-// nothing to inject: the owner of the files injects it.
+// injections are due wherever a caBundle or a path is not current. Without a CA there is
+// none to inject: the owner of the files injects it.
 func (o observed) injections() []injection {
 	bundle := o.material[keyBundle]
-	if len(bundle) == 0 {
-		return nil
-	}
 	var due []injection
-	for _, c := range o.configurations {
-		if slices.ContainsFunc(c.bundles, func(b []byte) bool { return !same(b, bundle) }) {
-			due = append(due, injection{configuration: c, bundle: bundle})
+	for i := range o.configurations {
+		c := &o.configurations[i]
+		write := injection{configuration: *c}
+		differs := func(h hook) bool { return !same(h.bundle, bundle) }
+		if c.bundled && len(bundle) > 0 && slices.ContainsFunc(c.hooks, differs) {
+			write.bundle = bundle
+		}
+		if o.lacksPath(c) && !o.now.Before(c.heldUntil) {
+			write.paths, write.key = o.paths(c), o.keys[0].key
+		}
+		if write.bundle != nil || write.paths != nil {
+			due = append(due, write)
 		}
 	}
 	return due
+}
+
+// lacksPath is true if a webhook of a configuration is to have another path.
+func (o observed) lacksPath(c *configuration) bool {
+	paths := o.paths(c)
+	for i, h := range c.hooks {
+		if paths[i] != "" && paths[i] != h.path {
+			return true
+		}
+	}
+	return false
+}
+
+// paths are those that the webhooks of a configuration are to have; empty for one that is
+// not ours. A key is sent to no other server: it is put only where the API server calls a host
+// that is ours, at a path that is.
+func (o observed) paths(c *configuration) []string {
+	paths := make([]string, len(c.hooks))
+	for i, h := range c.hooks {
+		base := o.base(h.path)
+		if base == "" && c.own {
+			base = o.registered[h.name]
+		}
+		if base != "" && len(o.keys) > 0 && slices.Contains(o.hosts, h.host) {
+			paths[i] = base + "/" + o.keys[0].key
+		}
+	}
+	return paths
+}
+
+// base is a path without the key, empty if nothing is answered there.
+func (o observed) base(at string) string {
+	if o.served[at] {
+		return at
+	}
+	if without := path.Dir(at); o.served[without] && serve.IsKey(path.Base(at)) {
+		return without
+	}
+	return ""
 }
 
 // wake is the next moment at which something is due.
@@ -151,6 +240,12 @@ func (o observed) wake(k keyring) time.Time {
 	moments := []time.Time{k.leaf.Leaf.NotAfter}
 	if o.generated && len(k.bundle) > 0 {
 		moments = append(moments, due(k.leaf.Leaf), last(k.leaf.Leaf), due(k.bundle[0]), k.settled())
+	}
+	if len(o.keys) > 0 {
+		moments = append(moments, o.keys[0].made.Add(pathLife), o.keys[0].made.Add(pathGrace))
+	}
+	for i := range o.configurations {
+		moments = append(moments, o.configurations[i].heldUntil)
 	}
 	var next time.Time
 	for _, m := range moments {
@@ -163,6 +258,22 @@ func (o observed) wake(k keyring) time.Time {
 
 // settled is when API servers have observed the newest CA, if it was injected.
 func (k keyring) settled() time.Time { return k.bundle[0].NotBefore.Add(skew + settle) }
+
+// make makes what is to be written into the Secret.
+func (p plan) make(o observed) (material, error) {
+	m := material{}
+	if p.step != keep {
+		made, err := p.step.make(o)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(m, made)
+	}
+	if p.rotates || p.step == create || p.step == reissue { // the key changes with the certificate
+		m[keyPaths] = encodeKeys(o.newKeys())
+	}
+	return m, nil
+}
 
 // make makes what the step asks for.
 func (s step) make(o observed) (material, error) {

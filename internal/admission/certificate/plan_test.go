@@ -46,6 +46,15 @@ func foreign(t *testing.T, of material, keys ...string) material {
 	return m
 }
 
+// bundles are webhooks that have these.
+func bundles(all ...[]byte) []hook {
+	var hooks []hook
+	for _, b := range all {
+		hooks = append(hooks, hook{bundle: b})
+	}
+	return hooks
+}
+
 // What exists decides what is made, and nothing is fatal.
 func TestSteps(t *testing.T) {
 	good := fresh(t)
@@ -124,7 +133,7 @@ func TestFilesAreNeverMade(t *testing.T) {
 		"of other hosts": {material: made(t, create, observed{now: dayOne, hosts: []string{"other"}}), problem: "does not cover"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := decide(observed{now: dayOne, hosts: hosts, material: test.material, configurations: []configuration{{name: "a", bundles: [][]byte{nil}}}})
+			p := decide(observed{now: dayOne, hosts: hosts, material: test.material, configurations: []configuration{{name: "a", bundled: true, hooks: bundles(nil)}}})
 			if p.step != keep || (p.problem == nil) != (test.problem == "") || (p.serve == nil) != (test.problem != "") {
 				t.Errorf("makes %q, problem %v", p.step, p.problem)
 			}
@@ -180,7 +189,7 @@ func authority(t *testing.T, parent *x509.Certificate, parentKey *ecdsa.PrivateK
 // Without a CA nothing is injected: a caBundle that another program has written is kept.
 func TestACABundleOfAnotherProgramIsKept(t *testing.T) {
 	for name, bundle := range map[string][]byte{"its CA": []byte("x"), "no CA yet": nil} {
-		o := observed{now: dayOne, hosts: hosts, material: without(fresh(t), keyBundle, ""), configurations: []configuration{{name: "a", bundles: [][]byte{bundle}}}}
+		o := observed{now: dayOne, hosts: hosts, material: without(fresh(t), keyBundle, ""), configurations: []configuration{{name: "a", bundled: true, hooks: bundles(bundle)}}}
 		if p := decide(o); p.serve == nil || len(p.injections) > 0 {
 			t.Errorf("%s: it serves %t (%v), and injects %+v", name, p.serve != nil, p.problem, p.injections)
 		}
@@ -192,13 +201,15 @@ func TestInjections(t *testing.T) {
 	m := fresh(t)
 	ours := m[keyBundle]
 	o := observed{now: dayOne, hosts: hosts, material: m, generated: true, configurations: []configuration{
-		{name: "right", bundles: [][]byte{ours, ours}},
-		{name: "half", bundles: [][]byte{ours, nil}},
-		{name: "other", bundles: [][]byte{[]byte("x")}},
+		{name: "right", bundled: true, hooks: bundles(ours, ours)},
+		{name: "half", bundled: true, hooks: bundles(ours, nil)},
+		{name: "other", bundled: true, hooks: bundles([]byte("x"))},
 		{name: "empty"},
 	}}
 	var names []string
-	for _, i := range decide(o).injections {
+	injections := decide(o).injections
+	for n := range injections {
+		i := &injections[n]
 		names = append(names, i.configuration.name)
 		if want := map[string]int{"half": 2, "other": 2}[i.configuration.name]; len(i.operations()) != want { // with the precondition
 			t.Errorf("%s: %v", i.configuration.name, i.operations())
@@ -231,7 +242,7 @@ func TestSevenYears(t *testing.T) {
 	var seen []view       // when, for an API server that lags behind
 	steps := map[step]int{}
 	for end := dayOne.AddDate(7, 0, 0); now.Before(end); {
-		o := observed{now: now, hosts: hosts, material: secret, generated: true, configurations: []configuration{{name: "a", bundles: [][]byte{configured}}}}
+		o := observed{now: now, hosts: hosts, material: secret, generated: true, configurations: []configuration{{name: "a", bundled: true, hooks: bundles(configured)}}}
 		p := decide(o)
 		if now.After(dayOne) {
 			if p.serve == nil {
@@ -268,7 +279,7 @@ func TestSevenYears(t *testing.T) {
 func TestAStubbornConfiguration(t *testing.T) {
 	m := renewed(t, fresh(t), authorityLife*7/10)
 	o := observed{now: dayOne.Add(authorityLife * 7 / 10), hosts: hosts, material: m, generated: true,
-		configurations: []configuration{{name: "stubborn", bundles: [][]byte{[]byte("x")}}}}
+		configurations: []configuration{{name: "stubborn", bundled: true, hooks: bundles([]byte("x"))}}}
 	o.material = made(t, decide(o).step, o) // the new CA is announced
 	for range 10 {
 		p := decide(o)

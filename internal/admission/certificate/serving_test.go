@@ -327,7 +327,7 @@ func (l *load) directly() error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
 	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
-	res, err := c.Post("https://"+l.webhooks.Options.Address+path, "application/json", strings.NewReader(minimalReview))
+	res, err := c.Post(l.webhooks.URL(l.t, l.declared[0].Name), "application/json", strings.NewReader(minimalReview))
 	if err != nil {
 		return err
 	}

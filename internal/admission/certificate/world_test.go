@@ -68,6 +68,7 @@ func newWorld(t *testing.T, policy admissionregistrationv1.FailurePolicyType, ha
 	w := &world{t: t, client: c, namespace: testenv.Namespace(t), declared: []admission.Webhook{configMaps(policy)}, handle: handle, clock: &clock{}}
 	w.webhooks = testenv.RegisterWebhooks(t, w.namespace, w.declared)
 	w.webhooks.Options.Now = w.clock.now
+	w.webhooks.Options.ServerTime = func(context.Context) (time.Time, error) { return w.clock.now(), nil }
 	return w
 }
 

@@ -41,13 +41,18 @@ const (
 	failed    outcome = "failed"
 	refused   outcome = "refused"
 	abandoned outcome = "abandoned"
+	unshown   outcome = "unshown"
 )
 
 // endpoint answers the requests of one path.
 type endpoint struct {
 	webhook admission.Webhook
 	handler webhook.Handler
-	log     logr.Logger
+	// blind answers what has not shown to be an API server's, by the failure policy if nil.
+	blind webhook.Handler
+	// shown is true of a request that has.
+	shown func(context.Context, *http.Request) bool
+	log   logr.Logger
 	// handlers has a place for each handler that may run.
 	handlers chan struct{}
 	// bytes are those of bodies, of all endpoints together.
@@ -104,6 +109,10 @@ func (e *endpoint) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err := checkHeader(r); err != nil {
 		return refused, err
 	}
+	handler, known := e.handler, e.shown(ctx, r)
+	if !known {
+		handler = blind{e}
+	}
 	size := r.ContentLength
 	if size < 0 {
 		size = maxBody
@@ -117,7 +126,10 @@ func (e *endpoint) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 		release()
 		return refused, err
 	}
-	response, how := e.answer(ctx, webhook.Request{AdmissionRequest: *review.Request}, release)
+	response, how := e.answer(ctx, handler, webhook.Request{AdmissionRequest: *review.Request}, release)
+	if !known {
+		how = unshown
+	}
 	return how, write(w, admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: &response})
 }
 
@@ -139,7 +151,7 @@ type reply struct {
 // answer calls the handler, and answers by the failure policy if it is late or
 // fails. The request is released when the handler has returned, which may be
 // after the answer.
-func (e *endpoint) answer(ctx context.Context, request webhook.Request, release func()) (admissionv1.AdmissionResponse, outcome) {
+func (e *endpoint) answer(ctx context.Context, handler webhook.Handler, request webhook.Request, release func()) (admissionv1.AdmissionResponse, outcome) {
 	select {
 	case e.handlers <- struct{}{}:
 	case <-ctx.Done():
@@ -149,7 +161,7 @@ func (e *endpoint) answer(ctx context.Context, request webhook.Request, release 
 	replies := make(chan reply, 1)
 	go func() {
 		defer func() { <-e.handlers; release() }()
-		replies <- e.handle(log.IntoContext(ctx, e.log), request)
+		replies <- e.handle(log.IntoContext(ctx, e.log), handler, request)
 	}()
 	select {
 	case said := <-replies:
@@ -163,14 +175,14 @@ func (e *endpoint) answer(ctx context.Context, request webhook.Request, release 
 }
 
 // handle runs the handler. A panic is an error like any other.
-func (e *endpoint) handle(ctx context.Context, request webhook.Request) (said reply) {
+func (e *endpoint) handle(ctx context.Context, handler webhook.Handler, request webhook.Request) (said reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.log.Error(fmt.Errorf("panic: %v", p), "handler panicked", "stack", string(debug.Stack()))
 			said = reply{err: errors.New("the handler panicked")}
 		}
 	}()
-	response := e.handler.Handle(ctx, request)
+	response := handler.Handle(ctx, request)
 	if code := codeOf(response); code >= http.StatusInternalServerError {
 		return reply{err: errors.New(messageOf(response))}
 	}
@@ -181,6 +193,21 @@ func (e *endpoint) handle(ctx context.Context, request webhook.Request) (said re
 		return reply{err: fmt.Errorf("encode the patch: %w", err)}
 	}
 	return reply{response: response.AdmissionResponse, how: outcomeOf(response)}
+}
+
+// blind answers who has not shown to be an API server.
+type blind struct{ *endpoint }
+
+// Handle answers from the request alone.
+func (b blind) Handle(ctx context.Context, request webhook.Request) webhook.Response {
+	switch {
+	case b.blind != nil:
+		return b.blind.Handle(ctx, request)
+	case b.webhook.FailurePolicy == admissionregistrationv1.Ignore:
+		return webhook.Allowed("").WithWarnings("spillway: the change is allowed without an answer of webhook " + b.webhook.Name + ": " + admission.NoKey)
+	default:
+		return webhook.Denied(admission.NoKey)
+	}
 }
 
 func outcomeOf(r webhook.Response) outcome {

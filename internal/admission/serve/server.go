@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/semaphore"
+	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/metrics"
@@ -45,12 +46,15 @@ type Server struct {
 	// certificate is what is served; nil until there is one.
 	certificate atomic.Pointer[tls.Certificate]
 	listening   atomic.Bool
+	// keys and clients show who is an API server.
+	keys    *Keys
+	clients *Clients
 }
 
 // New checks that each declared path has one route, and that each route
 // was declared.
-func New(address string, webhooks []admission.Webhook, routes []admission.Route, log logr.Logger) (*Server, error) {
-	s := &Server{address: address, mux: http.NewServeMux(), log: log}
+func New(address string, webhooks []admission.Webhook, routes []admission.Route, keys *Keys, clients *Clients, log logr.Logger) (*Server, error) {
+	s := &Server{address: address, mux: http.NewServeMux(), log: log, keys: keys, clients: clients}
 	handlers := map[string]admission.Route{}
 	for _, r := range routes {
 		if _, twice := handlers[r.Path]; twice || r.Handler == nil {
@@ -67,18 +71,30 @@ func New(address string, webhooks []admission.Webhook, routes []admission.Route,
 		if !ok {
 			return nil, fmt.Errorf("webhook %q is declared, but has no handler at %q", w.Name, w.Path)
 		}
-		handler := r.Handler
 		if w.Marked {
-			s.mux.Handle(w.MarkedPath(), newEndpoint(w, marking{handler}, log, bytes))
-			handler = unmarked{handler}
+			s.handle(w.MarkedPath(), w, marking{r.Handler}, r.Blind, bytes)
+			r.Handler = unmarked{r.Handler}
 		}
-		s.mux.Handle(w.Path, newEndpoint(w, handler, log, bytes))
+		s.handle(w.Path, w, r.Handler, r.Blind, bytes)
 		delete(handlers, w.Path)
 	}
 	for path := range handlers {
 		return nil, fmt.Errorf("the handler at %q has no declared webhook", path)
 	}
 	return s, nil
+}
+
+// handle serves a path, with a key and without.
+func (s *Server) handle(path string, w admission.Webhook, handler, blind webhook.Handler, bytes *semaphore.Weighted) {
+	e := newEndpoint(w, handler, s.log, bytes)
+	e.blind, e.shown = blind, s.shown
+	s.mux.Handle(path, e)
+	s.mux.Handle(path+"/{key}", e)
+}
+
+// shown is true if a request has shown to be an API server's.
+func (s *Server) shown(ctx context.Context, r *http.Request) bool {
+	return s.clients.include(r) || s.keys.accepts(ctx, r.PathValue("key"))
 }
 
 // NeedLeaderElection is false: every replica serves.
@@ -128,7 +144,7 @@ func (s *Server) httpServer(ctx context.Context) *http.Server {
 
 // tlsConfig allows TLS 1.3, and of 1.2 what has forward secrecy and is authenticated.
 func (s *Server) tlsConfig() *tls.Config {
-	return &tls.Config{
+	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		CipherSuites: []uint16{
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
@@ -142,6 +158,8 @@ func (s *Server) tlsConfig() *tls.Config {
 			return nil, errors.New("no certificate yet")
 		},
 	}
+	s.clients.configure(config)
+	return config
 }
 
 // Present makes the server present a certificate from the next handshake on.

@@ -86,6 +86,7 @@ func (i *installation) checkAdmission(ctx context.Context, c client.Client, now 
 	}
 	if i.args.Value("enable-webhooks", "false") == "true" {
 		findings = append(findings, checkCertificate(ctx, c, namespace, now)...)
+		findings = append(findings, i.checkPaths(ctx, c)...)
 	}
 	return findings
 }

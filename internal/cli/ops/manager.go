@@ -109,7 +109,9 @@ func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "webhook-namespace", "", "namespace of the webhooks' Service and Secret (default: the one that the manager runs in)")
 	flags.StringVar(&f.certSource, "webhook-cert-source", string(admission.Generated), "where the certificate comes from: generated, cert-manager or files")
 	flags.StringVar(&o.CertDir, "webhook-cert-dir", "", "folder with tls.crt, tls.key and ca.crt, for the sources cert-manager and files")
-	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA into, separated by commas (default: all that are labeled)")
+	flags.StringVar(&o.ClientCA, "webhook-client-ca", "", "file with the CAs of the certificates with which API servers call webhooks, if they are configured to; with one they need no key in the path")
+	flags.StringSliceVar(&o.ClientNames, "webhook-client-names", nil, "common names of these certificates, separated by commas (default: all that the CAs have signed)")
+	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA and the keys of paths into, separated by commas (default: all that are labeled)")
 }
 
 // addZones adds the flags of what the zones ring does about replicas and evictions.

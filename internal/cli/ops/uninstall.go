@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -280,18 +281,22 @@ func (u *uninstall) remove(ctx context.Context, kinds []schema.GroupVersionKind)
 	return nil
 }
 
-// removeCertificate deletes the Secret of a generated certificate, and none that
+// removeCertificate deletes the Secrets of a generated certificate and of keys, and none that
 // another manager has filled.
 func (u *uninstall) removeCertificate(ctx context.Context) error {
+	return errors.Join(u.removeSecret(ctx, admission.SecretName), u.removeSecret(ctx, admission.KeysSecretName))
+}
+
+func (u *uninstall) removeSecret(ctx context.Context, name string) error {
 	secret := &unstructured.Unstructured{}
 	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
-	err := u.client.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: admission.SecretName}, secret)
+	err := u.client.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for the certificate: %w", err)
-	case secret.GetLabels()[admission.ManagedByLabel] != admission.ManagedBy:
+	case name == admission.SecretName && secret.GetLabels()[admission.ManagedByLabel] != admission.ManagedBy:
 		return nil
 	default:
 		return u.removeOne(ctx, secret)

@@ -15,7 +15,8 @@ import (
 func pinRoutes(namespaces []string) []admission.Route {
 	var routes []admission.Route
 	for path, answer := range pin.Answers() {
-		routes = append(routes, admission.Route{Path: path, Handler: pinner{namespaces, answer}})
+		p := pinner{namespaces, answer} // which reads nothing
+		routes = append(routes, admission.Route{Path: path, Handler: p, Blind: p})
 	}
 	return routes
 }

@@ -49,7 +49,7 @@ func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler := &handler{options: o, live: mgr.GetAPIReader(), lists: mgr.GetCache(), provided: provided}
+	handler := &handler{options: o, live: mgr.GetAPIReader(), lists: mgr.GetCache(), writer: mgr.GetClient(), provided: provided}
 	if o.Policies != nil {
 		handler.policies = func() *policy.Reader { return o.Policies.Reader(mgr.GetCache()) }
 	}
@@ -58,7 +58,7 @@ func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 		routes = pinRoutes(o.PinNamespaces)
 	}
 	for _, kind := range workload.Kinds() {
-		routes = append(routes, admission.Route{Path: webhookPath(kind), Handler: handler})
+		routes = append(routes, admission.Route{Path: webhookPath(kind), Handler: handler, Blind: blind(o)})
 	}
 	return routes, nil
 }
@@ -71,11 +71,17 @@ type handler struct {
 	live client.Reader
 	// lists lists what the secrets store driver has mounted.
 	lists client.Reader
+	// writer asks what the user may read.
+	writer client.Writer
 	// policies reads the policies, for one request; nil without any.
 	policies func() *policy.Reader
 	// provided is true where that driver is installed.
 	provided bool
 }
+
+// blind answers requests that may come from anybody, from what they say alone. It keeps a
+// hash that the request would remove. The ring does the rest later.
+func blind(o Options) webhook.Handler { return &handler{options: o} }
 
 // Handle answers one request.
 func (h *handler) Handle(ctx context.Context, req webhook.Request) webhook.Response {
@@ -91,7 +97,7 @@ func (h *handler) Handle(ctx context.Context, req webhook.Request) webhook.Respo
 		attempt.before = h.read(ctx, before, req.Namespace)
 	}
 	if attempt.now.Settings.Tracked && !attempt.replacesNothing() { // otherwise its config does not matter
-		h.observe(ctx, attempt.now)
+		h.observe(ctx, attempt.now, reader{h.writer, req.UserInfo})
 	}
 	return response(decide(attempt, h.options))
 }
@@ -105,6 +111,11 @@ func isOurs(options []byte) bool {
 // watches is true if workloads of the namespace are watched.
 func (o Options) watches(namespace string) bool {
 	return ring.Watches(o.Namespaces, namespace)
+}
+
+// watched are the references to what may be read at all.
+func (o Options) watched(refs []content.Reference) []content.Reference {
+	return slices.DeleteFunc(slices.Clone(refs), func(r content.Reference) bool { return !o.watches(r.Object.Namespace) })
 }
 
 // decode reads the workload as requested, and as it was; nil if it is created.
@@ -155,8 +166,12 @@ func (h *handler) pinning(ctx context.Context, w *workload.Workload, namespace s
 }
 
 // observe reads the config of a workload from the API server. After a failed read
-// there is no hash, and objects that were not read count as missing.
-func (h *handler) observe(ctx context.Context, w *workload.Workload) {
+// there is no hash, and objects that were not read count as missing. Nothing is read
+// that the user may not read: then the ring sets the hash later.
+func (h *handler) observe(ctx context.Context, w *workload.Workload, by reader) {
+	if h.live == nil || !by.mayRead(ctx, h.options.watched(w.Demand.Uses)) {
+		return
+	}
 	live := newOnceReader(h.live, h.lists)
 	live.prefetch(ctx, w.Demand.Uses)
 	lookup := content.Source{

@@ -15,13 +15,18 @@ import (
 )
 
 // broken is an API server that does not answer.
-type broken struct{ client.Reader }
+type broken struct {
+	client.Reader
+	client.Writer
+}
 
 var errBroken = errors.New("the API server does not answer")
 
 func (broken) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return errBroken
 }
+
+func (broken) Create(context.Context, client.Object, ...client.CreateOption) error { return errBroken }
 
 func (broken) List(context.Context, client.ObjectList, ...client.ListOption) error { return errBroken }
 
@@ -40,7 +45,7 @@ func FuzzHandle(f *testing.F) {
 		f.Add(seed, `{}`, "StatefulSet", "CREATE")
 	}
 	f.Add(`{}`, `{}`, "Pod", "CONNECT")
-	a := &handler{options: Options{Now: time.Now}, live: broken{}, lists: broken{}}
+	a := &handler{options: Options{Now: time.Now}, live: broken{}, lists: broken{}, writer: broken{}}
 	f.Fuzz(func(t *testing.T, now, before, kind, operation string) {
 		if !json.Valid([]byte(now)) || !json.Valid([]byte(before)) {
 			return // the server has refused it by then

@@ -15,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// ProviderGroup is the API group of the secrets store CSI driver.
+const ProviderGroup = "secrets-store.csi.x-k8s.io"
+
 // The secrets store CSI driver writes one SecretProviderClassPodStatus for each
 // Pod and class, with the version of each object that it has mounted.
 const (
@@ -23,7 +26,7 @@ const (
 )
 
 var podStatusKind = schema.GroupVersionKind{
-	Group: "secrets-store.csi.x-k8s.io", Version: "v1", Kind: "SecretProviderClassPodStatus",
+	Group: ProviderGroup, Version: "v1", Kind: "SecretProviderClassPodStatus",
 }
 
 // NewPodStatus returns an empty status of what the driver has mounted for a Pod.

@@ -150,6 +150,32 @@ func (w *Webhooks) WaitSelected(t testing.TB) {
 	Eventually(t, func(ctx context.Context) error { return w.called(ctx, selected, selected) })
 }
 
+// URL is where the API server calls a webhook, with the key that it shows, once the manager
+// has set that.
+func (w *Webhooks) URL(t testing.TB, name string) string {
+	t.Helper()
+	urls := map[string]string{}
+	Eventually(t, func(ctx context.Context) error {
+		mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		for _, obj := range []client.Object{mutating, validating} {
+			if err := w.client.Get(ctx, client.ObjectKey{Name: w.namespace}, obj); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("get the webhooks: %w", err)
+			}
+		}
+		for _, hook := range mutating.Webhooks {
+			urls[hook.Name] = *hook.ClientConfig.URL
+		}
+		for _, hook := range validating.Webhooks {
+			urls[hook.Name] = *hook.ClientConfig.URL
+		}
+		if urls[name] == "https://"+w.Options.Address {
+			return errors.New("the webhook has no path yet")
+		}
+		return nil
+	})
+	return urls[name]
+}
+
 // WaitInjected waits until the manager has injected its CA, for tests in which
 // the server that presents the certificate is not to be trusted.
 func (w *Webhooks) WaitInjected(t testing.TB) {

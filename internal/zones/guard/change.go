@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -19,7 +22,8 @@ type change struct {
 	resource, namespace, name string
 	// from and to are nil where an object does not say.
 	from, to *int32
-	// resourceVersion is that of the object before.
+	// uid and resourceVersion are those of the object before.
+	uid             types.UID
 	resourceVersion string
 	// labels are those of the object before; a Scale has none.
 	labels  map[string]string
@@ -32,6 +36,7 @@ type scalable struct {
 
 	Metadata struct {
 		Labels          map[string]string `json:"labels"`
+		UID             types.UID         `json:"uid"`
 		ResourceVersion string            `json:"resourceVersion"`
 	} `json:"metadata"`
 	Spec struct {
@@ -52,7 +57,7 @@ func changeOf(req *admission.Request) (change, error) {
 	return change{
 		resource: req.Resource.Resource, namespace: req.Namespace, name: req.Name,
 		from: before.Spec.Replicas, to: after.Spec.Replicas,
-		resourceVersion: before.Metadata.ResourceVersion, labels: before.Metadata.Labels, isScale: before.Kind == kindScale,
+		uid: before.Metadata.UID, resourceVersion: before.Metadata.ResourceVersion, labels: before.Metadata.Labels, isScale: before.Kind == kindScale,
 	}, nil
 }
 
@@ -72,6 +77,15 @@ func scalableOf(raw runtime.RawExtension, which string) (scalable, error) {
 	}
 	return s, nil
 }
+
+// of is the change of the StatefulSet as it is now, whatever the request says that it was.
+func (c change) of(set *appsv1.StatefulSet) change {
+	c.from, c.resourceVersion, c.labels = set.Spec.Replicas, set.ResourceVersion, set.Labels
+	return c
+}
+
+// isOf is true unless the request is about another object with the same name.
+func (c *change) isOf(obj client.Object) bool { return c.uid == "" || c.uid == obj.GetUID() }
 
 // lowers is true if the change takes replicas away.
 func (c *change) lowers() bool { return c.from != nil && c.to != nil && *c.to < *c.from }

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission"
@@ -121,11 +122,13 @@ func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 	keeper := lock.Keeper{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()}
 	caller := preparehook.New(o.PodTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
 	prepares := &preparer{options: o, observer: look, keeper: keeper, caller: caller}
+	evicts := &evictor{options: o, observer: look, actor: actor{writer: mgr.GetClient(), keeper: keeper}}
+	b := blind{o}
 	return []admission.Route{
-		{Path: PathNoDownscale, Handler: &forbidder{options: o, live: mgr.GetAPIReader()}},
-		{Path: PathPrepareDownscale, Handler: prepares},
-		{Path: PathPrepareScale, Handler: prepares},
-		{Path: PathPodEviction, Handler: &evictor{options: o, observer: look, actor: actor{writer: mgr.GetClient(), keeper: keeper}}},
-		{Path: PathValidation, Handler: validator{}},
+		{Path: PathNoDownscale, Handler: &forbidder{options: o, live: mgr.GetAPIReader()}, Blind: webhook.HandlerFunc(b.forbids)},
+		{Path: PathPrepareDownscale, Handler: prepares, Blind: webhook.HandlerFunc(b.prepares)},
+		{Path: PathPrepareScale, Handler: prepares, Blind: webhook.HandlerFunc(b.prepares)},
+		{Path: PathPodEviction, Handler: evicts, Blind: webhook.HandlerFunc(b.evicts)},
+		{Path: PathValidation, Handler: validator{}, Blind: validator{}},
 	}, nil
 }

@@ -90,7 +90,7 @@ func TestDefect17WhatCannotBeFoundOut(t *testing.T) {
 		"a kind of its own":     {"/admission/no-downscale", "pods", `{"kind":"Pod","apiVersion":"v1"}`, "{}", "can't get old replicas, allowing the change, err: unsupported type", false},
 		"no replicas":           {"/admission/no-downscale", "deployments", deploymentOf(nil, forbidden), deploymentOf(&two, nil), "old/new replicas is nil, allowing the change", false},
 		"up":                    {"/admission/no-downscale", "deployments", deploymentOf(&two, forbidden), deploymentOf(&three, forbidden), "", false},
-		"down":                  {"/admission/no-downscale", "deployments", deploymentOf(&three, forbidden), deploymentOf(&two, nil), "downscale of deployments/x in " + w.namespace + " from 3 to 2 replicas is not allowed because it has the label 'grafana.com/no-downscale=true'", true},
+		"down, not there":       {"/admission/no-downscale", "deployments", deploymentOf(&three, forbidden), deploymentOf(&two, nil), "can't get deployments/x in namespace " + w.namespace + ", allowing the change: ", false},
 		"down by scale":         {"/admission/no-downscale", "deployments", scaleOf(3), scaleOf(0), "can't get deployments/x in namespace " + w.namespace + ", allowing the change: ", false},
 		"scale of others":       {"/admission/no-downscale", "widgets", scaleOf(3), scaleOf(2), "unsupported resource widgets", false},
 		"prepare, no JSON":      {"/admission/prepare-downscale", "statefulsets", "[", "{}", "can't decode old object, allowing the change", false},
@@ -193,4 +193,33 @@ func pins(t *testing.T, response *webhook.Response) []string {
 		}
 	}
 	return found
+}
+
+// What a request says that the object was does not count: neither a label nor where Pods are
+// called, nor how many there are.
+func TestTheLiveObjectCounts(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.group(zone("zone-a", 2, told(pods)), zone("zone-b", 2))
+	handler := w.routesOn(testenv.Shared())[guard.PathPrepareDownscale]
+	ask := func(before, after *appsv1.StatefulSet) webhook.Response {
+		t.Helper()
+		before.Kind, after.Kind, before.APIVersion, after.APIVersion = "StatefulSet", "StatefulSet", "apps/v1", "apps/v1"
+		return handler.Handle(t.Context(), webhook.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Namespace: w.namespace, Name: before.Name, Operation: admissionv1.Update, OldObject: raw(t, before), Object: raw(t, after),
+			Resource: metav1.GroupVersionResource{Resource: "statefulsets"},
+		}})
+	}
+	if answer := ask(zone("zone-b", 2, told(pods)), zone("zone-b", 0)); !answer.Allowed {
+		t.Errorf("one without the label: %+v", answer.Result)
+	}
+	if calls, lock := pods.Calls(), w.status().Lock; len(calls) > 0 || lock != nil {
+		t.Errorf("one without the label: called %v, lock %+v", calls, lock)
+	}
+	if answer := ask(zone("zone-a", 50), zone("zone-a", 1)); !answer.Allowed || !strings.Contains(answer.Result.Message, "from 2 to 1 replicas") {
+		t.Errorf("one with the label: %+v", answer.Result)
+	}
+	wantPrepared(t, pods, "zone-a-1")
+	if answer := ask(zone("zone-a", 5, func(s *sts) { s.UID = "another" }), zone("zone-a", 1)); answer.Allowed {
+		t.Error("a StatefulSet that does not exist any more")
+	}
 }

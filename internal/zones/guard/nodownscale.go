@@ -29,18 +29,21 @@ func (f *forbidder) Handle(ctx context.Context, req admission.Request) admission
 	case !c.lowers():
 		return allow()
 	}
-	if c.isScale {
-		if c.labels, err = f.labels(ctx, &c); err != nil {
-			return f.options.unknown(fmt.Sprintf("can't get %s/%s in namespace %s, allowing the change: %s", c.resource, c.name, c.namespace, err))
-		}
+	if c.labels, err = f.labels(ctx, &c); err != nil {
+		return f.options.unknown(fmt.Sprintf("can't get %s/%s in namespace %s, allowing the change: %s", c.resource, c.name, c.namespace, err))
 	}
+	return c.judge()
+}
+
+// judge refuses what has the label.
+func (c *change) judge() admission.Response {
 	if value, name, _ := vocabulary.NoDownscale.Lookup(c.labels); value == "true" {
 		return deny(c.refused(fmt.Sprintf("it has the label '%s=true'", name)))
 	}
 	return allow()
 }
 
-// labels are those of the object that is scaled.
+// labels are those of the object that is scaled, as it is now.
 func (f *forbidder) labels(ctx context.Context, c *change) (map[string]string, error) {
 	var obj client.Object
 	switch c.resource {

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -61,11 +60,14 @@ func (p *preparer) Handle(ctx context.Context, req admission.Request) admission.
 	case !c.lowers():
 		return allow()
 	}
-	set, err := p.set(ctx, &req, &c)
+	set, err := p.set(ctx, &c)
 	if err != nil {
 		return p.options.unknown(err.Error() + ", allowing the change")
 	}
-	if vocabulary.PrepareDownscale.Get(set.Labels) != "true" {
+	if !c.isOf(set) {
+		return deny(c.refused(replaced))
+	}
+	if c = c.of(set); !c.lowers() || vocabulary.PrepareDownscale.Get(set.Labels) != "true" {
 		return allow()
 	}
 	r := removal{change: c, set: set, group: vocabulary.GroupOf(set.Labels, set.Annotations)}
@@ -106,7 +108,7 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		now := p.options.Now()
 		z := g.zone(r.name)
 		if z == nil || z.set.UID != r.set.UID {
-			return nil, nil, "the StatefulSet was replaced by another with the same name"
+			return nil, nil, replaced
 		}
 		g.settle()
 		if v := decideDownscale(g, &r.change, now); !v.allowed {
@@ -253,17 +255,14 @@ func (r *removal) targets(domain string, z *zone) []preparehook.Target {
 	return r.endpoint.Targets(r.namespace, domain, preparehook.Leaving(z.set, z.pods, *r.from, *r.to))
 }
 
-// set is the StatefulSet as it is before the write.
-func (p *preparer) set(ctx context.Context, req *admission.Request, c *change) (*appsv1.StatefulSet, error) {
+// replaced is why a downscale of an object is refused that does not exist any more.
+const replaced = "the StatefulSet was replaced by another with the same name"
+
+// set is the StatefulSet as it is now, which counts: neither its replicas nor where its
+// Pods are called are what a request says.
+func (p *preparer) set(ctx context.Context, c *change) (*appsv1.StatefulSet, error) {
 	if c.resource != "statefulsets" {
 		return nil, fmt.Errorf("unsupported resource %s", c.resource)
 	}
-	if c.isScale {
-		return p.observer.set(ctx, c.namespace, c.name)
-	}
-	set := &appsv1.StatefulSet{}
-	if err := json.Unmarshal(req.OldObject.Raw, set); err != nil {
-		return nil, fmt.Errorf("can't decode old object: %w", err)
-	}
-	return set, nil
+	return p.observer.set(ctx, c.namespace, c.name)
 }

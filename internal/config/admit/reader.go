@@ -1,0 +1,94 @@
+package admit
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+)
+
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=localsubjectaccessreviews,verbs=create
+
+// reader is the user who makes a request. A hash says something about what was hashed: so
+// nothing is hashed in an answer to her that she may not read.
+type reader struct {
+	writer client.Writer
+	user   authenticationv1.UserInfo
+}
+
+// question is what a user may be allowed to read: an object, or all of a kind with no name.
+type question struct {
+	kind            content.Kind
+	namespace, name string
+}
+
+// mayRead is true if she may read all of these. What cannot be found out she may not.
+func (r reader) mayRead(ctx context.Context, refs []content.Reference) bool {
+	names := map[question][]string{}
+	for _, ref := range refs {
+		all := question{kind: ref.Object.Kind, namespace: ref.Object.Namespace}
+		names[all] = append(names[all], ref.Object.Name)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(content.Readers)
+	for all, named := range names {
+		group.Go(func() error { return r.mayReadNamed(ctx, all, named) })
+	}
+	return group.Wait() == nil
+}
+
+// mayReadNamed asks about all objects of a kind first: nearly everyone who may read one may
+// read these.
+func (r reader) mayReadNamed(ctx context.Context, all question, names []string) error {
+	err := r.ask(ctx, all)
+	for i := 0; err != nil && i < len(names); i++ {
+		one := all
+		one.name = names[i]
+		if refused := r.ask(ctx, one); refused != nil {
+			return refused
+		}
+		if i == len(names)-1 {
+			err = nil
+		}
+	}
+	return err
+}
+
+// errRefused says that the user may not, or that it is not known.
+type errRefused struct{ question }
+
+// Error says what was asked.
+func (e errRefused) Error() string { return "may not get " + string(e.kind) + " in " + e.namespace }
+
+func (r reader) ask(ctx context.Context, q question) error {
+	attributes := &authorizationv1.ResourceAttributes{Namespace: q.namespace, Name: q.name, Verb: "get", Version: "v1", Resource: "configmaps"}
+	switch q.kind {
+	case content.Secret:
+		attributes.Resource = "secrets"
+	case content.SecretProviderClass:
+		attributes.Group, attributes.Resource = content.ProviderGroup, "secretproviderclasses"
+	case content.ConfigMap:
+	}
+	review := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: q.namespace}}
+	review.Spec = authorizationv1.SubjectAccessReviewSpec{
+		User: r.user.Username, UID: r.user.UID, Groups: r.user.Groups, ResourceAttributes: attributes,
+		Extra: map[string]authorizationv1.ExtraValue{},
+	}
+	for key, values := range r.user.Extra {
+		review.Spec.Extra[key] = authorizationv1.ExtraValue(values)
+	}
+	if err := r.writer.Create(ctx, review, client.DisableReadYourWritesConsistency); err != nil {
+		log.FromContext(ctx).V(1).Info("it is not known what the user may read", "reason", err.Error())
+		return errRefused{q}
+	}
+	if !review.Status.Allowed {
+		return errRefused{q}
+	}
+	return nil
+}
