@@ -267,9 +267,9 @@ func (p *pass) needsPins(e *entry) bool {
 }
 
 // window is how long changes are collected for a workload. One that has no hash
-// yet does not run with any config, and is not delayed.
+// yet is not delayed.
 func (p *pass) window(w *workload.Workload) time.Duration {
-	if w.Template.Hash == "" {
+	if w.Accepted() == "" {
 		return 0
 	}
 	return p.options.Window(w)

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -244,9 +245,12 @@ func (w *world) deploymentNow(name string) *appsv1.Deployment {
 	return d
 }
 
+// hash is that of the config with which a Deployment was seen first, or was rolled last; empty if there
+// is none.
 func (w *world) hash(name string) string {
 	w.t.Helper()
-	return w.deploymentNow(name).Spec.Template.Annotations[waveHash]
+	d := w.deploymentNow(name)
+	return cmp.Or(d.Spec.Template.Annotations[waveHash], strings.TrimPrefix(d.Annotations[native+"config-baseline"], ":"))
 }
 
 // hashed waits until the Deployment has a hash other than the one given, and

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,12 +111,27 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith, vocabulary.StopOnFailure, vocabulary.StoppedBy, vocabulary.RetryConfig, vocabulary.OnConfigFailure, vocabulary.Paused, vocabulary.PausedBy),
 		OwnerReferences: workloadOwners(m.OwnerReferences),
 		GenerateName:    digested,
+
+		CreationTimestamp: m.CreationTimestamp,
+		ManagedFields:     []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: writtenAt(m)}}},
 	}
 	if IsSnapshot(m) {
-		kept.Labels, kept.CreationTimestamp = only(m.Labels, vocabulary.Snapshot), m.CreationTimestamp
+		kept.Labels, kept.ManagedFields = only(m.Labels, vocabulary.Snapshot), nil
 		kept.Annotations = only(m.Annotations, vocabulary.SnapshotOf)
 	}
 	return kept
+}
+
+// writtenAt is when a client wrote an object last, to the second: when it was created, if who has
+// written it is not known.
+func writtenAt(m metav1.Object) time.Time {
+	at := m.GetCreationTimestamp().Time
+	for _, entry := range m.GetManagedFields() {
+		if t := entry.Time; t != nil && t.After(at) {
+			at = t.Time
+		}
+	}
+	return at
 }
 
 // IsSnapshot is true of an object that says that it is a snapshot of another one.

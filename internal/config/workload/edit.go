@@ -90,8 +90,11 @@ func (e *Edit) SetFailed(failed []Failed) {
 	}
 }
 
-// SetBaseline records that the hash on the template means the present config.
+// SetBaseline records that the hash on the template, or none, means the present config.
 func (e *Edit) SetBaseline() {
+	if e.w.Template.Hash == "" {
+		e.Record(e.w.Records.Roll) // with what the hash was computed from
+	}
 	e.annotate(vocabulary.ConfigBaseline, Baseline{e.w.Template.Hash, e.w.Hashes.Desired}.String())
 }
 

@@ -49,6 +49,10 @@ func (f *Failed) Object() content.Object {
 // Is is true if it is the release that has failed.
 func (f *Failed) Is(r content.Release) bool { return f.Object() == r.Object && f.Digest == r.Digest }
 
+// ReasonConfigMissing is that of the condition of a workload whose Pods cannot start without config
+// that does not exist.
+const ReasonConfigMissing rollout.Reason = "ConfigMissing"
+
 // FailedWith records that a Pod template with a hash has failed with a release.
 func FailedWith(r content.Release, at time.Time, cause, hash string) Failed {
 	o, cause := r.Object, message.Cut(cause, message.ValueLength)
