@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -250,7 +249,7 @@ func (w *world) deploymentNow(name string) *appsv1.Deployment {
 func (w *world) hash(name string) string {
 	w.t.Helper()
 	d := w.deploymentNow(name)
-	return cmp.Or(d.Spec.Template.Annotations[waveHash], strings.TrimPrefix(d.Annotations[native+"config-baseline"], ":"))
+	return testenv.ConfigHash(d, &d.Spec.Template)
 }
 
 // hashed waits until the Deployment has a hash other than the one given, and

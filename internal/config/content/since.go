@@ -2,36 +2,22 @@ package content
 
 import (
 	"slices"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Moment is when an object was written: to the second, as the API server records it, and within that
-// second by the version that the object has since.
-type Moment struct {
-	At      time.Time
-	Version string
-}
+// together is how long a tool may take to write what users change together: an edit of config shortly before
+// the workload that uses it is opted in is meant to be rolled.
+const together = 5 * time.Minute
 
-// EditedSince is true if some of these objects may have had another content at a moment, or not
-// have existed. One without which no Pod starts, and that was not edited since it was created, has
-// the content with which they started. Of what the secrets store driver has mounted it is
-// not known when that was, and it does not count.
-func (f Facts) EditedSince(uses []Use, m Moment) bool {
+// IsEdited is true if the Pods of a workload that was created, and later opted in, may have started with
+// another content of some of these objects, because one was edited with the opt-in or later. What was never
+// edited has the content that it had for Pods which cannot start without it, or that are
+// younger. When the secrets store driver has mounted something is not known, and does not
+// count. Times are to the second, as the API server records them.
+func (f Facts) IsEdited(uses []Use, created, optedIn time.Time) bool {
 	return slices.ContainsFunc(uses, func(u Use) bool {
 		of := f[u.Object]
-		unedited := u.Required && of.written.Equal(of.created)
-		return of.exists && !u.Ignored && !unedited && of.isWrittenAfter(m)
+		unedited := of.written.Equal(of.created) && (u.Required || !of.created.After(created))
+		return of.exists && !u.Ignored && !unedited && !of.written.Before(optedIn.Add(-together))
 	})
-}
-
-func (f fact) isWrittenAfter(m Moment) bool {
-	if at, moment := f.written.Truncate(time.Second), m.At.Truncate(time.Second); !at.Equal(moment) {
-		return at.After(moment)
-	}
-	_, version, _ := strings.Cut(f.version, "/")
-	order, err := resourceversion.CompareResourceVersion(version, m.Version)
-	return err != nil || order > 0
 }

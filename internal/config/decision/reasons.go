@@ -9,7 +9,6 @@ import (
 // The ring's own reasons for a Hold, and for the condition on a workload.
 const (
 	// ReasonConfigMissing: config that a Pod cannot start without does not exist.
-	// Action: create the object or the key that the message names.
 	ReasonConfigMissing = workload.ReasonConfigMissing
 	// ReasonNotPermitted: config must not be read.
 	ReasonNotPermitted = reasons.NotPermitted

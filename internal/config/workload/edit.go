@@ -21,7 +21,7 @@ type Patch struct {
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value"`
 }
 
 const (
@@ -45,8 +45,14 @@ func EditStored(w *Workload) *Edit {
 	e := &Edit{w: w}
 	e.test("/metadata/uid", w.UID)
 	e.test("/metadata/generation", w.Generation)
-	if w.Settings.Tracked {
+	switch {
+	case !w.Settings.Tracked:
+	case w.Settings.TrackedBy == "":
 		e.test(pointer(annotations, w.Settings.Dialect), "true")
+	case e.hasAnnotations():
+		for _, name := range vocabulary.ConfigTracked.Names() {
+			e.test(pointer(annotations, name), nil)
+		}
 	}
 	return e
 }
@@ -188,11 +194,20 @@ func (e *Edit) Patch() Patch {
 func (e *Edit) Operations() []Operation { return e.ops }
 
 func (e *Edit) annotate(key vocabulary.Key, value string) {
-	if !e.annotated && len(e.w.Object.GetAnnotations()) == 0 {
+	if !e.annotated && !e.hasAnnotations() {
 		e.add(annotations, map[string]string{})
 	}
 	e.annotated = true
 	e.add(pointer(annotations, key.Native), value)
+}
+
+// hasAnnotations is true if the stored workload has any: one that a policy tracks was read with one more.
+func (e *Edit) hasAnnotations() bool {
+	n := len(e.w.Object.GetAnnotations())
+	if e.w.Settings.TrackedBy != "" {
+		n--
+	}
+	return n > 0
 }
 
 // drop removes one of our annotations if the workload has it.

@@ -49,8 +49,8 @@ func (f *Failed) Object() content.Object {
 // Is is true if it is the release that has failed.
 func (f *Failed) Is(r content.Release) bool { return f.Object() == r.Object && f.Digest == r.Digest }
 
-// ReasonConfigMissing is that of the condition of a workload whose Pods cannot start without config
-// that does not exist.
+// ReasonConfigMissing: config that a Pod cannot start without does not exist.
+// Action: create the object or the key that the message names.
 const ReasonConfigMissing rollout.Reason = "ConfigMissing"
 
 // FailedWith records that a Pod template with a hash has failed with a release.

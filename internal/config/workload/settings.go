@@ -23,7 +23,9 @@ type Settings struct {
 	// the name of the annotation that says so.
 	Tracked bool
 	Dialect string
-	Paused  bool
+	// TrackedBy is the policy that does it, empty if the workload itself says whether it is tracked.
+	TrackedBy string
+	Paused    bool
 	// PausedBy is who paused it, if that was done by a command.
 	PausedBy content.Pause
 	// CoalesceWindow is the workload's own, nil for the manager's.
@@ -63,14 +65,14 @@ func (p Problem) String() string {
 
 // optedIn is when a workload was opted in: when the annotation was written, or the workload was created
 // if who wrote that is not known.
-func optedIn(obj client.Object, annotation string) content.Moment {
-	m := content.Moment{At: obj.GetCreationTimestamp().Time, Version: obj.GetResourceVersion()}
+func optedIn(obj client.Object, annotation string) time.Time {
+	at := obj.GetCreationTimestamp().Time
 	for _, e := range obj.GetManagedFields() {
-		if wrote(&e, annotation) && e.Time.After(m.At) {
-			m.At = e.Time.Time
+		if wrote(&e, annotation) && e.Time.After(at) {
+			at = e.Time.Time
 		}
 	}
-	return m
+	return at
 }
 
 // Slim leaves out of a workload who has written it, but for who has opted it in, as long as it has no

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +59,7 @@ type Workload struct {
 
 	// optedIn is when the workload was opted in, and isEdited is true if its config may be
 	// another one since.
-	optedIn  content.Moment
+	optedIn  time.Time
 	isEdited bool
 
 	// Object is the workload itself.
@@ -117,6 +119,27 @@ func Read(obj client.Object) Workload {
 	return w
 }
 
+// ReadTracked reads a workload that a policy tracks, if it does not say itself whether it is tracked: as
+// if it had the annotation. It was opted in when the policy was written last, or later.
+func ReadTracked(obj client.Object, policy string, since time.Time) Workload {
+	if _, _, says := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations()); says || policy == "" {
+		return Read(obj)
+	}
+	tracked := shallow(obj)
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[vocabulary.ConfigTracked.Native] = "true"
+	tracked.SetAnnotations(annotations)
+	w := Read(tracked)
+	w.Settings.TrackedBy = policy
+	if since.After(w.optedIn) {
+		w.optedIn = since
+	}
+	return w
+}
+
 func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
 	hash, name, ok := vocabulary.ConfigHash.Lookup(t.Annotations)
 	if !ok {
@@ -132,7 +155,7 @@ func (w *Workload) Observe(known *content.Known) {
 		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
 		w.Config = known.Facts()
 		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
-		w.isEdited = w.Config.EditedSince(w.Uses, w.optedIn)
+		w.isEdited = w.Config.IsEdited(w.Uses, w.Object.GetCreationTimestamp().Time, w.optedIn)
 		if w.Hashes != nil {
 			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)
 		}
