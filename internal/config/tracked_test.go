@@ -19,11 +19,13 @@ func TestOptingInRestartsNothing(t *testing.T) {
 	w.configMap("app", "a", "1")
 	names := []string{"annotated", "selected", "refuses", "other"}
 	for _, name := range names {
-		w.apply(strings.Replace(deployment(name, envFrom(configMapRef("app"))), waveTracked+`: "true"`, "x: y", 1))
+		w.apply(strings.Replace(deployment(name, envFrom(configMapRef("app"))), waveTracked+`: "true"`, "x: z", 1))
 	}
 	w.patch(w.deploymentNow("selected"), "selected", `{"metadata":{"labels":{"team":"shop"}}}`)
 	w.patch(w.deploymentNow("refuses"), "refuses", `{"metadata":{"labels":{"team":"shop"},"annotations":{"spillway.dev/update-on-config-change":"false"}}}`)
-	w.ready(names...)
+	for _, name := range names {
+		w.settledWith(name, 1)
+	}
 	w.policy("all", "{track: true, selector: {matchLabels: {team: shop}}}")
 	w.patch(w.deploymentNow("annotated"), "annotated", `{"metadata":{"annotations":{"spillway.dev/update-on-config-change":"true"}}}`)
 	w.hashed("annotated", "")
@@ -57,7 +59,7 @@ func TestWhatIsEditedWithTheOptInIsRolled(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "0")
 	w.apply(strings.Replace(deployment("web", envFrom(configMapRef("app"))), waveTracked, "x", 1))
-	w.ready("web")
+	w.settledWith("web", 1)
 	value := 0
 	w.eventually(func() error { // in another second than that of its creation, which tells it from an edit
 		value++

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"maps"
@@ -113,7 +114,9 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		GenerateName:    digested,
 
 		CreationTimestamp: m.CreationTimestamp,
-		ManagedFields:     []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: writtenAt(m)}}},
+	}
+	if at := writtenAt(m); !at.Equal(m.CreationTimestamp.Time) {
+		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}}}
 	}
 	if IsSnapshot(m) {
 		kept.Labels, kept.ManagedFields = only(m.Labels, vocabulary.Snapshot), nil
@@ -122,16 +125,21 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return kept
 }
 
-// writtenAt is when a client wrote an object last, to the second: when it was created, if who has
-// written it is not known.
+// writtenAt is when a client wrote the values of an object last, to the second: when it was created, if who has
+// written them is not known.
 func writtenAt(m metav1.Object) time.Time {
 	at := m.GetCreationTimestamp().Time
 	for _, entry := range m.GetManagedFields() {
-		if t := entry.Time; t != nil && t.After(at) {
+		if t := entry.Time; t != nil && t.After(at) && ownsValues(&entry) {
 			at = t.Time
 		}
 	}
 	return at
+}
+
+// ownsValues is true if an entry is of who has written values, and of the one that [identity] keeps.
+func ownsValues(e *metav1.ManagedFieldsEntry) bool {
+	return e.FieldsV1 == nil || bytes.Contains(e.FieldsV1.Raw, []byte(`"f:data"`)) || bytes.Contains(e.FieldsV1.Raw, []byte(`"f:binaryData"`))
 }
 
 // IsSnapshot is true of an object that says that it is a snapshot of another one.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,10 +99,12 @@ func (e *Edit) SetFailed(failed []Failed) {
 
 // SetBaseline records that the hash on the template, or none, means the present config.
 func (e *Edit) SetBaseline() {
-	if e.w.Template.Hash == "" {
+	b := Baseline{Template: e.w.Template.Hash, Scope: e.w.Hashes.Desired}
+	if b.Template == "" {
+		b.First = cmp.Or(e.w.first(), e.w.Hashes.Unignored, b.Scope)
 		e.Record(e.w.Records.Roll) // with what the hash was computed from
 	}
-	e.annotate(vocabulary.ConfigBaseline, Baseline{e.w.Template.Hash, e.w.Hashes.Desired}.String())
+	e.annotate(vocabulary.ConfigBaseline, b.String())
 }
 
 // DropBaseline removes the baseline, because the hash on the template changes.

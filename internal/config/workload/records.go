@@ -95,10 +95,18 @@ type Roll struct {
 // scope, at the moment when a workload was adopted.
 type Baseline struct {
 	Template, Scope string
+	// First stands for the hash of a template that has none: that of the scope when the workload was
+	// opted in.
+	First string
 }
 
 // String is the baseline as it is stored in the annotation.
-func (b Baseline) String() string { return b.Template + ":" + b.Scope }
+func (b Baseline) String() string {
+	if b.First == "" {
+		return b.Template + ":" + b.Scope
+	}
+	return b.Template + ":" + b.Scope + ":" + b.First
+}
 
 // Condition is a Kubernetes condition, stored as JSON in an annotation because the
 // status of a workload is its controller's.
@@ -161,6 +169,7 @@ func recordsOf(obj client.Object) Records {
 		r.Failed[i].Cause = message.Cut(r.Failed[i].Cause, message.ValueLength) // it may be shown in other namespaces
 	}
 	r.Baseline.Template, r.Baseline.Scope, _ = strings.Cut(vocabulary.ConfigBaseline.Get(annotations), ":")
+	r.Baseline.Scope, r.Baseline.First, _ = strings.Cut(r.Baseline.Scope, ":")
 	return r
 }
 

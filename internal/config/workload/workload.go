@@ -286,7 +286,15 @@ func (w *Workload) adoptsWave() bool {
 // hash was written.
 func (w *Workload) ignoresMore() bool {
 	u := w.Hashes.Unignored
-	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == w.Template.Hash)
+	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == cmp.Or(w.Template.Hash, w.first()))
+}
+
+// first stands for the hash of a template that has none, empty if it has one or was never seen.
+func (w *Workload) first() string {
+	if w.Template.Hash != "" || !w.hasBaseline() {
+		return ""
+	}
+	return w.Records.Baseline.First
 }
 
 // Accepted is the hash that the config would have if nothing had changed since

@@ -11,6 +11,6 @@ import (
 // seen first; empty if there is none. The template is that of its Pods.
 func ConfigHash(workload, template metav1.Object) string {
 	a := template.GetAnnotations()
-	first, _ := strings.CutPrefix(workload.GetAnnotations()["spillway.dev/config-baseline"], ":")
-	return cmp.Or(a["spillway.dev/config-hash"], a["wave.pusher.com/config-hash"], first)
+	baseline := workload.GetAnnotations()["spillway.dev/config-baseline"]
+	return cmp.Or(a["spillway.dev/config-hash"], a["wave.pusher.com/config-hash"], baseline[strings.LastIndex(baseline, ":")+1:])
 }
