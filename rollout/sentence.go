@@ -161,7 +161,7 @@ func (n *node) budgetCause(full *node) *cause {
 	case allowed == 0:
 		c.message = n.waits() + "0 allowed unavailable" + full.within()
 	case !n.isRemoval() || n.up:
-		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.budget.oneDown() + full.budget.besides()
+		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.budget.oneDown() + full.budget.besides() + full.shared()
 	default:
 		c.message = n.queues(c.position) + share(full.budget.removing, allowed) + " allowed in removal" + full.within()
 	}
@@ -251,9 +251,18 @@ func (n *node) rateCause(dry *node) *cause {
 	b := dry.bucket
 	c := &cause{reason: ReasonRate, position: b.queue}
 	c.until = b.next().Add(time.Duration(b.queue-1) * b.every)
-	c.message = n.queues(c.position) + "at most 1 update" + dry.within() + " every " + duration(b.every)
+	c.message = n.queues(c.position) + "at most 1 update" + dry.within() + " every " + duration(b.every) + dry.shared()
 
 	return c
+}
+
+// shared says who has what a unit permits.
+func (n *node) shared() string {
+	if n.unit.Policy.Shared == "" {
+		return ""
+	}
+
+	return "; " + n.unit.Policy.Shared
 }
 
 // within says in which unit something is counted: nothing for the root, and for

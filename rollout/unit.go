@@ -184,6 +184,9 @@ type Policy struct {
 	Repairs Limit
 	// Rate bounds how often a step is taken beneath the unit.
 	Rate Rate
+	// Shared says, as a clause, who has what MaxUnavailable and Rate permit: "teams take
+	// turns: a had 9 of the last 10". What waits for them says so too. Empty to say nothing.
+	Shared string
 	// MinReady is how long a leaf has to stay healthy at its target before it
 	// counts as available. It is inherited by units beneath that have none.
 	MinReady time.Duration

@@ -24,6 +24,8 @@ type entry struct {
 	version  string
 	workload workload.Workload
 	health   health.Report
+	// trackedBy is the policy that tracks it, as it was then.
+	trackedBy *policy.Policy
 	// rolled is when the workload was rolled by its record. A time in the future counts as
 	// the moment when the record was read first.
 	rolled time.Time
@@ -62,14 +64,15 @@ func (c cache) keep(seen []*entry) {
 	}
 }
 
-// read reads the workload, if it has changed since it was read last. It is true if the
-// spec is another.
-func (e *entry) read(obj client.Object, now time.Time) bool {
-	if e.version == obj.GetResourceVersion() {
+// read reads the workload, if it or the policy that tracks it has changed since it was read last. It is
+// true if the spec is another.
+func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
+	if e.version == obj.GetResourceVersion() && e.trackedBy == by {
 		return false
 	}
 	before, rolled := e.workload.Generation, e.workload.Records.Roll.At
-	e.version, e.workload, e.health = obj.GetResourceVersion(), workload.Read(obj), health.Of(obj, gvkOf(obj))
+	e.trackedBy = by
+	e.version, e.workload, e.health = obj.GetResourceVersion(), e.readAgain(obj), health.Of(obj, gvkOf(obj))
 	if at := e.workload.Records.Roll.At; !at.Equal(rolled) {
 		e.rolled = at
 		if at.After(now) {
@@ -92,9 +95,16 @@ func (e *entry) pinBy(policies policy.Set) {
 		return
 	}
 	if w.Pinning.By != "" {
-		e.workload = workload.Read(w.Object)
+		e.workload = e.readAgain(w.Object)
 	}
 	e.workload.PinBy(by)
+}
+
+func (e *entry) readAgain(obj client.Object) workload.Workload {
+	if e.trackedBy == nil {
+		return workload.Read(obj)
+	}
+	return workload.ReadTracked(obj, e.trackedBy.String(), e.trackedBy.TracksSince())
 }
 
 // dueSince is since when the config is to be read: since its change, or from the beginning.

@@ -85,10 +85,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, workload.New(kind), usesIndex, indexUses); err != nil {
 			return fmt.Errorf("index the config of workloads: %w", err)
 		}
-		b = b.Watches(workload.New(kind), toRing(), builder.WithPredicates(workloadMatters()))
+		b = b.Watches(workload.New(kind), toRing(), builder.WithPredicates(workloadMatters(r.observer.tracker)))
 	}
 	if provided {
-		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
+		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache(), r.observer.tracker)))
 	}
 	b = b.WatchesRawSource(source.Channel(permitted.granted, toRing())).WatchesRawSource(source.Channel(wake, toRing()))
 	c, err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Build(r)
@@ -102,7 +102,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := kinds.watch(ctx); err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}
-	return permitted.watchConfig(ctx, mgr, c)
+	return permitted.watchConfig(ctx, mgr, c, r.observer.tracker)
 }
 
 // setupPins lets workloads and Jobs of the namespaces with pins keep their config.

@@ -37,8 +37,9 @@ type observer struct {
 	cache     cache
 	// pods reads the Pods of workloads that may have failed.
 	pods pods.Reader
-	// policies reads the policies, nil without any.
+	// policies reads the policies, nil without any; tracker keeps what was read.
 	policies *policy.Reader
+	tracker  *tracker
 	// readOnly is true of who explains, each time as a manager that has just begun: what has changed
 	// since is not known to one.
 	readOnly bool
@@ -55,19 +56,20 @@ type observer struct {
 
 func newObserver(o Options, workloads client.Reader, source content.Source) *observer {
 	source.Namespaces, source.AllowCrossNamespace = o.Namespaces, o.AllowCrossNamespace
-	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, pods: pods.Listing{Client: source.Values}}
+	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, tracker: &tracker{}, pods: pods.Listing{Client: source.Values}}
 }
 
 // observe reads every relevant workload. It reads values only for those whose
 // digests have changed since the last pass.
 func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
-	objects, err := workload.List(ctx, o.workloads, o.namespaces())
-	if err != nil {
-		return decision.Observed{}, err
-	}
 	policies, err := o.policies.Read(ctx, o.namespaces())
 	if err != nil {
 		return decision.Observed{}, fmt.Errorf("observe policies: %w", err)
+	}
+	o.tracker.read.Store(&policies)
+	objects, err := workload.ListWith(ctx, o.workloads, o.namespaces(), o.tracker.tracks)
+	if err != nil {
+		return decision.Observed{}, err
 	}
 	gates, gatesKnown, err := o.policies.Gates(ctx, policies)
 	if err != nil {
@@ -113,7 +115,7 @@ func (o *observer) namespaces() []string {
 // read returns the entry of a workload. Retries begin again with another spec.
 func (o *observer) read(obj client.Object, policies policy.Set, now time.Time) *entry {
 	e := o.cache.of(obj)
-	if e.read(obj, now) {
+	if e.read(obj, policies.Tracking(obj), now) {
 		o.accept(&e.workload)
 	}
 	e.pinBy(policies)
@@ -267,9 +269,9 @@ func (p *pass) needsPins(e *entry) bool {
 }
 
 // window is how long changes are collected for a workload. One that has no hash
-// yet does not run with any config, and is not delayed.
+// yet is not delayed.
 func (p *pass) window(w *workload.Workload) time.Duration {
-	if w.Template.Hash == "" {
+	if w.Accepted() == "" {
 		return 0
 	}
 	return p.options.Window(w)

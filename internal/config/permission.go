@@ -113,10 +113,10 @@ func (p *permissions) awaitPermission(mgr ctrl.Manager, kind content.Kind, start
 }
 
 // watchConfig watches the kinds of config, those that are not permitted as soon as they are.
-func (p *permissions) watchConfig(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
+func (p *permissions) watchConfig(ctx context.Context, mgr ctrl.Manager, c controller.Controller, t *tracker) error {
 	for _, kind := range []content.Kind{content.ConfigMap, content.Secret} {
 		watch := func() error {
-			return c.Watch(source.Kind(mgr.GetCache(), kind.New(), toRing(), objectMatters(ctx, mgr.GetCache())))
+			return c.Watch(source.Kind(mgr.GetCache(), kind.New(), toRing(), objectMatters(ctx, mgr.GetCache(), t)))
 		}
 		begin := watch
 		if p.isMissing(kind) {

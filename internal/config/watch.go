@@ -36,10 +36,10 @@ func toRing() handler.EventHandler {
 // workloadMatters leaves out irrelevant workloads, and status updates by which a
 // workload neither becomes ready nor stops being ready, nor fails, nor begins to have to make
 // progress.
-func workloadMatters() predicate.Predicate {
-	p := predicate.NewPredicateFuncs(workload.IsRelevant)
+func workloadMatters(t *tracker) predicate.Predicate {
+	p := predicate.NewPredicateFuncs(t.isRelevant)
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
-		if !workload.IsRelevant(e.ObjectOld) && !workload.IsRelevant(e.ObjectNew) {
+		if !t.isRelevant(e.ObjectOld) && !t.isRelevant(e.ObjectNew) {
 			return false
 		}
 		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || becomes(e.ObjectOld, e.ObjectNew) ||
@@ -87,22 +87,26 @@ func gvkOf(obj client.Object) schema.GroupVersionKind {
 
 // objectMatters leaves out objects that no tracked workload uses, and updates
 // that change no digest.
-func objectMatters(ctx context.Context, workloads client.Reader) predicate.Predicate {
-	p := predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, content.ObjectOf(obj)) })
+func objectMatters(ctx context.Context, workloads client.Reader, t *tracker) predicate.Predicate {
+	p := predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, t, content.ObjectOf(obj)) })
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
-		return (kube.IsResync(e) || content.Differ(e.ObjectOld, e.ObjectNew)) && isUsed(ctx, workloads, content.ObjectOf(e.ObjectNew))
+		return (kube.IsResync(e) || content.Differ(e.ObjectOld, e.ObjectNew)) && isUsed(ctx, workloads, t, content.ObjectOf(e.ObjectNew))
 	}
 	return p
 }
 
 // providedMatters leaves out what the driver has mounted for Pods of workloads
 // that are not tracked.
-func providedMatters(ctx context.Context, workloads client.Reader) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, content.ObjectOf(obj)) })
+func providedMatters(ctx context.Context, workloads client.Reader, t *tracker) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, t, content.ObjectOf(obj)) })
 }
 
-// isUsed is true if a tracked workload uses the object, and when in doubt.
-func isUsed(ctx context.Context, workloads client.Reader, o content.Object) bool {
+// isUsed is true if a tracked workload uses the object, and when in doubt: what workloads use that policies
+// track is not indexed, as that changes with the policies. They use what other namespaces share.
+func isUsed(ctx context.Context, workloads client.Reader, t *tracker, o content.Object) bool {
+	if t.policies().Tracks() {
+		return true
+	}
 	for _, kind := range workload.Kinds() {
 		list := workload.NewList(kind)
 		err := workloads.List(ctx, list, client.MatchingFields{usesIndex: o.From("")}, client.Limit(1), client.UnsafeDisableDeepCopy)

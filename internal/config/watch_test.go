@@ -29,7 +29,7 @@ func TestARollThatIsObservedMatters(t *testing.T) {
 	}
 	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	before, observed, later := rolling(1, at), rolling(2, at), rolling(2, at.Add(time.Second))
-	p := workloadMatters()
+	p := workloadMatters(&tracker{})
 	if !p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: observed}) {
 		t.Error("no pass is made once the roll is observed")
 	}

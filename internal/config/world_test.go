@@ -244,9 +244,12 @@ func (w *world) deploymentNow(name string) *appsv1.Deployment {
 	return d
 }
 
+// hash is that of the config with which a Deployment was seen first, or was rolled last; empty if there
+// is none.
 func (w *world) hash(name string) string {
 	w.t.Helper()
-	return w.deploymentNow(name).Spec.Template.Annotations[waveHash]
+	d := w.deploymentNow(name)
+	return testenv.ConfigHash(d, &d.Spec.Template)
 }
 
 // hashed waits until the Deployment has a hash other than the one given, and

@@ -212,7 +212,7 @@ func TestTheAPIServerGoesAway(t *testing.T) {
 	hash := func() (string, error) {
 		d := &appsv1.Deployment{}
 		err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, d)
-		return d.Spec.Template.Annotations["spillway.dev/config-hash"], err
+		return testenv.ConfigHash(d, &d.Spec.Template), err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app"}}
 	if err := c.Create(t.Context(), cm); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
@@ -145,9 +146,9 @@ func (o Options) rings() ([]ring, error) {
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
-			interests: config.Interests(),
-			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
-			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return admit.Routes(mgr, o.admitOptions()) },
+			interests: config.Interests(), attributed: policy.Attributed(),
+			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
+			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return admit.Routes(mgr, o.admitOptions()) },
 		},
 		RingZones: {
 			interests: slices.Concat(zones.Interests(), scaling.Interests(), preparation.Interests()),
@@ -213,6 +214,15 @@ func slimmed(rings []ring) toolscache.TransformFunc {
 		}
 	}
 	strip := cache.TransformStripManagedFields()
+	slim := func(obj any) (any, error) {
+		if o, ok := obj.(client.Object); ok {
+			workload.Slim(o)
+		}
+		return obj, nil
+	}
+	for _, kind := range workload.Kinds() {
+		reduced[reflect.TypeOf(workload.New(kind))] = slim
+	}
 	return func(obj any) (any, error) {
 		kind := reflect.TypeOf(obj)
 		switch reduce := reduced[kind]; {

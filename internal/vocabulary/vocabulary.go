@@ -52,7 +52,7 @@ var (
 	// was rolled with. A Job keeps the config that it started with; a CronJob hands the
 	// annotation to its Jobs.
 	PinConfig = Key{Native: "spillway.dev/pin-config"}
-	// Priority is an integer: workloads with a higher one roll first.
+	// Priority is an integer: workloads of a namespace with a higher one roll first.
 	Priority = Key{Native: "spillway.dev/priority"}
 )
 
@@ -64,8 +64,9 @@ var (
 	Suspended = Key{Native: "spillway.dev/suspended"}
 	// ConfigChange records the last roll: when, and which keys had changed.
 	ConfigChange = Key{Native: "spillway.dev/config-change"}
-	// ConfigBaseline records, on a workload that wave rolled before, what it uses in addition
-	// to what wave's hash covers.
+	// ConfigBaseline records, until the first roll, the hash of the config with which a workload ran
+	// when it was opted in; and, if wave rolled it before, what it uses in addition to what
+	// wave's hash covers.
 	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
 	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
 	// the workload, and since when. Absent if there is nothing to fix.

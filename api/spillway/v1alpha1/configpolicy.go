@@ -96,6 +96,8 @@ type ClusterConfigPolicySpec struct {
 }
 
 // ConfigPolicySpec is how a release of config is rolled out to the workloads that use it.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.track) && self.track && has(self.objects))",message="a workload is tracked with all its config: set objects in another policy than track"
 type ConfigPolicySpec struct {
 	// Selector finds the workloads by their labels. Default: all.
 	// +optional
@@ -159,6 +161,12 @@ type ConfigPolicySpec struct {
 	// enabled in the namespace. Default false.
 	// +optional
 	PinConfig bool `json:"pinConfig,omitempty"`
+	// Track rolls the workloads that the policy selects when their config changes, as the
+	// annotation spillway.dev/update-on-config-change: "true" on each of them does. A workload
+	// with the annotation "false" is not tracked. A ClusterConfigPolicy tracks workloads of
+	// namespaces whose names begin with "kube-" only if it names these. Default false.
+	// +optional
+	Track bool `json:"track,omitempty"`
 	// Pause prevents further rolls for config until it is removed.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`

@@ -233,7 +233,7 @@ func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Aut
 		return nil, fmt.Errorf("%s %w", r.Ref, err)
 	}
 	if r.Verb == Pause && !isRolled(obj) {
-		w.Said += ", but no ring rolls it: it has no annotation " + vocabulary.ConfigTracked.Native
+		w.Said += ", but no ring rolls it unless a policy tracks it: it has no annotation " + vocabulary.ConfigTracked.Native
 	}
 	return w.aboutItself(c)
 }

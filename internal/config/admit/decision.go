@@ -109,7 +109,7 @@ func (a attempt) complete(now time.Time) answer {
 	if a.now.Suspension.IsSuspended() {
 		e.Release()
 	}
-	if !a.now.HashIsRight() {
+	if a.now.Template.Hash == "" || !a.now.HashIsRight() {
 		e.SetHash()
 		e.DropBaseline()
 		e.Record(workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)})

@@ -1,10 +1,12 @@
 package content
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,12 +112,34 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith, vocabulary.StopOnFailure, vocabulary.StoppedBy, vocabulary.RetryConfig, vocabulary.OnConfigFailure, vocabulary.Paused, vocabulary.PausedBy),
 		OwnerReferences: workloadOwners(m.OwnerReferences),
 		GenerateName:    digested,
+
+		CreationTimestamp: m.CreationTimestamp,
+	}
+	if at := writtenAt(m); !at.Equal(m.CreationTimestamp.Time) {
+		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}}}
 	}
 	if IsSnapshot(m) {
-		kept.Labels, kept.CreationTimestamp = only(m.Labels, vocabulary.Snapshot), m.CreationTimestamp
+		kept.Labels, kept.ManagedFields = only(m.Labels, vocabulary.Snapshot), nil
 		kept.Annotations = only(m.Annotations, vocabulary.SnapshotOf)
 	}
 	return kept
+}
+
+// writtenAt is when a client wrote the values of an object last, to the second: when it was created, if who has
+// written them is not known.
+func writtenAt(m metav1.Object) time.Time {
+	at := m.GetCreationTimestamp().Time
+	for _, entry := range m.GetManagedFields() {
+		if t := entry.Time; t != nil && t.After(at) && ownsValues(&entry) {
+			at = t.Time
+		}
+	}
+	return at
+}
+
+// ownsValues is true if an entry is of who has written values, and of the one that [identity] keeps.
+func ownsValues(e *metav1.ManagedFieldsEntry) bool {
+	return e.FieldsV1 == nil || bytes.Contains(e.FieldsV1.Raw, []byte(`"f:data"`)) || bytes.Contains(e.FieldsV1.Raw, []byte(`"f:binaryData"`))
 }
 
 // IsSnapshot is true of an object that says that it is a snapshot of another one.

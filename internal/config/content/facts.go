@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +58,7 @@ func changedIn(object string, before, after fact) []string {
 func Differ(a, b client.Object) bool {
 	before, after := factOf(a), factOf(b)
 	before.version, after.version = "", ""
+	before.written, after.written = time.Time{}, time.Time{}
 	return !reflect.DeepEqual(before, after)
 }
 
@@ -73,6 +75,8 @@ type fact struct {
 	out bool
 	// version is uid and resourceVersion.
 	version string
+	// created is when it was created, written when it was written last.
+	created, written time.Time
 	// uid is that of the object.
 	uid     string
 	ignored bool
@@ -92,6 +96,8 @@ func factOf(obj client.Object) fact {
 	f := fact{
 		exists:     true,
 		version:    versionOf(obj),
+		created:    obj.GetCreationTimestamp().Time,
+		written:    writtenAt(obj),
 		uid:        string(obj.GetUID()),
 		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
 		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),

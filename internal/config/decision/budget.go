@@ -18,6 +18,8 @@ type Budget struct {
 	// Rolling is when each workload was rolled that was rolling then. It is kept only
 	// with MaxRolling.
 	Rolling map[types.UID]time.Time `json:"rolling,omitempty"`
+	// Turns are the namespaces of the last rolls, the last one at the end.
+	Turns []string `json:"turns,omitempty"`
 }
 
 // Bounded is the budget without what cannot be: that a roll is in the future, because
@@ -32,6 +34,7 @@ func (b Budget) Bounded(now time.Time, o Options) *Budget {
 		rolling[uid] = earliest(at, now)
 	}
 	b.Rolling = rolling
+	b.Turns = b.Turns[max(0, len(b.Turns)-mostTurns):]
 	return &b
 }
 
@@ -60,7 +63,7 @@ func (o *Observed) After(writes []Write, options Options) *Budget {
 	}
 	r := rate(*o, options)
 	r.Starts = append(r.Starts, slices.Repeat([]time.Time{o.Now}, len(rolls))...)
-	after := &Budget{Rolling: map[types.UID]time.Time{}}
+	after := &Budget{Rolling: map[types.UID]time.Time{}, Turns: takeTurns(o.Budget.Turns, rolls)}
 	if r.Every > 0 {
 		after.Rolled = r.Compact().Starts[0]
 	}

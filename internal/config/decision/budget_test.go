@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,5 +99,42 @@ func TestARecordOfTheFutureIsBounded(t *testing.T) {
 	b := Budget{Rolled: future, Rolling: map[types.UID]time.Time{"a": future}}.Bounded(now, Options{UpdateRate: 1, UpdateBurst: 3})
 	if !b.Rolled.Equal(now.Add(2*time.Second)) || !b.Rolling["a"].Equal(now) {
 		t.Errorf("%+v", b)
+	}
+}
+
+// What the users of one namespace change again and again, with whatever priority, keeps no other one waiting.
+func TestNamespacesTakeTurns(t *testing.T) {
+	for name, o := range map[string]Options{"rate": {UpdateRate: 1, UpdateBurst: 1}, "rolling": {MaxRolling: 1}} {
+		t.Run(name, func(t *testing.T) {
+			spent, since := &Budget{}, now.Add(-time.Hour)
+			busy := func(namespace string, priority int) func(w *Workload) {
+				return func(w *Workload) {
+					w.Namespace, w.Settings.Priority = namespace, priority
+					w.Change = Change{First: since, Last: since}
+				}
+			}
+			var rolled []string
+			for second := range 8 {
+				at := now.Add(time.Duration(second) * time.Second)
+				var workloads []Workload
+				for i := range 30 {
+					workloads = append(workloads, outdated(fmt.Sprintf("w%02d", i), busy("loud", 1<<30)))
+				}
+				workloads = append(workloads, outdated("x", busy("quiet", 0)), outdated("y", busy("quiet", 1)))
+				plan := Decide(Observed{Now: at, Workloads: workloads, Budget: spent}, o)
+				spent = plan.Budget
+				clear(spent.Rolling)
+				for i := range plan.Writes {
+					rolled = append(rolled, plan.Writes[i].Workload.Namespace+"/"+plan.Writes[i].Workload.Name.Name)
+				}
+			}
+			want := "loud/w00 quiet/y loud/w00 quiet/y loud/w00 quiet/y loud/w00 quiet/y"
+			if got := strings.Join(rolled, " "); got != want {
+				t.Errorf("rolled %s, want %s", got, want)
+			}
+			if got, want := spent.share(), "namespaces take turns: loud had 4 of the last 8"; got != want {
+				t.Errorf("says %q, want %q", got, want)
+			}
+		})
 	}
 }

@@ -104,13 +104,16 @@ func tree(o Observed, options Options) rollout.Observed {
 	alone := rollout.Unit{Name: alone, Group: true, Policy: rollout.Policy{
 		MaxUnavailable: limit(options.MaxRolling),
 		Rate:           rate(o, options),
+		Shared:         o.Budget.share(),
 		OnFailure:      rollout.Continue,
 	}}
+	ranks := o.ranks()
 	zones := rollout.Unit{Name: inGroups, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
 	slow := rollout.Unit{Name: late, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
 		unit, ok := w.unit(o.Now, options)
+		unit.Leaf.Priority = ranks[i]
 		switch {
 		case !ok:
 		case w.isSlow(o.Now):
@@ -207,7 +210,7 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	}
 	unit.Pause = w.pause()
 	waits := unit.Block != nil || unit.Pause != nil || w.Retry.Pending(now)
-	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate, waits), Priority: w.Settings.Priority}
+	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate, waits)}
 	switch {
 	case rolling:
 		unit.StartedAt = w.Rolled

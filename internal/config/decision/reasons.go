@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -8,8 +9,7 @@ import (
 // The ring's own reasons for a Hold, and for the condition on a workload.
 const (
 	// ReasonConfigMissing: config that a Pod cannot start without does not exist.
-	// Action: create the object or the key that the message names.
-	ReasonConfigMissing rollout.Reason = "ConfigMissing"
+	ReasonConfigMissing = workload.ReasonConfigMissing
 	// ReasonNotPermitted: config must not be read.
 	ReasonNotPermitted = reasons.NotPermitted
 	// ReasonCoalescing: the config has changed and may change again.

@@ -97,11 +97,10 @@ func (w *Workload) isUnderway(now time.Time) bool {
 	}
 }
 
-// isStaged is true of workloads that wait for their stage. What has not been scheduled yet is
-// not among them: it runs with nothing, and others may need it. Nor is what has no hash: its
-// Pods have started with the present content, so it is not a release that it is rolled for.
+// isStaged is true of workloads that wait for their stage. What has not been scheduled yet, or
+// could not start, is not among them: it runs with nothing, and others may need it.
 func (w *Workload) isStaged() bool {
-	return w.Settings.Tracked && w.Suspension.IsSettled() && w.Template.Hash != ""
+	return w.Settings.Tracked && w.Suspension.IsSettled() && !w.IsAwaiting()
 }
 
 // isProving is true of a workload that is not ready since the ring has rolled it. It is false

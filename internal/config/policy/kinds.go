@@ -26,6 +26,11 @@ type KindOf struct {
 	list client.ObjectList
 }
 
+// Attributed are the kinds of which a cache keeps who has written them, for [Policy.TracksSince].
+func Attributed() []client.Object {
+	return []client.Object{&v1alpha1.ConfigPolicy{}, &v1alpha1.ClusterConfigPolicy{}}
+}
+
 // KindsFor are the kinds of the policies for a manager of some namespaces. It has no permission
 // for what is in none, and would not know all releases of a ClusterConfigPolicy.
 func KindsFor(namespaces []string) []KindOf {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -36,6 +37,8 @@ type Policy struct {
 	RollsBack bool
 	// Pins is true if each revision of the workloads is to keep its config.
 	Pins bool
+	// Tracks is true if its workloads are rolled when their config changes.
+	Tracks bool
 	// Pause is the wish of a user that nothing is rolled, nil if there is none.
 	Pause *rollout.Pause
 	// Problem is why the policy is not valid, empty if it is; Field is what is wrong:
@@ -156,6 +159,37 @@ func (s Set) Pinning(namespace string, of labels.Set, uses []content.Reference) 
 	return nil
 }
 
+// Tracking is the first policy that tracks a workload, nil if there is none. One that is not valid tracks none.
+func (s Set) Tracking(obj client.Object) *Policy {
+	for _, p := range s {
+		if p.tracksIn(obj.GetNamespace()) && p.selector.Matches(labels.Set(obj.GetLabels())) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Tracks is true if some policy tracks workloads.
+func (s Set) Tracks() bool { return slices.ContainsFunc(s, func(p *Policy) bool { return p.Tracks }) }
+
+// TracksSince is when it was written that the policy tracks workloads, or when the policy was created
+// if that is not known.
+func (p *Policy) TracksSince() time.Time {
+	at := p.object.GetCreationTimestamp().Time
+	for _, e := range p.object.GetManagedFields() {
+		if e.Time != nil && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:track"`)) && e.Time.After(at) {
+			at = e.Time.Time
+		}
+	}
+	return at
+}
+
+func (p *Policy) tracksIn(namespace string) bool {
+	named := p.Namespace == namespace || slices.Contains(p.namespaces, namespace)
+	all := p.Namespace == "" && len(p.namespaces) == 0 && !strings.HasPrefix(namespace, "kube-")
+	return p.Tracks && p.Problem == "" && (named || all)
+}
+
 // Compare is the order in which policies count.
 func Compare(a, b *Policy) int {
 	return cmp.Or(falseFirst(a.Kind == ClusterKind, b.Kind == ClusterKind), cmp.Compare(b.priority, a.priority),
@@ -191,6 +225,7 @@ func Read(obj client.Object) *Policy {
 		p.OnFailure = rollout.Continue
 	}
 	p.RollsBack, p.Pins = spec.OnFailure == v1alpha1.RollbackConfig, spec.PinConfig
+	p.Tracks = spec.Track
 	p.Pause = ring.PauseOf(spec.Pause)
 	p.selector = p.parse("spec.selector", spec.Selector)
 	p.verify(spec)

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ type Patch struct {
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value"`
 }
 
 const (
@@ -45,8 +46,14 @@ func EditStored(w *Workload) *Edit {
 	e := &Edit{w: w}
 	e.test("/metadata/uid", w.UID)
 	e.test("/metadata/generation", w.Generation)
-	if w.Settings.Tracked {
+	switch {
+	case !w.Settings.Tracked:
+	case w.Settings.TrackedBy == "":
 		e.test(pointer(annotations, w.Settings.Dialect), "true")
+	case e.hasAnnotations():
+		for _, name := range vocabulary.ConfigTracked.Names() {
+			e.test(pointer(annotations, name), nil)
+		}
 	}
 	return e
 }
@@ -90,9 +97,14 @@ func (e *Edit) SetFailed(failed []Failed) {
 	}
 }
 
-// SetBaseline records that the hash on the template means the present config.
+// SetBaseline records that the hash on the template, or none, means the present config.
 func (e *Edit) SetBaseline() {
-	e.annotate(vocabulary.ConfigBaseline, Baseline{e.w.Template.Hash, e.w.Hashes.Desired}.String())
+	b := Baseline{Template: e.w.Template.Hash, Scope: e.w.Hashes.Desired}
+	if b.Template == "" {
+		b.First = cmp.Or(e.w.first(), e.w.Hashes.Unignored, b.Scope)
+		e.Record(e.w.Records.Roll) // with what the hash was computed from
+	}
+	e.annotate(vocabulary.ConfigBaseline, b.String())
 }
 
 // DropBaseline removes the baseline, because the hash on the template changes.
@@ -185,11 +197,20 @@ func (e *Edit) Patch() Patch {
 func (e *Edit) Operations() []Operation { return e.ops }
 
 func (e *Edit) annotate(key vocabulary.Key, value string) {
-	if !e.annotated && len(e.w.Object.GetAnnotations()) == 0 {
+	if !e.annotated && !e.hasAnnotations() {
 		e.add(annotations, map[string]string{})
 	}
 	e.annotated = true
 	e.add(pointer(annotations, key.Native), value)
+}
+
+// hasAnnotations is true if the stored workload has any: one that a policy tracks was read with one more.
+func (e *Edit) hasAnnotations() bool {
+	n := len(e.w.Object.GetAnnotations())
+	if e.w.Settings.TrackedBy != "" {
+		n--
+	}
+	return n > 0
 }
 
 // drop removes one of our annotations if the workload has it.

@@ -18,9 +18,14 @@ import (
 // List returns the relevant workloads of some namespaces, sorted by namespace,
 // kind and name. The empty namespace stands for all.
 func List(ctx context.Context, reader client.Reader, namespaces []string) ([]client.Object, error) {
+	return ListWith(ctx, reader, namespaces, func(client.Object) bool { return false })
+}
+
+// ListWith is [List] with some more workloads.
+func ListWith(ctx context.Context, reader client.Reader, namespaces []string, more func(client.Object) bool) ([]client.Object, error) {
 	var objects []client.Object
 	for _, namespace := range namespaces {
-		found, err := listIn(ctx, reader, namespace)
+		found, err := listIn(ctx, reader, namespace, more)
 		if err != nil {
 			return nil, err
 		}
@@ -30,8 +35,8 @@ func List(ctx context.Context, reader client.Reader, namespaces []string) ([]cli
 	return objects, nil
 }
 
-func listIn(ctx context.Context, reader client.Reader, namespace string) ([]client.Object, error) {
-	found := &lists{}
+func listIn(ctx context.Context, reader client.Reader, namespace string, more func(client.Object) bool) ([]client.Object, error) {
+	found := &lists{more: more}
 	for _, list := range found.all() {
 		if err := reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list workloads: %w", err)
@@ -74,6 +79,8 @@ type lists struct {
 	deployments  appsv1.DeploymentList
 	statefulSets appsv1.StatefulSetList
 	daemonSets   appsv1.DaemonSetList
+	// more is true of workloads that are relevant besides, nil if none is.
+	more func(client.Object) bool
 }
 
 func (l *lists) all() []client.ObjectList {
@@ -81,17 +88,17 @@ func (l *lists) all() []client.ObjectList {
 }
 
 func (l *lists) relevant() []client.Object {
-	objects := appendRelevant[appsv1.Deployment](nil, l.deployments.Items)
-	objects = appendRelevant[appsv1.StatefulSet](objects, l.statefulSets.Items)
-	return appendRelevant[appsv1.DaemonSet](objects, l.daemonSets.Items)
+	objects := appendRelevant[appsv1.Deployment](nil, l.deployments.Items, l.more)
+	objects = appendRelevant[appsv1.StatefulSet](objects, l.statefulSets.Items, l.more)
+	return appendRelevant[appsv1.DaemonSet](objects, l.daemonSets.Items, l.more)
 }
 
 func appendRelevant[T any, P interface {
 	*T
 	client.Object
-}](objects []client.Object, items []T) []client.Object {
+}](objects []client.Object, items []T, more func(client.Object) bool) []client.Object {
 	for i := range items {
-		if obj := P(&items[i]); IsRelevant(obj) {
+		if obj := P(&items[i]); IsRelevant(obj) || more != nil && more(obj) {
 			objects = append(objects, obj)
 		}
 	}

@@ -49,6 +49,10 @@ func (f *Failed) Object() content.Object {
 // Is is true if it is the release that has failed.
 func (f *Failed) Is(r content.Release) bool { return f.Object() == r.Object && f.Digest == r.Digest }
 
+// ReasonConfigMissing: config that a Pod cannot start without does not exist.
+// Action: create the object or the key that the message names.
+const ReasonConfigMissing rollout.Reason = "ConfigMissing"
+
 // FailedWith records that a Pod template with a hash has failed with a release.
 func FailedWith(r content.Release, at time.Time, cause, hash string) Failed {
 	o, cause := r.Object, message.Cut(cause, message.ValueLength)
@@ -91,10 +95,18 @@ type Roll struct {
 // scope, at the moment when a workload was adopted.
 type Baseline struct {
 	Template, Scope string
+	// First stands for the hash of a template that has none: that of the scope when the workload was
+	// opted in.
+	First string
 }
 
 // String is the baseline as it is stored in the annotation.
-func (b Baseline) String() string { return b.Template + ":" + b.Scope }
+func (b Baseline) String() string {
+	if b.First == "" {
+		return b.Template + ":" + b.Scope
+	}
+	return b.Template + ":" + b.Scope + ":" + b.First
+}
 
 // Condition is a Kubernetes condition, stored as JSON in an annotation because the
 // status of a workload is its controller's.
@@ -157,6 +169,7 @@ func recordsOf(obj client.Object) Records {
 		r.Failed[i].Cause = message.Cut(r.Failed[i].Cause, message.ValueLength) // it may be shown in other namespaces
 	}
 	r.Baseline.Template, r.Baseline.Scope, _ = strings.Cut(vocabulary.ConfigBaseline.Get(annotations), ":")
+	r.Baseline.Scope, r.Baseline.First, _ = strings.Cut(r.Baseline.Scope, ":")
 	return r
 }
 

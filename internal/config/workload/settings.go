@@ -1,12 +1,14 @@
 package workload
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -21,7 +23,9 @@ type Settings struct {
 	// the name of the annotation that says so.
 	Tracked bool
 	Dialect string
-	Paused  bool
+	// TrackedBy is the policy that does it, empty if the workload itself says whether it is tracked.
+	TrackedBy string
+	Paused    bool
 	// PausedBy is who paused it, if that was done by a command.
 	PausedBy content.Pause
 	// CoalesceWindow is the workload's own, nil for the manager's.
@@ -58,6 +62,47 @@ type Problem struct {
 func (p Problem) String() string {
 	return fmt.Sprintf("annotation %s: invalid value %s: %s", p.Annotation, message.Quote(p.Value), p.Action)
 }
+
+// optedIn is when a workload was opted in: when the annotation was written, or the workload was created
+// if who wrote that is not known.
+func optedIn(obj client.Object, annotation string) time.Time {
+	at := obj.GetCreationTimestamp().Time
+	for _, e := range obj.GetManagedFields() {
+		if wrote(&e, annotation) && e.Time.After(at) {
+			at = e.Time.Time
+		}
+	}
+	return at
+}
+
+// Slim leaves out of a workload who has written it, but for who has opted it in, as long as it has no
+// hash. It is for caches, and changes the object in place.
+func Slim(obj client.Object) {
+	entries := obj.GetManagedFields()
+	if len(entries) == 0 {
+		return
+	}
+	obj.SetManagedFields(nil)
+	_, annotation, tracked := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations())
+	if _, _, hashed := vocabulary.ConfigHash.Lookup(TemplateOf(obj).Annotations); !tracked || hashed {
+		return
+	}
+	for _, e := range entries {
+		if wrote(&e, annotation) {
+			field := &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{` + fieldOf(annotation) + `:{}}}}`)}
+			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: e.Time, FieldsV1: field}})
+			return
+		}
+	}
+}
+
+// wrote is true if an entry is of who wrote an annotation.
+func wrote(e *metav1.ManagedFieldsEntry, annotation string) bool {
+	return e.Time != nil && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(fieldOf(annotation)))
+}
+
+// fieldOf is the name of an annotation among managed fields.
+func fieldOf(annotation string) string { return strconv.Quote("f:" + annotation) }
 
 // IsTracked is true if changes of its config are to roll a workload.
 func IsTracked(obj client.Object) bool {

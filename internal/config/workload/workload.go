@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,6 +57,11 @@ type Workload struct {
 	// inputs identifies what Hashes were computed from.
 	inputs string
 
+	// optedIn is when the workload was opted in, and isEdited is true if its config may be
+	// another one since.
+	optedIn  time.Time
+	isEdited bool
+
 	// Object is the workload itself.
 	Object client.Object
 }
@@ -102,10 +110,32 @@ func Read(obj client.Object) Workload {
 	w.Demand.Ignored = w.Settings.Ignored
 	w.Settings.bound(w.Demand.Uses)
 	w.Template = readTemplate(template, w.Settings.Dialect)
-	w.Demand.First = w.Template.Hash == ""
+	w.Demand.First = w.Accepted() == ""
 	w.readPinning(template)
+	w.optedIn = optedIn(obj, w.Settings.Dialect)
 	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
 		w.Settings.Tracked, w.Suspension = false, Suspension{}
+	}
+	return w
+}
+
+// ReadTracked reads a workload that a policy tracks, if it does not say itself whether it is tracked: as
+// if it had the annotation. It was opted in when the policy was written last, or later.
+func ReadTracked(obj client.Object, policy string, since time.Time) Workload {
+	if _, _, says := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations()); says || policy == "" {
+		return Read(obj)
+	}
+	tracked := shallow(obj)
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[vocabulary.ConfigTracked.Native] = "true"
+	tracked.SetAnnotations(annotations)
+	w := Read(tracked)
+	w.Settings.TrackedBy = policy
+	if since.After(w.optedIn) {
+		w.optedIn = since
 	}
 	return w
 }
@@ -125,6 +155,7 @@ func (w *Workload) Observe(known *content.Known) {
 		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
 		w.Config = known.Facts()
 		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
+		w.isEdited = w.Config.IsEdited(w.Uses, w.Object.GetCreationTimestamp().Time, w.optedIn)
 		if w.Hashes != nil {
 			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)
 		}
@@ -132,12 +163,13 @@ func (w *Workload) Observe(known *content.Known) {
 	}
 }
 
-// IsUnchanged is true if the record of the last roll says that the hash on the template was
+// IsUnchanged is true if the record of the last roll says that the hash of the workload was
 // computed from what is known now. The record is the users' as well: it counts for their
 // workload alone.
 func IsUnchanged(w *Workload, known *content.Known) bool {
 	r := &w.Records.Roll
-	return r.Inputs != "" && w.Template.Hash != "" && known.IsComplete() && r.Inputs == known.Inputs(w.String(), w.Template.Hash)
+	hash := cmp.Or(w.Template.Hash, w.Accepted())
+	return r.Inputs != "" && hash != "" && known.IsComplete() && r.Inputs == known.Inputs(w.String(), hash)
 }
 
 // MissingText says what does not exist.
@@ -194,10 +226,10 @@ func (w *Workload) IsNewest() bool { return w.hashIsRight() }
 
 func (w *Workload) hashIsRight() bool {
 	switch {
-	case w.Template.Hash == "":
-		return false
 	case w.Hashes == nil:
 		return w.Unchanged
+	case w.Accepted() == "":
+		return w.begins()
 	}
 	return w.Template.Hash == w.Hashes.Desired || w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
 }
@@ -206,7 +238,18 @@ func (w *Workload) hashIsRight() bool {
 // must be recorded: that ours reads more, or that something is ignored now, is
 // no reason to roll.
 func (w *Workload) Adopts() bool {
-	return w.Hashes != nil && (w.adoptsWave() || w.ignoresMore() || w.isPinnedToPresent())
+	return w.Hashes != nil && (w.begins() || w.adoptsWave() || w.ignoresMore() || w.isPinnedToPresent())
+}
+
+// begins is true of a workload that was opted in while it ran with the present config: the hash is
+// recorded, and written into the template with the first change.
+func (w *Workload) begins() bool { return w.Accepted() == "" && !w.isEdited && !w.IsAwaiting() }
+
+// IsAwaiting is true of a workload of which no Pod could start yet, because config was missing. It is
+// rolled as soon as that exists, as by wave: Kubernetes would start its Pods later.
+func (w *Workload) IsAwaiting() bool {
+	c := w.Records.Condition
+	return w.Accepted() == "" && (len(w.Missing) > 0 || c != nil && c.Reason == ReasonConfigMissing)
 }
 
 // isPinnedToPresent is true if the pins say that new Pods get the present content of all that
@@ -243,7 +286,15 @@ func (w *Workload) adoptsWave() bool {
 // hash was written.
 func (w *Workload) ignoresMore() bool {
 	u := w.Hashes.Unignored
-	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == w.Template.Hash)
+	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == cmp.Or(w.Template.Hash, w.first()))
+}
+
+// first stands for the hash of a template that has none, empty if it has one or was never seen.
+func (w *Workload) first() string {
+	if w.Template.Hash != "" || !w.hasBaseline() {
+		return ""
+	}
+	return w.Records.Baseline.First
 }
 
 // Accepted is the hash that the config would have if nothing had changed since
@@ -255,7 +306,8 @@ func (w *Workload) Accepted() string {
 	return w.Template.Hash
 }
 
-// hasBaseline is true if there is a baseline, and it is of the template's hash.
+// hasBaseline is true if there is a baseline, and it is of the template's hash, or of a template
+// that has none.
 func (w *Workload) hasBaseline() bool {
-	return w.Template.Hash != "" && w.Records.Baseline.Template == w.Template.Hash
+	return w.Records.Baseline.Scope != "" && w.Records.Baseline.Template == w.Template.Hash
 }

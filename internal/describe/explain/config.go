@@ -55,7 +55,7 @@ func (a *asker) untold(ctx context.Context, w *native.Workload, err error) (chai
 
 func isTracked(w *native.Workload) bool {
 	annotations := w.GetAnnotations()
-	return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.Suspended.Get(annotations) != ""
+	return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.ConfigChange.Get(annotations) != "" || vocabulary.Suspended.Get(annotations) != ""
 }
 
 // tracked goes on from what the config ring says.

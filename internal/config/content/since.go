@@ -1,0 +1,23 @@
+package content
+
+import (
+	"slices"
+	"time"
+)
+
+// together is how long a tool may take to write what users change together: an edit of config shortly before
+// the workload that uses it is opted in is meant to be rolled.
+const together = 5 * time.Minute
+
+// IsEdited is true if the Pods of a workload that was created, and later opted in, may have started with
+// another content of some of these objects, because one was edited with the opt-in or later. What was never
+// edited has the content that it had for Pods which cannot start without it, or that are
+// younger. When the secrets store driver has mounted something is not known, and does not
+// count. Times are to the second, as the API server records them.
+func (f Facts) IsEdited(uses []Use, created, optedIn time.Time) bool {
+	return slices.ContainsFunc(uses, func(u Use) bool {
+		of := f[u.Object]
+		unedited := of.written.Equal(of.created) && (u.Required || !of.created.After(created))
+		return of.exists && !u.Ignored && !unedited && !of.written.Before(optedIn.Add(-together))
+	})
+}

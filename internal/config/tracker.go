@@ -1,0 +1,28 @@
+package config
+
+import (
+	"sync/atomic"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+)
+
+// tracker knows which workloads policies track, by the policies that the last pass has read. A policy that
+// changes starts a pass, which lists all workloads: that an event was left out before does no harm.
+type tracker struct{ read atomic.Pointer[policy.Set] }
+
+func (t *tracker) policies() policy.Set {
+	if set := t.read.Load(); set != nil {
+		return *set
+	}
+	return nil
+}
+
+// isRelevant is true for workloads that the ring may have to change.
+func (t *tracker) isRelevant(obj client.Object) bool {
+	return workload.IsRelevant(obj) || t.tracks(obj)
+}
+
+func (t *tracker) tracks(obj client.Object) bool { return t.policies().Tracking(obj) != nil }
