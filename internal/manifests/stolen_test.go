@@ -33,9 +33,9 @@ type theft struct {
 
 // steal installs what is shipped. With all, the identity also may do whatever the namespace
 // has, so that nothing but the policies refuses what it does.
-func steal(t *testing.T, packageKinds, all bool) *theft {
+func steal(t *testing.T, packageKinds, all bool, change ...func(*manifests.Options)) *theft {
 	t.Helper()
-	i := install(t, func(o *manifests.Options) { o.Values.PackageKinds = packageKinds })
+	i := install(t, append(change, func(o *manifests.Options) { o.Values.PackageKinds = packageKinds })...)
 	if all {
 		anything := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
 		testenv.Grant(t, i.user, i.namespace, i.identity(), []rbacv1.PolicyRule{anything})
@@ -327,6 +327,48 @@ func TestWhatAStolenTokenIsWorth(t *testing.T) {
 		if err := try(); err != nil {
 			t.Errorf("the page says that it may %s: %v", what, err)
 		}
+	}
+}
+
+// TestTheTokenDoesNotBecomeTheDashboards installs the manager and the dashboard as they are by
+// default, and takes every way to a token of the dashboard's account that there was.
+func TestTheTokenDoesNotBecomeTheDashboards(t *testing.T) {
+	for name, all := range map[string]bool{"as installed": false, "with all rights": true} {
+		t.Run(name, func(t *testing.T) {
+			w := steal(t, all, all, func(o *manifests.Options) {
+				o.Values.Webhooks.Enabled = true
+				o.Values.Dashboard.Enabled, o.Values.Dashboard.Users = true, []string{"anna"}
+			})
+			pages := w.namespace + "-dashboard"
+			if all {
+				anything := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+				testenv.Grant(t, w.user, pages, w.identity(), []rbacv1.PolicyRule{anything})
+			}
+			for _, namespace := range []string{w.namespace, pages} {
+				secret := w.object(strings.Replace(tokenSecret, "strong", "spillway-dashboard", 1))
+				secret.SetNamespace(namespace)
+				pod := w.object(`{apiVersion: v1, kind: Pod, metadata: {name: mine}, spec: {serviceAccountName: spillway-dashboard, automountServiceAccountToken: true,
+ securityContext: {runAsNonRoot: true, runAsUser: 1, seccompProfile: {type: RuntimeDefault}}, containers: [{name: c, image: mine, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}}`)
+				pod.SetNamespace(namespace)
+				for _, obj := range []client.Object{secret, pod} {
+					if err := w.thief.Create(t.Context(), obj, client.DryRunAll); err == nil {
+						t.Errorf("it makes %s %s in namespace %s", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), namespace)
+					}
+				}
+				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "spillway-dashboard"}}
+				if err := w.thief.SubResource("token").Create(t.Context(), account, &authenticationv1.TokenRequest{}); err == nil {
+					t.Errorf("it has a token of namespace %s", namespace)
+				}
+			}
+			certificate := w.object(`{apiVersion: v1, kind: Secret, metadata: {name: spillway-webhooks-certificate}}`)
+			if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(certificate), certificate); err != nil {
+				t.Fatal(err)
+			}
+			certificate.Object["stringData"] = map[string]any{"tls.crt": "x", "tls.key": "y"}
+			if err := w.thief.Update(t.Context(), certificate, client.DryRunAll); err != nil {
+				t.Errorf("it may not fill the Secret of its certificate: %v", err)
+			}
+		})
 	}
 }
 

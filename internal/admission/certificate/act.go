@@ -40,7 +40,11 @@ func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m materi
 			}},
 			Type: corev1.SecretTypeTLS, Data: m,
 		}
-		if err := a.writer.Create(ctx, secret, client.FieldOwner(kube.FieldOwner)); err != nil {
+		err := a.writer.Create(ctx, secret, client.FieldOwner(kube.FieldOwner))
+		if apierrors.IsForbidden(err) { // an installation makes it empty, so that this takes no permission
+			return fmt.Errorf("Secret %s not found in namespace %s; install Spillway again, or create it empty: %w", secret.Name, secret.Namespace, err)
+		}
+		if err != nil {
 			return fmt.Errorf("create the certificate's Secret: %w", err)
 		}
 		return nil
