@@ -265,6 +265,25 @@ func TestWhatIsOfAPackageIsFree(t *testing.T) {
 	}
 }
 
+// TestTheJobsOfGatesCanBeDeleted: a Role lets the manager run them, without package kinds.
+func TestTheJobsOfGatesCanBeDeleted(t *testing.T) {
+	w := steal(t, false, false)
+	testenv.Grant(t, w.user, w.namespace, w.identity(), []rbacv1.PolicyRule{{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create", "delete"}}})
+	const owned = `, ownerReferences: [{apiVersion: spillway.dev/v1alpha1, kind: %s, name: g, uid: 11111111-2222-3333-4444-555555555555, controller: true}]`
+	for owner, refused := range map[string]bool{"RolloutGate": false, "RolloutGroup": true} {
+		job := w.object(fmt.Sprintf(targets["Job"], strings.ToLower(owner), fmt.Sprintf(owned, owner)))
+		if err := w.thief.Create(t.Context(), job.DeepCopy(), client.DryRunAll); err != nil {
+			t.Errorf("it creates none: %v", err)
+		}
+		if err := w.user.Create(t.Context(), job.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.thief.Delete(t.Context(), job, client.DryRunAll); (err != nil) != refused {
+			t.Errorf("of a %s: %v", owner, err)
+		}
+	}
+}
+
 // TestWhatAStolenTokenIsWorth holds the page about security to the API server: each thing that it
 // says is forbidden is refused, and each that remains is possible.
 func TestWhatAStolenTokenIsWorth(t *testing.T) {
