@@ -59,8 +59,8 @@ release: ## Write all files of a release to dist/ (VERSION=v0.1.0)
 	bin/release build --version '$(VERSION)' --out dist
 
 .PHONY: release-push
-release-push: ## Push the images and the chart of dist/ and sign them (TO=REPOSITORY CHARTS_TO=REPOSITORY/spillway KEY=cosign.key); tags are set last
-	bin/release push --dist dist $(if $(TO),--to '$(TO)') $(if $(CHARTS_TO),--charts-to '$(CHARTS_TO)') $(if $(KEY),--key '$(KEY)')
+release-push: ## Push the images and the chart of dist/ and sign them (TO=REPOSITORY CHARTS_TO=REPOSITORY/spillway KEY=cosign.key, or COSIGN=cosign to sign as the workflow); tags are set last
+	bin/release push --dist dist $(if $(TO),--to '$(TO)') $(if $(CHARTS_TO),--charts-to '$(CHARTS_TO)') $(if $(KEY),--key '$(KEY)') $(if $(COSIGN),--keyless '$(COSIGN)')
 
 .PHONY: release-check
 release-check: ## Test the tools of releases: make a release twice, push it to a registry on loopback, verify it

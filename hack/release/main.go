@@ -87,20 +87,16 @@ func newBuild() *cobra.Command {
 }
 
 func newPush() *cobra.Command {
-	var dist, to, chartsTo, key string
+	var dist, to, chartsTo, key, cosign string
 	cmd := &cobra.Command{
 		Use: "push", Short: "Push the images and the chart of a release, and sign them", Args: cobra.NoArgs,
 		Long: "Push the images and the chart of a release, what is attached to them, and a signature of each.\n" +
 			"Tags are set last. The password of the key is that in COSIGN_PASSWORD; the registry's\n" +
 			"credentials are those of docker login.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			raw, err := os.ReadFile(key) //nolint:gosec // the user names it
+			signing, err := signingBy(key, cosign)
 			if err != nil {
-				return fmt.Errorf("--key: %w", err)
-			}
-			signer, err := oci.ParseKey(raw, []byte(os.Getenv("COSIGN_PASSWORD")))
-			if err != nil {
-				return fmt.Errorf("--key: %w", err)
+				return err
 			}
 			releases, err := oci.ReadLayout(filepath.Join(dist, build.Images))
 			if err != nil {
@@ -111,7 +107,7 @@ func newPush() *cobra.Command {
 				return err
 			}
 			releases = append(releases, packed) // last, because it leads to the image
-			digests, err := oci.Push(cmd.Context(), to, releases, signer, keychain())
+			digests, err := oci.Push(cmd.Context(), to, releases, signing, keychain())
 			for _, digest := range digests {
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), digest)
 			}
@@ -123,7 +119,24 @@ func newPush() *cobra.Command {
 	f.StringVar(&to, "to", repository, "repository to push the images to")
 	f.StringVar(&chartsTo, "charts-to", charts, "repository to push the chart to; its last part must be spillway")
 	f.StringVar(&key, "key", "cosign.key", "private key, as cosign generate-key-pair writes it")
+	f.StringVar(&cosign, "keyless", "", "sign without a key, by the identity of the workflow that runs this: the program cosign")
 	return cmd
+}
+
+// signingBy signs with cosign if it is named, and with a key otherwise.
+func signingBy(key, cosign string) (oci.Signing, error) {
+	if cosign != "" {
+		return oci.Keyless{Cosign: cosign}, nil
+	}
+	raw, err := os.ReadFile(key) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
+	}
+	signer, err := oci.ParseKey(raw, []byte(os.Getenv("COSIGN_PASSWORD")))
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
+	}
+	return signer, nil
 }
 
 func newVerify() *cobra.Command {

@@ -59,7 +59,7 @@ func dashboardAccount(t *testing.T, admin client.Client, groups ...string) *acco
 	t.Helper()
 	namespace := testenv.Namespace(t)
 	o := manifests.Default(manager.Rings()...)
-	o.Namespace, o.Values.Dashboard.Enabled, o.Values.Dashboard.Groups = namespace, true, groups
+	o.Namespace, o.Values.Dashboard.Enabled, o.Values.Dashboard.Namespace, o.Values.Dashboard.Groups = namespace, true, namespace, groups
 	all, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)

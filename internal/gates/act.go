@@ -94,7 +94,7 @@ func (r *reconciler) ask(ctx context.Context, s *snapshot) measure.Sample {
 		return source.Unreadable(s.now, err)
 	}
 	q.Secret = secret
-	return source.Ask(ctx, outbound.Network{Hosts: r.options.Hosts, Services: r.live}, q, s.now)
+	return source.Ask(ctx, outbound.Network{Hosts: r.options.Hosts, Services: r.live, Own: r.options.Own}, q, s.now)
 }
 
 // secret reads the Secret that a template refers to.

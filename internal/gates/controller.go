@@ -45,6 +45,8 @@ type Options struct {
 	Off bool
 	// Hosts are those that gates may reach besides public ones and those of their namespace.
 	Hosts outbound.Hosts
+	// Own is what of the cluster they may not reach otherwise; see [outbound.Own].
+	Own *outbound.Own
 }
 
 // Setup adds the controller to a manager. While its kinds are not installed, it says so and

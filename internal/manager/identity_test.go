@@ -75,13 +75,17 @@ func TestTheManagersIdentityMayWriteOneLabelOfANamespace(t *testing.T) {
 		return nil
 	})
 	for metadata, refused := range map[string]bool{
-		`{"labels":{"` + vocabulary.PreparesScales.Native + `":"true"}}`:        false,
-		`{"labels":{"` + vocabulary.PreparesScales.Native + `":null}}`:          false,
-		`{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}`:        true,
-		`{"labels":{"team":null}}`:                                              true,
-		`{"labels":{"team":"b"}}`:                                               true,
+		`{"labels":{"` + vocabulary.PreparesScales.Native + `":"true"}}`:  false,
+		`{"labels":{"` + vocabulary.PreparesScales.Native + `":null}}`:    false,
+		`{"labels":{"` + vocabulary.GuardsEvictions.Native + `":"true"}}`: false,
+		`{"labels":{"empty":""}}`:              true,
+		`{"finalizers":["example.test/stay"]}`: true,
+		`{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"none","uid":"11111111-2222-3333-4444-555555555555"}]}`: true,
+		`{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}`:                                                     true,
+		`{"labels":{"team":null}}`: true,
+		`{"labels":{"team":"b"}}`:  true,
 		`{"annotations":{"scheduler.alpha.kubernetes.io/node-selector":"a=b"}}`: true,
-		`{"annotations":{"a":null}}`:                                            true,
+		`{"annotations":{"a":null}}`: true,
 	} {
 		w.check(t, "change", refused, write(w.as, metadata))
 		if err := write(w.user, metadata); err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/notify"
+	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/plans"
 	loops "github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/tracing"
@@ -72,6 +73,9 @@ type Options struct {
 	// ClusterNetwork restricts where the kubeconfigs of clusters may lead the fleet ring,
 	// unless it is nil.
 	ClusterNetwork *cluster.Network
+	// Own is what of the cluster the requests of users do not reach; optional. The manager reads
+	// the ServiceCIDRs for it.
+	Own *outbound.Own
 	// Assemblage are the options of the assemblage ring. Its Namespaces are set to the
 	// manager's.
 	Assemblage agent.Options
@@ -139,6 +143,9 @@ func run(ctx context.Context, cfg *rest.Config, o Options) error {
 	}
 	if err := errors.Join(addProbes(mgr), releaseMemory(mgr)); err != nil {
 		return err
+	}
+	if o.Own != nil {
+		o.Own.Services = mgr.GetAPIReader()
 	}
 	if err := o.setUp(ctx, mgr, rings); err != nil {
 		return err

@@ -78,7 +78,7 @@ func (o Options) gates() gates.Options {
 	if o.Gates.Now == nil {
 		o.Gates.Now = o.clock()
 	}
-	o.Gates.Namespaces = o.Namespaces
+	o.Gates.Namespaces, o.Gates.Own = o.Namespaces, o.Own
 	return o.Gates
 }
 
@@ -87,7 +87,7 @@ func (o Options) notify() notify.Options {
 	if o.Notify.Now == nil {
 		o.Notify.Now = o.clock()
 	}
-	o.Notify.Rings, o.Notify.Namespaces, o.Notify.Hosts = o.Rings, o.Namespaces, o.Gates.Hosts
+	o.Notify.Rings, o.Notify.Namespaces, o.Notify.Hosts, o.Notify.Own = o.Rings, o.Namespaces, o.Gates.Hosts, o.Own
 	o.Notify.Traced = o.Traces.Receiver != ""
 	return o.Notify
 }
@@ -153,7 +153,7 @@ func (o Options) rings() ([]ring, error) {
 		RingZones: {
 			interests: slices.Concat(zones.Interests(), scaling.Interests(), preparation.Interests()),
 			setup: func(ctx context.Context, mgr ctrl.Manager) error {
-				return errors.Join(zones.Setup(ctx, mgr, o.Zones), scaling.Setup(ctx, mgr, scales), o.labelNamespaces(mgr))
+				return errors.Join(zones.Setup(ctx, mgr, o.Zones), scaling.Setup(ctx, mgr, scales), o.labelNamespaces(ctx, mgr))
 			},
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},
@@ -188,11 +188,11 @@ func (o Options) rings() ([]ring, error) {
 }
 
 // labelNamespaces labels namespaces for a webhook, if there is a server to answer it.
-func (o Options) labelNamespaces(mgr ctrl.Manager) error {
+func (o Options) labelNamespaces(ctx context.Context, mgr ctrl.Manager) error {
 	if !o.Admission.Enabled {
 		return nil
 	}
-	return preparation.Setup(mgr)
+	return preparation.Setup(ctx, mgr)
 }
 
 // assemblages adds what carries out on the hub what the fleet has assigned.

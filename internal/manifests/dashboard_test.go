@@ -63,6 +63,28 @@ func TestDashboardObjects(t *testing.T) {
 	}
 }
 
+// It lives in a namespace of its own, all of it, unless another is named.
+func TestTheDashboardHasANamespace(t *testing.T) {
+	for name, test := range map[string]struct {
+		namespace, want string
+		isMade          bool
+	}{"by default": {"", "system-dashboard", true}, "as named": {"pages", "pages", true}, "with the manager": {"system", "system", false}} {
+		found := dashboardOf(t, manifests.Dashboard{Enabled: true, Users: []string{"anna"}, Namespace: test.namespace})
+		for kind, obj := range found {
+			if in := obj.GetNamespace(); in != "" && in != test.want {
+				t.Errorf("%s: its %s is in namespace %s", name, kind, in)
+			}
+		}
+		if made := found["Namespace"]; (made != nil) != test.isMade || test.isMade && (made.GetName() != test.want || made.GetLabels()["pod-security.kubernetes.io/enforce"] != "restricted") {
+			t.Errorf("%s: namespace %v", name, made)
+		}
+		binding, _ := found["ClusterRoleBinding"].(*rbacv1.ClusterRoleBinding)
+		if binding.Subjects[0].Namespace != test.want {
+			t.Errorf("%s: the rights are those of %v", name, binding.Subjects[0])
+		}
+	}
+}
+
 // Its Pod is one of the restricted kind, reached by its own Service, and none of the manager's.
 func TestDashboardPod(t *testing.T) {
 	found := dashboardOf(t, manifests.Dashboard{Enabled: true, Steering: true, Users: []string{"anna"}, Groups: []string{"ops", "dev"}, Args: []string{"--url=https://a.example.test"}})

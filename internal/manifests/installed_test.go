@@ -14,12 +14,15 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -42,7 +45,7 @@ type installation struct {
 	refused   sync.Map
 }
 
-func install(t *testing.T) *installation {
+func install(t *testing.T, change ...func(*manifests.Options)) *installation {
 	t.Helper()
 	c, err := client.New(testenv.Shared().Config(), client.Options{})
 	if err != nil {
@@ -51,33 +54,45 @@ func install(t *testing.T) *installation {
 	i := &installation{t: t, user: c, namespace: testenv.Namespace(t)}
 	o := manifests.Default(manager.Rings()...)
 	o.Namespace, o.Values.WatchNamespaces, o.Values.PackageKinds, o.Values.Webhooks.Enabled = i.namespace, []string{i.namespace}, true, false
+	for _, c := range change {
+		c(&o)
+	}
 	all, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, obj := range all {
-		if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind == "Deployment" || kind == "Namespace" {
+		if obj.GetKind() == "Deployment" || obj.GetKind() == "Namespace" && obj.GetName() == i.namespace {
 			continue
 		}
 		testenv.Apply(t, c, obj)
 	}
-	testenv.Eventually(t, func(ctx context.Context) error { // until the policies are evaluated
-		thief, err := client.New(testenv.Shared().ConfigAs(i.identity()), client.Options{})
-		if err != nil {
-			return err
+	i.evaluated()
+	return i
+}
+
+// evaluated waits until the API server evaluates all policies: it takes them in the order in which
+// they were written, and the last is one of the test.
+func (i *installation) evaluated() {
+	i.t.Helper()
+	name := "last." + i.namespace
+	last := admission.Policy(name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: admission.On(admissionregistrationv1.Create, "", "v1", "configmaps"),
+		Validations:      []admissionregistrationv1.Validation{{Expression: "object.metadata.name != '" + name + "'"}},
+	})
+	for _, obj := range []client.Object{last, admission.Binding(name, name, admissionregistrationv1.Deny)} {
+		if err := i.user.Create(i.t.Context(), obj); err != nil {
+			i.t.Fatal(err)
 		}
-		pod := &corev1.Pod{}
-		pod.Namespace, pod.Name = i.namespace, "alone"
-		pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "x"}}
-		if err := c.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
-			return err
-		}
-		if err := thief.Delete(ctx, pod, client.DryRunAll); !apierrors.IsInvalid(err) {
-			return errors.Join(errors.New("it may delete any Pod"), err)
+		i.t.Cleanup(func() { _ = i.user.Delete(context.Background(), obj) })
+	}
+	testenv.Eventually(i.t, func(ctx context.Context) error {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: name}}
+		if err := i.user.Create(ctx, probe, client.DryRunAll); !apierrors.IsInvalid(err) {
+			return errors.Join(errors.New("the policies are not evaluated"), err)
 		}
 		return nil
 	})
-	return i
 }
 
 func (i *installation) identity() string { return "system:serviceaccount:" + i.namespace + ":spillway" }

@@ -74,6 +74,7 @@ type Metrics struct {
 // Dashboard says how the dashboard runs in the cluster.
 type Dashboard struct {
 	Enabled   bool                        `json:"enabled"`
+	Namespace string                      `json:"namespace"`
 	Steering  bool                        `json:"steering"`
 	Users     []string                    `json:"users"`
 	Groups    []string                    `json:"groups"`

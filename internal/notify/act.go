@@ -87,7 +87,7 @@ func (r *reconciler) target(ctx context.Context, s *snapshot) (*transport.Target
 	if err != nil {
 		return nil, err
 	}
-	return transport.To(outbound.Network{Hosts: r.options.Hosts, Services: r.live}, s.notifier.Namespace, &s.notifier.Spec, secret)
+	return transport.To(outbound.Network{Hosts: r.options.Hosts, Services: r.live, Own: r.options.Own}, s.notifier.Namespace, &s.notifier.Spec, secret)
 }
 
 // silence renews and ends silences, and records which were ended. None is tried again before the

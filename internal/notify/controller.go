@@ -37,6 +37,8 @@ type Options struct {
 	// Hosts are those that messages may be sent to besides public ones and those of their
 	// namespace.
 	Hosts outbound.Hosts
+	// Own is what of the cluster they may not be sent to otherwise; see [outbound.Own].
+	Own *outbound.Own
 	// Traced is true if rollouts are written as traces, whose ids messages then have.
 	Traced bool
 }

@@ -18,12 +18,24 @@ type Network struct {
 	Hosts Hosts
 	// Services reads Services from the API server itself.
 	Services client.Reader
+	// Own is what of the cluster counts as private, whatever its addresses.
+	Own *Own
 }
 
 // permits says whether a request of a namespace may connect to an address for a host; the
 // error is what to do if not.
 func (n *Network) permits(ctx context.Context, namespace, host string, addr netip.Addr) error {
-	switch kind := kindOf(addr); {
+	kind := kindOf(addr)
+	if kind == public && !n.Hosts.contains(addr) {
+		own, err := n.Own.Contains(ctx, addr)
+		if err != nil {
+			return fmt.Errorf("%s has the address %s, and it is not known whether that is one of this cluster: %w", host, addr, err)
+		}
+		if own {
+			kind = private
+		}
+	}
+	switch {
 	case kind == public, n.Hosts.contains(addr), kind == private && n.Hosts.named(host):
 		return nil
 	case kind == private:

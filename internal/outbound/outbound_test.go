@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 var addresses = map[string]string{
 	"local.test.": "127.0.0.1", "other.test.": "127.0.0.1", "metadata.test.": "169.254.169.254", "mapped.test.": "::ffff:169.254.169.254",
 	"translated.test.": "64:ff9b::a9fe:a9fe", "six.test.": "::1", "zero.test.": "0.0.0.0", "private.test.": "10.96.0.1", "x.shop.svc.": "10.96.0.1", "x.y.shop.svc.": "10.96.0.1", "x.bank.svc.": "10.96.0.1",
+	"api.test.": "34.118.224.1",
 }
 
 func serveDNS(conn net.PacketConn) {

@@ -10,6 +10,9 @@ var (
 	// PreparesScales set to "true", as a label of a namespace, has the API server ask before
 	// a Scale is lowered there.
 	PreparesScales = Key{Native: "spillway.dev/prepares-scales"}
+	// GuardsEvictions set to "true", as a label of a namespace with a budget, has the API server
+	// refuse evictions there that no webhook has answered, also when it knows no budgets yet.
+	GuardsEvictions = Key{Native: "spillway.dev/guards-evictions"}
 	// PrepareDownscalePath is the path of the call that prepares a Pod.
 	PrepareDownscalePath = Key{"spillway.dev/prepare-downscale-http-path", []string{"grafana.com/prepare-downscale-http-path"}}
 	// PrepareDownscalePort is the port of the call that prepares a Pod.

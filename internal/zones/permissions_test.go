@@ -6,9 +6,11 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -70,6 +72,7 @@ func (w *world) grant(user string, rules []rbacv1.PolicyRule) {
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	w.create(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: admission.SecretName}}, // which an installation makes
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager"}, Rules: append(slices.Clone(rules), certificate...)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "manager"},

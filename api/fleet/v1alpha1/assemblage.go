@@ -52,6 +52,7 @@ type Assignment struct {
 	// Name is that of the module, and unique in the cluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// Revision is the name of the ModuleRevision that is assigned. The status names
 	// the revision that it is about, so that success at an older one does not count

@@ -92,6 +92,17 @@ Notifiers of all rings that have rollouts.
 {{- if has .Values.webhooks.certificateSource (list "cert-manager" "files") }}true{{ end -}}
 {{- end }}
 
+{{/* Where the dashboard is: in a namespace of its own, unless another is named, or it is from before and beside the manager. */}}
+{{- define "spillway.dashboard.namespace" -}}
+{{- if .Values.dashboard.namespace -}}
+{{ .Values.dashboard.namespace }}
+{{- else if lookup "apps/v1" "Deployment" .Release.Namespace "spillway-dashboard" -}}
+{{ .Release.Namespace }}
+{{- else -}}
+{{ .Release.Namespace }}-dashboard
+{{- end -}}
+{{- end }}
+
 {{/* True if metrics are served by HTTPS. With watchNamespaces the manager may not ask who a client is. */}}
 {{- define "spillway.secure-metrics" -}}
 {{- if and .Values.metrics.secure (not .Values.watchNamespaces) }}true{{ end -}}

@@ -418,6 +418,46 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Without a key, cosign signs all that is pushed, by digest, before any tag leads to it; if it cannot,
+// no tag of the release exists.
+func TestKeyless(t *testing.T) {
+	registry := serve(t)
+	dir := t.TempDir()
+	cosign := filepath.Join(dir, "cosign")
+	program := func(script string) {
+		t.Helper()
+		if err := os.WriteFile(cosign, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+	}
+	releases := []oci.Release{release(t, "v0.1.0")}
+	program(`echo "no identity" >&2; exit 1`)
+	if _, err := oci.Push(t.Context(), registry.repository(), releases, oci.Keyless{Cosign: cosign}); err == nil || !strings.Contains(err.Error(), "no identity") {
+		t.Errorf("it is signed by none: %v", err)
+	}
+	if registry.tagged(t, "v0.1.0") {
+		t.Error("the tag exists")
+	}
+	program(`echo "$@" >> ` + filepath.Join(dir, "signed"))
+	digests, err := oci.Push(t.Context(), registry.repository(), releases, oci.Keyless{Cosign: cosign})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := os.ReadFile(filepath.Join(dir, "signed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(signed)), "\n")
+	if want := "sign --yes " + digests[0].String(); !slices.Contains(lines, want) || len(lines) < 2 {
+		t.Errorf("signed was %q, want %s, its platforms and what is attached", lines, want)
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, "@sha256:") {
+			t.Errorf("it is not signed by digest: %s", line)
+		}
+	}
+}
+
 // A release is never replaced; the same may be pushed again.
 func TestReplaced(t *testing.T) {
 	registry := serve(t)

@@ -16,7 +16,7 @@ import (
 // Push pushes releases, and signs all that is pushed. Images go to the repository, and
 // charts to their own. Tags come last, in the order of the releases, once all that they lead
 // to exists: a push that fails before leaves no tag of a release behind.
-func Push(ctx context.Context, repository string, releases []Release, signer Signer, options ...remote.Option) ([]name.Digest, error) {
+func Push(ctx context.Context, repository string, releases []Release, signing Signing, options ...remote.Option) ([]name.Digest, error) {
 	options = append(options, remote.WithContext(ctx))
 	pushers := make([]pusher, 0, len(releases))
 	for _, r := range releases {
@@ -24,7 +24,7 @@ func Push(ctx context.Context, repository string, releases []Release, signer Sig
 		if err != nil {
 			return nil, fmt.Errorf("repository %q: %w", cmp.Or(r.Repository, repository), err)
 		}
-		p := pusher{repo, signer, options}
+		p := pusher{ctx, repo, signing, options}
 		if err := p.checkTag(r); err != nil {
 			return nil, err
 		}
@@ -50,9 +50,16 @@ func Push(ctx context.Context, repository string, releases []Release, signer Sig
 	return digests, nil
 }
 
+// Signing signs what was pushed, before any tag leads to it.
+type Signing interface {
+	// Sign signs a manifest. What is signed already need not be signed again.
+	Sign(ctx context.Context, manifest name.Digest, options ...remote.Option) error
+}
+
 type pusher struct {
+	ctx        context.Context //nolint:containedctx // of one push
 	repository name.Repository
-	signer     Signer
+	signing    Signing
 	options    []remote.Option
 }
 
@@ -94,8 +101,8 @@ func (p pusher) push(r Release) error {
 		digests = append(digests, digest)
 	}
 	for _, digest := range digests {
-		if err := p.sign(digest); err != nil {
-			return err
+		if err := p.signing.Sign(p.ctx, p.repository.Digest(digest.String()), p.options...); err != nil {
+			return err //nolint:wrapcheck // it says what could not be signed
 		}
 	}
 	return nil
@@ -125,20 +132,4 @@ func (p pusher) pushRoot(r Release) ([]v1.Hash, error) {
 		digests = append(digests, d.Digest)
 	}
 	return digests, nil
-}
-
-// sign adds a signature, unless there is one of this key already: a push that is done
-// again does nothing twice.
-func (p pusher) sign(digest v1.Hash) error {
-	if p.signer.Verifier().verifySignature(p.repository, digest, p.options) == nil {
-		return nil
-	}
-	img, err := p.signer.signed(p.repository, digest)
-	if err != nil {
-		return err
-	}
-	if err := remote.Write(signatureTag(p.repository, digest), img, p.options...); err != nil {
-		return fmt.Errorf("push the signature of %s: %w", digest, err)
-	}
-	return nil
 }

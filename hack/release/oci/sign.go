@@ -30,6 +30,27 @@ func signatureTag(repository name.Repository, digest v1.Hash) name.Tag {
 	return repository.Tag(digest.Algorithm + "-" + digest.Hex + ".sig")
 }
 
+// Sign implements [Signing]: it adds a signature, unless there is one of this key already, so that
+// a push that is done again does nothing twice.
+func (s Signer) Sign(_ context.Context, manifest name.Digest, options ...remote.Option) error {
+	digest, err := v1.NewHash(manifest.DigestStr())
+	if err != nil {
+		return fmt.Errorf("sign %s: %w", manifest, err)
+	}
+	repository := manifest.Context()
+	if s.Verifier().verifySignature(repository, digest, options) == nil {
+		return nil
+	}
+	img, err := s.signed(repository, digest)
+	if err != nil {
+		return err
+	}
+	if err := remote.Write(signatureTag(repository, digest), img, options...); err != nil {
+		return fmt.Errorf("push the signature of %s: %w", digest, err)
+	}
+	return nil
+}
+
 // signed is the signature of a manifest, as an image.
 func (s Signer) signed(repository name.Repository, digest v1.Hash) (v1.Image, error) {
 	text, err := json.Marshal(payload.Cosign{Image: repository.Digest(digest.String())})

@@ -44,7 +44,11 @@ func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m materi
 		if a.options.Source != admission.Generated {
 			secret.Type = corev1.SecretTypeOpaque
 		}
-		if err := a.writer.Create(ctx, secret, client.FieldOwner(kube.FieldOwner)); err != nil {
+		err := a.writer.Create(ctx, secret, client.FieldOwner(kube.FieldOwner))
+		if apierrors.IsForbidden(err) { // an installation makes it empty, so that this takes no permission
+			return fmt.Errorf("Secret %s not found in namespace %s; install Spillway again, or create it empty: %w", secret.Name, secret.Namespace, err)
+		}
+		if err != nil {
 			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
 		}
 		return nil

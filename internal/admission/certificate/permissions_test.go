@@ -3,6 +3,7 @@ package certificate_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,14 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	}
 	granted := slices.Concat(kept, injection)
 	w.grant(user, kept, injection)
+	limited, err := client.New(testenv.Shared().ConfigAs(user), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := certificate.KeepMaterial(t.Context(), limited, nil, w.webhooks.Options); err == nil || !strings.Contains(err.Error(), "install Spillway again") {
+		t.Errorf("without a Secret: %v", err)
+	}
+	w.createSecret(nil) // which an installation makes
 	inj := fault.New()
 	w.serve(inj.Wrap(testenv.Shared().ConfigAs(user)), func(o *admission.Options) { o.Only = []string{listed} })
 	w.webhooks.WaitServed(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -75,23 +76,24 @@ type Request struct {
 	Cluster string
 }
 
-// Words are those of the command that does the same, after the name of the program.
+// Words are those of the command that does the same, after the name of the program, each as a
+// shell takes it.
 func Words(r Request) []string {
-	words := []string{string(r.Verb), r.String()}
+	words := []string{string(r.Verb), shell.Quote(r.String())}
 	switch {
 	case isModule(r.Kind) && (r.Verb == Rollback || r.Verb == Pin || r.Verb == Unpin):
 		words = append([]string{"fleet"}, words...)
 	case r.Kind == describe.KindInstance && r.Verb == Retry: // an Instance is retried as "plan retry" does
-		words = []string{"plan", string(r.Verb), r.Name}
+		words = []string{"plan", string(r.Verb), shell.Quote(r.Name)}
 	}
 	if r.Namespace != "" {
-		words = append(words, "-n", r.Namespace)
+		words = append(words, "-n", shell.Quote(r.Namespace))
 	}
 	if r.To != "" {
-		words = append(words, "--to", command.Quoted(r.To))
+		words = append(words, "--to", shell.Quote(r.To))
 	}
 	if r.Cluster != "" {
-		words = append(words, "--cluster", command.Quoted(r.Cluster))
+		words = append(words, "--cluster", shell.Quote(r.Cluster))
 	}
 	return words
 }

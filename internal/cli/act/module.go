@@ -10,6 +10,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // Module is a module as a person names it.
@@ -24,7 +25,7 @@ func (m Module) Key() types.NamespacedName {
 
 // Command is what to type to do something with the module.
 func (m Module) Command(verb string, args ...string) string {
-	return strings.Join(append([]string{"spillway", verb, m.String(), "-n", m.Namespace}, args...), " ")
+	return "spillway " + verb + " " + shell.Join(append([]string{m.String(), "-n", m.Namespace}, args...)...)
 }
 
 // String is how kubectl names it.

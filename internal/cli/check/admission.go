@@ -155,7 +155,7 @@ func certificate(raw []byte, now time.Time) finding {
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return finding{What: "the certificate of the webhooks cannot be read: " + err.Error(), Action: "delete secret/" + admission.SecretName + "; the manager makes a new one"}
+		return finding{What: "the certificate of the webhooks cannot be read: " + err.Error(), Action: "empty it, and the manager makes a new one: kubectl patch secret " + admission.SecretName + " --type=json -p '[{\"op\":\"remove\",\"path\":\"/data\"}]'"}
 	}
 	f := finding{OK: cert.NotAfter.Sub(now) > expiresSoon, What: fmt.Sprintf("the certificate of the webhooks is %d days old, and valid until %s",
 		int(now.Sub(cert.NotBefore).Hours()/24), cert.NotAfter.UTC().Format(time.DateOnly))}

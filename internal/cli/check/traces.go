@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // checkTraces looks for workloads that are suspended, and for what wave
@@ -46,11 +47,11 @@ func disownAction(t *config.Trace) string {
 	if len(t.Owns) == 0 {
 		return removes
 	}
-	words := []string{"kubectl create role spillway-wave-" + strings.ToLower(t.Kind) + "-" + t.Name.Name, "-n", t.Namespace, "--verb=patch --resource=configmaps,secrets"}
+	words := []string{"kubectl", "create", "role", "spillway-wave-" + strings.ToLower(t.Kind) + "-" + t.Name.Name, "-n", t.Namespace, "--verb=patch", "--resource=configmaps,secrets"}
 	for _, owned := range t.Owns {
 		words = append(words, "--resource-name="+owned.Name)
 	}
-	return removes + " with the owner references on its config, once it may patch that: " + strings.Join(words, " ") +
+	return removes + " with the owner references on its config, once it may patch that: " + shell.Join(words...) +
 		", and bind it to the ServiceAccount of the manager; or install with --wave-cleanup"
 }
 

@@ -27,6 +27,7 @@ import (
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/nearest"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // Cluster are the flags that say which cluster is meant, and who asks.
@@ -133,10 +134,10 @@ func (c *Cluster) Take(given *pflag.FlagSet) {
 func (c *Cluster) Words() []string {
 	var words []string
 	if c.Kubeconfig != "" {
-		words = append(words, "--kubeconfig", Quoted(c.Kubeconfig))
+		words = append(words, "--kubeconfig", shell.Quote(c.Kubeconfig))
 	}
 	if c.Context != "" {
-		words = append(words, "--context", Quoted(c.Context))
+		words = append(words, "--context", shell.Quote(c.Context))
 	}
 	return append(words, c.connection()...)
 }
@@ -149,21 +150,10 @@ func (c *Cluster) connection() []string {
 	}
 	c.flags.Visit(func(f *pflag.Flag) {
 		if f.Annotations[ConnectionFlags] != nil && f.Name != clientcmd.FlagBearerToken {
-			words = append(words, "--"+f.Name+"="+Quoted(f.Value.String()))
+			words = append(words, "--"+f.Name+"="+shell.Quote(f.Value.String()))
 		}
 	})
 	return words
-}
-
-// plainWord is a word that a shell takes as it stands.
-var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
-// Quoted is a word as a shell takes it.
-func Quoted(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // ServerVersion is that of the API server.
@@ -296,7 +286,7 @@ func (c *Cluster) unknownUser(config *rest.Config) error {
 	if used == nil || used.AuthInfo == "" || raw.AuthInfos[used.AuthInfo] != nil {
 		return nil
 	}
-	return fmt.Errorf("kubeconfig: context %s names user %q, which is not in the file; name another with: kubectl config set-context %s --user=NAME", name, used.AuthInfo, Quoted(name))
+	return fmt.Errorf("kubeconfig: context %s names user %q, which is not in the file; name another with: kubectl config set-context %s --user=NAME", name, used.AuthInfo, shell.Quote(name))
 }
 
 // Loader returns what reads the kubeconfig.

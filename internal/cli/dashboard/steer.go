@@ -13,9 +13,9 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
-	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
 
@@ -122,7 +122,7 @@ func supposed(w dashboard.Wish, write *act.Write) (string, describe.Ref) {
 func (p *person) command(w dashboard.Wish) string {
 	words := append([]string{"spillway"}, act.Words(request(w))...)
 	if w.Reason != "" {
-		words = append(words, "--reason", command.Quoted(w.Reason))
+		words = append(words, "--reason", shell.Quote(w.Reason))
 	}
 	return strings.Join(append(words, p.words...), " ")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -117,7 +118,7 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	}
 	chosen, problems := choice.Choose(choice.Change{Namespace: i.namespace, Want: &instance.Spec, New: &version.Spec})
 	if len(problems) > 0 && !i.skipInstance {
-		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
+		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), shell.Quote(from))
 	}
 	if err := checkTasks(instance, &version.Spec, chosen.Plan); err != nil && !i.skipInstance {
 		return err

@@ -31,6 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/demo"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 const (
@@ -262,7 +263,7 @@ func (r *demoRun) withoutControlPlane(err error) error {
 	}
 	where := "--kubeconfig PATH"
 	if raw, err := r.cluster.Loader().RawConfig(); err == nil && raw.Contexts[raw.CurrentContext] != nil {
-		where = "--context " + command.Quoted(raw.CurrentContext)
+		where = "--context " + shell.Quote(raw.CurrentContext)
 	}
 	return fmt.Errorf(`there is no control plane to start here; choose one of:
   %[1]s demo %[2]s   on that cluster, in a namespace that it removes at the end

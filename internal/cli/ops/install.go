@@ -14,9 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -82,6 +84,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	failClosedFlag(flags, &v.Webhooks.FailClosed)
 	flags.BoolVar(&v.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&v.Dashboard.Enabled, "dashboard", false, "install the dashboard in the cluster, read-only, for people who log in there")
+	flags.StringVar(&v.Dashboard.Namespace, "dashboard-namespace", "", "namespace of the dashboard and its Secrets (default: that of the manager with -dashboard, or where it is already)")
 	flags.BoolVar(&v.Dashboard.Steering, "dashboard-steering", false, "let people act on its pages, each with her own permissions")
 	flags.StringSliceVar(&v.Dashboard.Groups, "dashboard-groups", nil, "groups, with their prefix, that its account may impersonate; \"*\" for all (default: none)")
 	flags.StringArrayVar(&v.Dashboard.Args, "dashboard-arg", nil, "flag of \"spillway dashboard serve\" with its value, such as the address; repeat it for several")
@@ -94,18 +97,17 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if err := i.complete(cmd, args); err != nil {
 		return err
 	}
-	objects, err := manifests.Objects(i.options)
+	if i.export {
+		return i.print(cmd.OutOrStdout())
+	}
+	writer, err := i.cluster.Client()
 	if err != nil {
 		return err
 	}
-	if i.export && i.output != "" {
-		writeNames(cmd.OutOrStdout(), objects)
-		return nil
+	if err := i.keepDashboard(cmd.Context(), cmd.ErrOrStderr(), writer); err != nil {
+		return err
 	}
-	if i.export {
-		return exportObjects(cmd.OutOrStdout(), objects)
-	}
-	writer, err := i.cluster.Client()
+	objects, err := manifests.Objects(i.options)
 	if err != nil {
 		return err
 	}
@@ -119,6 +121,39 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return i.write(cmd.Context(), cmd.OutOrStdout(), i.dryRun.Client(writer), objects)
+}
+
+// print writes the manifests, or their names.
+func (i *installing) print(w io.Writer) error {
+	objects, err := manifests.Objects(i.options)
+	if err != nil {
+		return err
+	}
+	if i.output != "" {
+		writeNames(w, objects)
+		return nil
+	}
+	return exportObjects(w, objects)
+}
+
+// keepDashboard leaves a dashboard that is in the namespace of the manager, from before it had one
+// of its own, where its Secrets are, unless the user names another.
+func (i *installing) keepDashboard(ctx context.Context, w io.Writer, c client.Client) error {
+	d, namespace := &i.options.Values.Dashboard, i.options.Namespace
+	if !d.Enabled || d.Namespace != "" {
+		return nil
+	}
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: manifests.DashboardName}, found)
+	if err == nil {
+		d.Namespace = namespace
+		_, _ = fmt.Fprintf(w, "the dashboard stays in namespace %[1]s, with the manager; to give it one of its own, copy its Secrets there and use --dashboard-namespace=%[1]s-dashboard\n", namespace)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("look for the dashboard: %w", err)
+	}
+	return nil
 }
 
 // write applies the objects and removes those that are not installed any more; it says of each
@@ -200,6 +235,11 @@ func checkContradiction(env command.Environment, own, args []string) error {
 
 // check refuses what would be installed and not work.
 func (i *installing) check(cmd *cobra.Command, args []string) error {
+	if name := i.options.Values.Dashboard.Namespace; name != "" {
+		if err := command.CheckNamespaces("dashboard-namespace", name); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(args) > 0 && cmd.ArgsLenAtDash() != 0:
 		return fmt.Errorf("%s takes no arguments, and %q is one: give the flags of the manager after --, as in: %s -- --max-rolling=5", cmd.CommandPath(), args[0], cmd.CommandPath())
@@ -317,7 +357,7 @@ func plainYAML(err error) string {
 // inValues are the flags for which the values have fields.
 var inValues = []string{
 	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
-	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds", "dashboard", "dashboard-steering", "dashboard-groups", "dashboard-arg",
+	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds", "dashboard", "dashboard-namespace", "dashboard-steering", "dashboard-groups", "dashboard-arg",
 }
 
 func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {

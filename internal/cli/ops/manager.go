@@ -254,7 +254,8 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	if o.Gates.Hosts, err = outbound.ParseHosts(f.gateHosts); err != nil {
 		return manager.Options{}, fmt.Errorf("--gate-hosts: %w", err)
 	}
-	o.ClusterNetwork, err = f.network()
+	o.Own = &outbound.Own{Host: os.Getenv("KUBERNETES_SERVICE_HOST")}
+	o.ClusterNetwork, err = f.network(o.Own)
 	return o, err
 }
 
@@ -267,8 +268,8 @@ func checkNames(o *manager.Options) error {
 }
 
 // network is where the kubeconfigs of tenants may lead.
-func (f *managerFlags) network() (*cluster.Network, error) {
-	n := &cluster.Network{Refused: cluster.ServicesOf(os.Getenv("KUBERNETES_SERVICE_HOST"))}
+func (f *managerFlags) network(own *outbound.Own) (*cluster.Network, error) {
+	n := &cluster.Network{Own: own}
 	var err error
 	if n.Allowed, err = cluster.ParseNetworks(f.allowed); err != nil {
 		return nil, fmt.Errorf("--allow-cluster-addresses: %w", err)
@@ -276,6 +277,7 @@ func (f *managerFlags) network() (*cluster.Network, error) {
 	if len(f.refused) == 0 {
 		return n, nil
 	}
+	n.Own = nil
 	if n.Refused, err = cluster.ParseNetworks(f.refused); err != nil {
 		return nil, fmt.Errorf("--refuse-cluster-addresses: %w", err)
 	}

@@ -29,11 +29,11 @@ func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, 
 	return pruneDashboard(ctx, w, c, namespace, installed, note)
 }
 
-// pruneDashboard removes the dashboard if it is not installed any more.
+// pruneDashboard removes the dashboard if it is not installed any more, or in another namespace.
 func pruneDashboard(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
 	labels := client.MatchingLabels(manifests.InstalledDashboardLabels(namespace))
 	found := &appsv1.DeploymentList{}
-	if err := c.List(ctx, found, client.InNamespace(namespace), labels); err != nil {
+	if err := c.List(ctx, found, labels); err != nil {
 		return fmt.Errorf("look for what is not installed any more: %w", err)
 	}
 	if len(found.Items) == 0 {
@@ -67,7 +67,7 @@ func pruneKind(ctx context.Context, w io.Writer, c client.Client, kind schema.Gr
 
 func pruneOne(ctx context.Context, w io.Writer, c client.Client, obj *unstructured.Unstructured, installed []*unstructured.Unstructured, note string) error {
 	if slices.ContainsFunc(installed, func(i *unstructured.Unstructured) bool {
-		return i.GetKind() == obj.GetKind() && i.GetName() == obj.GetName()
+		return i.GetKind() == obj.GetKind() && i.GetNamespace() == obj.GetNamespace() && i.GetName() == obj.GetName()
 	}) {
 		return nil
 	}

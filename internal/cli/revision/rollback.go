@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/revisions"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -213,7 +214,7 @@ func (r *rollback) each(ctx context.Context, all []client.Object, to pin.Pin) er
 	case pinned == 0:
 		failed = append(failed, fmt.Errorf("no workload that uses %s has pins, so none can go back; annotate workloads with %s=true before the next change", r.ref, vocabulary.PinConfig.Native))
 	case changed > 0:
-		r.said = append(r.said, "they stay there until "+r.ref.String()+" changes; to roll them forward again: spillway retry "+r.ref.String()+" -n "+r.ref.Namespace)
+		r.said = append(r.said, "they stay there until "+r.ref.String()+" changes; to roll them forward again: spillway retry "+shell.Join(r.ref.String(), "-n", r.ref.Namespace))
 	}
 	return errors.Join(failed...)
 }

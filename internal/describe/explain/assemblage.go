@@ -9,6 +9,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -220,12 +221,21 @@ func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*a
 	return nil, &link
 }
 
+// kubeconfigFile is the file in the current folder for the kubeconfig of a cluster. A name that is
+// none of an object could lead out of it, or be a command.
+func kubeconfigFile(cluster string) string {
+	if len(validation.IsDNS1123Subdomain(cluster)) > 0 {
+		cluster = "cluster"
+	}
+	return cluster + ".kubeconfig"
+}
+
 // inside asks another cluster. Commands find it by a file with its kubeconfig, which must
 // be written first: not by a pipe, which the kubectl that comes with gcloud cannot read.
 func (a *asker) inside(name string, secret describe.Ref) *asker {
-	w, file := a.World, name+".kubeconfig"
+	w, file := a.World, kubeconfigFile(name)
 	w.Client, w.Options.Namespaces, w.Flags = nil, nil, []string{"--kubeconfig", file}
-	get := a.Kubectl("get", secret, "-o", "go-template='{{.data.value | base64decode}}'")
+	get := a.Kubectl("get", secret, "-o", "go-template={{.data.value | base64decode}}")
 	first := "(umask 077; " + get + " > " + file + ")"
 	if a.First != "" {
 		first = a.First + " && " + first

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -44,7 +45,7 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):
 		m.found.Then = a.About(module)
 	case c.Reason == decision.ReasonForeign:
-		m.own().Next = a.Command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
+		m.own().Next = a.Command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s " + shell.Join("-n", module.Namespace))
 	case c.IsNext:
 		m.found.Then = a.Manager(module.Namespace)
 	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present
@@ -69,9 +70,9 @@ var ofModule = []rollout.Reason{
 func (a *asker) unowned(ctx context.Context, c *decision.ClusterExplanation, ref describe.Ref) string {
 	switch {
 	case c.Of.Kind == "" && a.hasClusterAPI(ctx, ref.Namespace):
-		return a.Command("kubectl get clusters." + cluster.GVK.Group + " -n " + ref.Namespace)
+		return a.Command("kubectl get clusters." + cluster.GVK.Group + " " + shell.Join("-n", ref.Namespace))
 	case c.Of.Kind == "":
-		return a.Command("kubectl get secrets -n " + ref.Namespace + " -l " + vocabulary.Cluster.Native + "=true")
+		return a.Command("kubectl get secrets " + shell.Join("-n", ref.Namespace) + " -l " + vocabulary.Cluster.Native + "=true")
 	}
 	stands := describe.Ref{Kind: c.Of.Kind, Namespace: ref.Namespace, Name: ref.Name, APIVersion: c.Of.APIVersion}
 	if c.Of.Kind == describe.KindSecret {
@@ -79,7 +80,7 @@ func (a *asker) unowned(ctx context.Context, c *decision.ClusterExplanation, ref
 	}
 	switch {
 	case c.Deleting:
-		return a.Kubectl("get", stands, "-o", "jsonpath='{.metadata.finalizers}'")
+		return a.Kubectl("get", stands, "-o", "jsonpath={.metadata.finalizers}")
 	case c.Selected: // and not ready
 		return a.Kubectl("describe", stands)
 	default:

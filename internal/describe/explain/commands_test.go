@@ -95,7 +95,7 @@ func (s *shell) program(words []string, first bool) error {
 		return s.spillway(words[1:])
 	case first && words[0] == "kubectl":
 		return s.kubectl(words[1:])
-	case !first && words[0] == "grep" && len(words) == 2:
+	case !first && words[0] == "grep" && len(words) == 3 && words[1] == "-e":
 		return nil
 	default:
 		return fmt.Errorf("what is %q?", words)
@@ -247,7 +247,7 @@ func TestCommandsAreJudged(t *testing.T) {
 	s := newShell(t)
 	s.files = []string{"c1.kubeconfig"}
 	for _, right := range []string{
-		"kubectl get pods -A | grep night-shift", "kubectl logs pod/web -n shop -c app --previous", "kubectl annotate deploy/web -n shop spillway.dev/pause-",
+		"kubectl get pods -A | grep -e night-shift", "kubectl logs pod/web -n shop -c app --previous", "kubectl annotate deploy/web -n shop spillway.dev/pause-",
 		"kubectl get secret/c1-kubeconfig -n shop -o go-template='{{.data.value | base64decode}}'", "spillway explain statefulset/a -n shop --kubeconfig c1.kubeconfig",
 		"spillway fleet approve module/shop -n shop --stage canary --gate load", "kubectl get clusters.cluster.x-k8s.io/c1 -n shop --show-labels",
 	} {
@@ -256,7 +256,7 @@ func TestCommandsAreJudged(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{
-		"kubectl get pods -A | grep night-shift --kubeconfig c1.kubeconfig", "kubectl get manager/spillway", "kubectl get gitrepositorys -n shop",
+		"kubectl get pods -A | grep -e night-shift --kubeconfig c1.kubeconfig", "kubectl get manager/spillway", "kubectl get gitrepositorys -n shop",
 		"kubectl get pods --kubeconfig c2.kubeconfig", "kubectl describe pod web", "kubectl frobnicate pod/web", "kubectl get pods --previous", "kubectl edit -n shop",
 		"spillway fleet approve module/shop -n shop --door load", "spillway fleet approve -n shop", "spillway fleet", "spillway frobnicate", "kubectl get pods 'x", "flux get pods",
 	} {

@@ -65,7 +65,7 @@ func (a *asker) cronJob(ctx context.Context, ref describe.Ref, _ bool) (chain.An
 	so := chain.Answer{Facts: describe.CronJobFacts(of)}
 	if of.Spec.Suspend != nil && *of.Spec.Suspend {
 		link := a.Link(ref, chain.ReasonSuspended, "CronJob %s is suspended: spec.suspend is set", of.Name)
-		link.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `'{"spec":{"suspend":false}}'`)
+		link.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 		so.Links = []chain.Link{link}
 		return so, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -42,7 +43,7 @@ func (a *asker) kustomization(ctx context.Context, ref describe.Ref, _ bool) (ch
 	switch {
 	case k.Spec.Suspend:
 		own.Reason, own.Sentence = chain.ReasonSuspended, a.Place()+"Kustomization "+ref.Name+" is suspended: spec.suspend is set"
-		own.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `'{"spec":{"suspend":false}}'`)
+		own.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 		return found, nil
 	case ready == nil || ready.ObservedGeneration != k.Generation:
 		return a.notBegun(ctx, k, found), nil
@@ -80,7 +81,7 @@ func (a *asker) notBegun(ctx context.Context, k *kustomizev1.Kustomization, foun
 // notMade is the Kustomization of a sync that does not exist.
 func (a *asker) notMade(ctx context.Context, ref describe.Ref, err error) (chain.Answer, error) {
 	link := a.Link(ref, chain.ReasonMissing, "Kustomization %s not found in namespace %s", ref.Name, ref.Namespace)
-	link.Next = a.Command("kubectl get assemblages,kustomizations -n " + ref.Namespace)
+	link.Next = a.Command("kubectl get assemblages,kustomizations " + shell.Join("-n", ref.Namespace))
 	if apimeta.IsNoMatchError(err) {
 		link.Sentence = a.Place() + "Flux is not installed: kind Kustomization not found"
 		link.Next = a.Command("flux install")
@@ -132,7 +133,7 @@ func (a *asker) unfetched(ctx context.Context, k *kustomizev1.Kustomization) *ch
 	u, err := a.ReadAny(ctx, ref)
 	if chain.IsNotFound(err) {
 		link := a.Link(ref, chain.ReasonSource, "source %s %s not found", ref.Kind, ref.Name)
-		link.Next = a.Command("kubectl get " + strings.ToLower(ref.Kind) + " -n " + ref.Namespace)
+		link.Next = a.Command("kubectl get " + shell.Join(strings.ToLower(ref.Kind), "-n", ref.Namespace))
 		return &link
 	}
 	if err != nil {

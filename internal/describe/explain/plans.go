@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -146,7 +147,7 @@ func due(soonest *time.Time, timeout *metav1.Duration, from *metav1.MicroTime) *
 func (p *planAnswer) noVersion() {
 	ref := p.version()
 	link := p.Link(ref, chain.ReasonMissing, "OperatorVersion %s not found", ref.Name)
-	link.Next = p.Command("kubectl get operatorversions -n " + ref.Namespace)
+	link.Next = p.Command("kubectl get operatorversions " + shell.Join("-n", ref.Namespace))
 	p.found.Links = append(p.found.Links, link)
 }
 
@@ -203,7 +204,7 @@ func (p *planAnswer) objects(ctx context.Context) {
 	last := &p.found.Links[len(p.found.Links)-1]
 	switch {
 	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
-		last.Next = p.Command("spillway plan retry " + p.i.Name + " -n " + p.i.Namespace)
+		last.Next = p.Command("spillway plan retry " + shell.Join(p.i.Name, "-n", p.i.Namespace))
 	case p.i.Status.AggregatedStatus.ActivePlan != "":
 		last.Next = p.Kubectl("describe", describe.RefTo(describe.KindInstance, p.i))
 	}

@@ -210,7 +210,7 @@ spec: {storageClassName: fast-NS, accessModes: [ReadWriteOnce], resources: {requ
 	ask: "deploy/web", root: "pod/web-*", says: "scheduling gate acme.io/quota", next: "kubectl get pod/NAME -n NS -o jsonpath='{.spec.schedulingGates}'",
 }, {
 	name: "the scheduler does not run", plant: deployment("web", "schedulerName: night-shift"),
-	ask: "deploy/web", root: "pod/web-*", says: "scheduler night-shift has not processed it", next: "kubectl get pods -A | grep night-shift",
+	ask: "deploy/web", root: "pod/web-*", says: "scheduler night-shift has not processed it", next: "kubectl get pods -A | grep -e night-shift",
 }, {
 	name: "a key is missing", plant: `apiVersion: v1
 kind: Secret

@@ -148,7 +148,7 @@ func (g *groupAnswer) whoseLock(ctx context.Context, l *v1alpha1.Lock) error {
 	lock := &g.found.Links[len(g.found.Links)-1]
 	switch {
 	case l.Expires == nil && l.Purpose != v1alpha1.PurposeRollout:
-		lock.Next = g.Kubectl("patch", g.ref, "--subresource=status", "--type=json", "-p", `'[{"op":"remove","path":"/status/lock"}]'`)
+		lock.Next = g.Kubectl("patch", g.ref, "--subresource=status", "--type=json", "-p", `[{"op":"remove","path":"/status/lock"}]`)
 	case l.Zone != "":
 		lock.Next = g.Spillway("explain", g.set(l.Zone))
 	}

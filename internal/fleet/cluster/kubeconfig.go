@@ -52,7 +52,7 @@ func configOf(kubeconfig []byte, network *Network) (*rest.Config, error) {
 	config.QPS, config.UserAgent = -1, userAgent
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	if network != nil {
-		dialer.Control = network.control
+		dialer.ControlContext = network.control
 	}
 	config.Dial = dialer.DialContext
 	config.WarningHandlerWithContext = rest.NoWarnings{}

@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
 // Network says which addresses the hub may connect to for a kubeconfig that a tenant has
@@ -15,34 +18,15 @@ type Network struct {
 	// Allowed are the only addresses, if there are any, also among those that are refused
 	// otherwise.
 	Allowed []netip.Prefix
-	// Refused are the others that are refused, besides those of the machine itself.
+	// Refused are the others that are refused, besides those of the machine itself and Own.
 	Refused []netip.Prefix
+	// Own are those of the hub's cluster.
+	Own *outbound.Own
 }
 
 // metadata is where a provider serves credentials of machines outside of the link-local
 // addresses.
 var metadata = netip.MustParsePrefix("fd00:ec2::254/128")
-
-// The size of the network around the address of the hub's API server that is taken for
-// that of its Services.
-const (
-	serviceBits4 = 16
-	serviceBits6 = 108
-)
-
-// ServicesOf returns the network of Services in which an address is, none if it is no
-// address.
-func ServicesOf(address string) []netip.Prefix {
-	addr, err := netip.ParseAddr(address)
-	if err != nil {
-		return nil
-	}
-	bits := serviceBits6
-	if addr = addr.Unmap(); addr.Is4() {
-		bits = serviceBits4
-	}
-	return []netip.Prefix{netip.PrefixFrom(addr, bits).Masked()}
-}
 
 // ParseNetworks reads networks such as 10.0.0.0/8, and single addresses.
 func ParseNetworks(texts []string) ([]netip.Prefix, error) {
@@ -61,13 +45,17 @@ func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 	return parsed, nil
 }
 
-// control refuses a connection before it is made, for [net.Dialer].
-func (n *Network) control(_, address string, _ syscall.RawConn) error {
+// control refuses a connection before it is made, as the ControlContext of a [net.Dialer].
+func (n *Network) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
-	if !n.permits(at.Addr().Unmap().WithZone("")) {
+	permitted, err := n.permits(ctx, at.Addr().Unmap().WithZone(""))
+	if err != nil {
+		return fmt.Errorf("connect to %s, of which it is not known whether it is one of the hub's cluster: %w", at.Addr(), err)
+	}
+	if !permitted {
 		return &refusedError{at.Addr()}
 	}
 	return nil
@@ -81,11 +69,15 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("the hub does not connect to %s; to permit it, name its network in --allow-cluster-addresses of the manager", e.address)
 }
 
-func (n *Network) permits(addr netip.Addr) bool {
+func (n *Network) permits(ctx context.Context, addr netip.Addr) (bool, error) {
 	has := func(p netip.Prefix) bool { return p.Contains(addr) }
 	if len(n.Allowed) > 0 {
-		return slices.ContainsFunc(n.Allowed, has)
+		return slices.ContainsFunc(n.Allowed, has), nil
 	}
-	own := addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() || has(metadata)
-	return !own && !slices.ContainsFunc(n.Refused, has)
+	machine := addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() || has(metadata)
+	if machine || slices.ContainsFunc(n.Refused, has) {
+		return false, nil
+	}
+	own, err := n.Own.Contains(ctx, addr)
+	return !own, err //nolint:wrapcheck // it says what is not known
 }

@@ -5,12 +5,14 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/spillway-dev/spillway/internal/outbound"
 )
 
 // A kubeconfig of a tenant does not lead the hub to its own machine, to the credentials of
 // its machine or to its Services, in whatever spelling.
 func TestAddressesThatTheHubDoesNotConnectTo(t *testing.T) {
-	services := ServicesOf("10.96.0.1")
+	services := &outbound.Own{Host: "10.96.0.1"}
 	allowed := func(texts ...string) []netip.Prefix {
 		parsed, err := ParseNetworks(texts)
 		if err != nil {
@@ -18,7 +20,7 @@ func TestAddressesThatTheHubDoesNotConnectTo(t *testing.T) {
 		}
 		return parsed
 	}
-	standard := Network{Refused: services}
+	standard := Network{Own: services}
 	for _, test := range []struct {
 		address string
 		network Network
@@ -28,6 +30,8 @@ func TestAddressesThatTheHubDoesNotConnectTo(t *testing.T) {
 		{"[2001:db8::1]:6443", standard, true},
 		{"10.97.0.1:443", standard, true},
 		{"10.96.7.7:443", standard, false},
+		{"10.96.7.7:443", Network{Refused: allowed("10.96.0.0/16")}, false},
+		{"192.0.2.1:6443", Network{Own: &outbound.Own{Host: "no-such-name.invalid"}}, false}, // unknown
 		{"127.0.0.1:6443", standard, false},
 		{"127.9.9.9:6443", standard, false},
 		{"[::1]:6443", standard, false},
@@ -39,15 +43,15 @@ func TestAddressesThatTheHubDoesNotConnectTo(t *testing.T) {
 		{"[fe80::1%eth0]:80", standard, false},
 		{"[fd00:ec2::254]:80", standard, false},
 		{"224.0.0.1:80", standard, false},
-		{"127.0.0.1:6443", Network{Allowed: allowed("127.0.0.0/8"), Refused: services}, true},
+		{"127.0.0.1:6443", Network{Allowed: allowed("127.0.0.0/8"), Own: services}, true},
 		{"192.0.2.1:6443", Network{Allowed: allowed("127.0.0.1", "203.0.113.0/24")}, false},
 		{"[::ffff:203.0.113.9]:6443", Network{Allowed: allowed("127.0.0.1", "203.0.113.0/24")}, true},
 	} {
-		if err := test.network.control("tcp", test.address, nil); (err == nil) != test.permits {
+		if err := test.network.control(t.Context(), "tcp", test.address, nil); (err == nil) != test.permits {
 			t.Errorf("%s with %+v: %v", test.address, test.network, err)
 		}
 	}
-	err := standard.control("tcp", "127.0.0.1:6443", nil)
+	err := standard.control(t.Context(), "tcp", "127.0.0.1:6443", nil)
 	if got := cause(&net.OpError{Op: "dial", Err: err}); !strings.Contains(got, "--allow-cluster-addresses") {
 		t.Errorf("%q does not say how to permit it", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -138,5 +139,5 @@ func (d *decision) reported(s *v1alpha1.ProxySync, sent *v1alpha1.Assignment) ou
 // toTakeOver is the command by which a user has the Assemblage taken over.
 func (d *decision) toTakeOver() string {
 	p := d.o.Proxy
-	return fmt.Sprintf("kubectl annotate proxyassemblage %s -n %s --overwrite %s=%s", p.Name, p.Namespace, vocabulary.TakeOver.Native, d.writer())
+	return "kubectl annotate proxyassemblage " + shell.Join(p.Name, "-n", p.Namespace, "--overwrite", vocabulary.TakeOver.Native+"="+d.writer())
 }

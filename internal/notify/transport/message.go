@@ -6,6 +6,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/notify/subject"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // Message is a message of a Notifier in a namespace.
@@ -66,7 +67,7 @@ func (m *Message) Next() string {
 		verb = "history"
 	}
 	namespace, name := m.place()
-	return "spillway " + verb + " " + strings.ToLower(m.Kind) + "/" + name + " -n " + namespace
+	return "spillway " + verb + " " + shell.Join(strings.ToLower(m.Kind)+"/"+name, "-n", namespace)
 }
 
 // at is when it happened, as JSON has it.

@@ -8,7 +8,11 @@
 // StatefulSets, by a policy. Webhook and policy select by the same label, so that one
 // write changes over from one to the other: there is no moment without either.
 //
-// What the label must be follows from the StatefulSets of the namespace alone. It is
+// The other label is of the namespaces with a ZoneAwarePodDisruptionBudget: there a policy without
+// parameters refuses evictions that no webhook has answered, because the budgets as parameters are
+// not known to an API server that has just started. While their kind is not known, the label stays.
+//
+// What the labels must be follows from the StatefulSets and budgets of the namespace alone. They are
 // compared with the namespace as the API server has it, when such a StatefulSet comes or
 // goes, and once for each namespace with StatefulSets after a start.
 //

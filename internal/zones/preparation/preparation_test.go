@@ -10,13 +10,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -65,8 +68,32 @@ func (w *world) set(namespace, name string, labels map[string]string) *appsv1.St
 	return s
 }
 
-// labeled waits until a namespace has the label, or has not.
+// budget creates a budget, once its kind is installed.
+func (w *world) budget(namespace string) client.Object {
+	w.t.Helper()
+	kinds, err := manifests.KindsOf([]string{manager.RingZones})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	testenv.Kinds(w.t, w.client, kinds)
+	b := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"maxUnavailable": int64(1), "selector": map[string]any{"matchLabels": map[string]any{"a": "b"}}}}}
+	b.SetGroupVersionKind(zonesv1.GroupVersion.WithKind("ZoneAwarePodDisruptionBudget"))
+	b.SetNamespace(namespace)
+	b.SetName("budget")
+	if err := w.client.Create(w.t.Context(), b); err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// labeled waits until a namespace has the label of Scales, or has not.
 func (w *world) labeled(namespace string, want bool) {
+	w.t.Helper()
+	w.has(namespace, label, want)
+}
+
+// has waits until a namespace has a label, or has not.
+func (w *world) has(namespace, label string, want bool) {
 	w.t.Helper()
 	testenv.Eventually(w.t, func(ctx context.Context) error {
 		ns := &corev1.Namespace{}
@@ -111,6 +138,31 @@ func TestTheLabelFollowsTheStatefulSets(t *testing.T) {
 	w.manage()
 	w.labeled(a, false)
 	w.labeled(b, true)
+}
+
+// A namespace has the other label as long as it has a budget: also one that came or went while no
+// manager was running, in a namespace with StatefulSets. Neither label changes for the other.
+func TestTheLabelFollowsTheBudgets(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.namespaces[0], w.namespaces[1]
+	w.set(a, "first", map[string]string{"grafana.com/prepare-downscale": "true"})
+	w.set(b, "other", nil)
+	stop := w.manage()
+	w.labeled(a, true)
+	budget := w.budget(a)
+	w.has(a, "spillway.dev/guards-evictions", true)
+	w.has(b, "spillway.dev/guards-evictions", false)
+	w.labeled(a, true)
+	stop()
+
+	if err := w.client.Delete(t.Context(), budget); err != nil {
+		t.Fatal(err)
+	}
+	w.budget(b)
+	w.manage()
+	w.has(a, "spillway.dev/guards-evictions", false)
+	w.has(b, "spillway.dev/guards-evictions", true)
+	w.labeled(a, true)
 }
 
 // What needs no label costs one read a namespace, however many StatefulSets there are, and

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // InNamespace returns where an object is, as the end of a sentence; nothing of an object
@@ -22,7 +23,7 @@ func NamespaceFlag(ref describe.Ref) string {
 	if ref.Namespace == "" {
 		return ""
 	}
-	return " -n " + ref.Namespace
+	return " -n " + shell.Quote(ref.Namespace)
 }
 
 // known are the groups of Kubernetes, Flux and Spillway, of which the kind alone says
@@ -41,11 +42,7 @@ func (a *Asker) again(ref describe.Ref) string {
 
 // Kubectl is a command about an object, in the cluster that it is in.
 func (a *Asker) Kubectl(verb string, ref describe.Ref, args ...string) string {
-	words := []string{"kubectl", verb, typed(ref)}
-	if ref.Namespace != "" {
-		words = append(words, "-n", ref.Namespace)
-	}
-	return strings.Join(slices.Concat(words, args, a.Flags), " ")
+	return a.about("kubectl "+verb, typed(ref), ref.Namespace, args)
 }
 
 // typed names an object for kubectl: with its group, where the kind alone could
@@ -84,14 +81,20 @@ func Foreign(group, version string) string {
 
 // Spillway is a command of our own about an object.
 func (a *Asker) Spillway(verb string, ref describe.Ref, args ...string) string {
-	words := []string{"spillway", verb, ref.String()}
-	if ref.Namespace != "" {
-		words = append(words, "-n", ref.Namespace)
-	}
-	return strings.Join(slices.Concat(words, args, a.Flags), " ")
+	return a.about("spillway "+verb, ref.String(), ref.Namespace, args)
 }
 
-// Command is a command that is about no object in particular. What its output goes
+// about is a command about an object of a namespace, empty for one of the cluster. The flags are
+// quoted already.
+func (a *Asker) about(command, object, namespace string, args []string) string {
+	words := []string{object}
+	if namespace != "" {
+		words = append(words, "-n", namespace)
+	}
+	return strings.Join(slices.Concat([]string{command, shell.Join(append(words, args...)...)}, a.Flags), " ")
+}
+
+// Command is a command that is about no object in particular; what it has of users is quoted. What its output goes
 // through knows nothing of clusters.
 func (a *Asker) Command(command string) string {
 	command, filter, filtered := strings.Cut(command, " | ")

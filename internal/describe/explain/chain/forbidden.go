@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // refused is what the API server has refused to show.
@@ -49,12 +50,13 @@ func (r *refused) get(namespace string) string {
 	if r.name != "" {
 		what += "/" + r.name
 	}
+	what = shell.Quote(what)
 	switch {
 	case r.everywhere && r.name == "":
 		return "kubectl get " + what + " -A"
 	case r.everywhere || namespace == "":
 		return "kubectl get " + what
 	default:
-		return "kubectl get " + what + " -n " + namespace
+		return "kubectl get " + what + " -n " + shell.Quote(namespace)
 	}
 }

@@ -39,7 +39,7 @@ func (a *Asker) ZoneBudget(ctx context.Context, ref describe.Ref, _ bool) (chain
 	}
 	if n := b.Spec.MaxUnavailable; n != nil && *n == 0 {
 		link := a.Link(ref, chain.ReasonNoBudget, "ZoneAwarePodDisruptionBudget %s allows no eviction: spec.maxUnavailable is 0", ref.Name)
-		link.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `'{"spec":{"maxUnavailable":1}}'`)
+		link.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
 		return chain.Answer{Links: []chain.Link{link}, Facts: facts}, nil
 	}
 	return chain.Answer{Links: []chain.Link{a.Link(ref, "", "ZoneAwarePodDisruptionBudget %s allows evictions, in one zone at a time", ref.Name)}, Facts: facts}, nil

@@ -40,7 +40,7 @@ func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 	err := a.Get(ctx, ref, claim)
 	if chain.IsNotFound(err) {
 		link := a.Link(ref, chain.ReasonMissing, "PersistentVolumeClaim %s not found", ref.Name)
-		link.Next = a.Command("kubectl get pvc -n " + ref.Namespace)
+		link.Next = a.Command("kubectl get pvc" + chain.NamespaceFlag(ref))
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
 	if err != nil {

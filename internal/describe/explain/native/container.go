@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -206,7 +207,7 @@ func (a *Asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.Container
 		if !exists {
 			found.Links[0].Next = ""
 			link := a.Lacking(l)
-			link.Next = a.Command("kubectl create secret docker-registry " + l.Name + " -n " + l.Namespace + " --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD")
+			link.Next = a.Command("kubectl create secret docker-registry " + shell.Join(l.Name, "-n", l.Namespace) + " --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD")
 			found.Links = append(found.Links, link)
 			return found, nil
 		}

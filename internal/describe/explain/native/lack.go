@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // Lack is a ConfigMap or a Secret that does not exist, or a key that it lacks.
@@ -70,15 +71,15 @@ func (a *Asker) supply(l Lack) string {
 	case l.Kind != describe.KindSecret && l.Kind != describe.KindConfigMap:
 		return a.Kubectl("get", l.Ref)
 	case l.key != "" && l.Kind == describe.KindSecret:
-		return a.Kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`'{"stringData":{%q:"VALUE"}}'`, key))
+		return a.Kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`{"stringData":{%q:"VALUE"}}`, key))
 	case l.key != "":
-		return a.Kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`'{"data":{%q:"VALUE"}}'`, key))
+		return a.Kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`{"data":{%q:"VALUE"}}`, key))
 	}
-	what := "configmap " + l.Name
+	what := "configmap "
 	if l.Kind == describe.KindSecret {
-		what = "secret generic " + l.Name
+		what = "secret generic "
 	}
-	return a.Command("kubectl create " + what + " -n " + l.Namespace + " --from-literal=" + key + "=VALUE")
+	return a.Command("kubectl create " + what + shell.Join(l.Name, "-n", l.Namespace, "--from-literal="+key+"=VALUE"))
 }
 
 // need is a use of a ConfigMap or a Secret without which a Pod cannot start.

@@ -172,7 +172,7 @@ func TestPods(t *testing.T) {
 		"for another scheduler": {
 			change: func(p *corev1.Pod) { p.Spec.NodeName, p.Spec.SchedulerName = "", "night-shift" },
 			root:   "pod/web", sentence: "Pod web is waiting: scheduler night-shift has not processed it; is it running?", reason: chain.ReasonUnschedulable,
-			next: "kubectl get pods -A | grep night-shift",
+			next: "kubectl get pods -A | grep -e night-shift",
 		},
 		"with a container that crashes": {
 			change: ends(1, "Error"), others: []client.Object{node(corev1.ConditionTrue)},

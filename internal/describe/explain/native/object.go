@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -30,7 +31,7 @@ func (a *Asker) Object(ctx context.Context, ref describe.Ref, first bool) (chain
 	}
 	if chain.IsNotFound(err) {
 		link := a.Link(ref, chain.ReasonMissing, "%s %s not found", ref.Kind, ref.Name)
-		link.Next = a.Command("kubectl get " + chain.ResourceIn(ref) + chain.NamespaceFlag(ref))
+		link.Next = a.Command("kubectl get " + shell.Quote(chain.ResourceIn(ref)) + chain.NamespaceFlag(ref))
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
 	if err != nil {

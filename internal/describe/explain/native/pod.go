@@ -18,7 +18,7 @@ func (a *Asker) Pod(ctx context.Context, ref describe.Ref, first bool) (chain.An
 	err := a.Get(ctx, ref, p)
 	if chain.IsNotFound(err) && !first {
 		link := a.Link(ref, chain.ReasonMissing, "Pod %s not found", ref.Name)
-		link.Next = a.Command("kubectl get events -n " + ref.Namespace)
+		link.Next = a.Command("kubectl get events" + chain.NamespaceFlag(ref))
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
 	if chain.IsNotFound(err) {

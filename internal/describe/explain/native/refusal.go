@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // Refusal is why the API server has refused a write. It names what the message
@@ -171,7 +172,7 @@ func (a *Asker) refusedForAccount(ctx context.Context, ref describe.Ref, message
 		return nil, err
 	}
 	link := a.Link(account, chain.ReasonMissing, "ServiceAccount %s not found; the Pods of %s run as it", name, ref)
-	link.Next = a.Command("kubectl create serviceaccount " + name + " -n " + ref.Namespace)
+	link.Next = a.Command("kubectl create serviceaccount " + shell.Join(name, "-n", ref.Namespace))
 	return &chain.Answer{Links: []chain.Link{link}}, nil
 }
 

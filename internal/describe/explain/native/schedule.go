@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -54,7 +55,7 @@ func (a *Asker) gatedPod(ctx context.Context, p *corev1.Pod) (chain.Answer, erro
 			return found, err
 		}
 	}
-	return a.alone(p, chain.ReasonGated, a.Kubectl("get", describe.RefTo(describe.KindPod, p), "-o", "jsonpath='{.spec.schedulingGates}'"),
+	return a.alone(p, chain.ReasonGated, a.Kubectl("get", describe.RefTo(describe.KindPod, p), "-o", "jsonpath={.spec.schedulingGates}"),
 		"Pod %s is waiting: scheduling gate %s is not removed yet", p.Name, p.Spec.SchedulingGates[0].Name), nil
 }
 
@@ -70,14 +71,14 @@ func (a *Asker) unscheduled(ctx context.Context, p *corev1.Pod) (chain.Answer, e
 	case c != nil && c.Status == corev1.ConditionFalse:
 		next := a.Kubectl("describe", describe.RefTo(describe.KindPod, p))
 		if label := a.unmatched(ctx, p); label != "" {
-			return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get nodes -l "+label),
+			return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get nodes -l "+shell.Quote(label)),
 				"Pod %s cannot be scheduled: no node has the labels of its node selector, %s", p.Name, label), nil
 		}
 		return a.alone(p, chain.ReasonUnschedulable, next, "Pod %s cannot be scheduled: %s", p.Name, c.Message), nil
 	case p.Spec.SchedulerName == vocabulary.SuspendedScheduler:
 		return a.waitsForWave(ctx, p)
 	case p.Spec.SchedulerName != vocabulary.DefaultScheduler:
-		return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get pods -A | grep "+p.Spec.SchedulerName),
+		return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get pods -A | grep -e "+shell.Quote(p.Spec.SchedulerName)),
 			"Pod %s is waiting: scheduler %s has not processed it; is it running?", p.Name, p.Spec.SchedulerName), nil
 	default:
 		return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get pods -n kube-system -l component=kube-scheduler"),

@@ -20,7 +20,7 @@ func (a *Asker) Service(ctx context.Context, ref describe.Ref, first bool) (chai
 	}
 	if chain.IsNotFound(err) {
 		link := a.Link(ref, chain.ReasonMissing, "Service %s in namespace %s does not exist", ref.Name, ref.Namespace)
-		link.Next = a.Command("kubectl get services -n " + ref.Namespace)
+		link.Next = a.Command("kubectl get services" + chain.NamespaceFlag(ref))
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
 	if err != nil {

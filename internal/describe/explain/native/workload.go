@@ -79,7 +79,7 @@ func (a *Asker) Kept(ctx context.Context, w *Workload, so chain.Answer) (chain.A
 	case err != nil || len(earlier) == 0:
 		return so, err
 	case ok && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType:
-		own.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `'{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'`)
+		own.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
 		return so, nil
 	}
 	var others []string
@@ -176,7 +176,7 @@ func (a *Asker) heldBack(w *Workload) *chain.Link {
 			return nil
 		}
 		link = a.Link(w.Ref(), chain.ReasonSuspended, "%s is suspended: spec.suspend is set", w.Name())
-		link.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `'{"spec":{"suspend":false}}'`)
+		link.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 	default:
 		return nil
 	}
@@ -196,7 +196,7 @@ func (a *Asker) leaving(w *Workload, so chain.Answer) chain.Answer {
 // Finalizer is the root where something may not go yet.
 func (a *Asker) Finalizer(ref describe.Ref, name string) chain.Link {
 	link := a.Link(ref, chain.ReasonFinalizer, "%s %s cannot be deleted: finalizer %s is not removed yet", ref.Kind, ref.Name, name)
-	link.Next = a.Kubectl("get", ref, "-o", "jsonpath='{.metadata.finalizers}'")
+	link.Next = a.Kubectl("get", ref, "-o", "jsonpath={.metadata.finalizers}")
 	return link
 }
 

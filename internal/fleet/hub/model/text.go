@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // SaidLength bounds what others have said where it is quoted.
@@ -26,5 +27,5 @@ func Later(a, b time.Time) time.Time {
 // ApproveRemovals is the command that approves the removals of a module, but for their
 // number, which comes last.
 func ApproveRemovals(kind, namespace, name string) string {
-	return "spillway fleet approve " + strings.ToLower(kind) + "/" + name + " -n " + namespace + " --remove="
+	return "spillway fleet approve " + shell.Join(strings.ToLower(kind)+"/"+name, "-n", namespace) + " --remove="
 }

@@ -9,6 +9,11 @@
 //     marks what it allows; a policy, whose parameters are the budgets of the namespace,
 //     refuses what has no mark. A client that may evict can forge the mark, and could as well
 //     delete the Pod.
+//   - An API server knows the kind of the budgets only up to 30 s after it has started. A policy
+//     with these as parameters is not evaluated until then: it lets all evictions pass, or none in
+//     the whole cluster. So the manager labels the namespaces with budgets, and where the label is
+//     set a policy without parameters decides, from the first request on. The other is for a
+//     namespace whose budget is so new that it has no label yet.
 //   - The answer names the UID of the Pod: an eviction that was admitted for a terminating Pod
 //     has taken its successor.
 package policies
@@ -18,6 +23,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
@@ -46,7 +52,7 @@ func NoDownscale() []client.Object {
 				Expression: "!(" + LowersInCEL + ")", MessageExpression: refusedInCEL(),
 			}},
 		}),
-		binding(policyName, policyName, nil),
+		binding(policyName, policyName, nil, nil),
 	}
 }
 
@@ -59,10 +65,14 @@ func HasLabel(key vocabulary.Key) string {
 	return "(" + strings.Join(mentioned, " || ") + ")"
 }
 
-// binding denies what a policy does not allow, with parameters if it has some.
-func binding(name, policy string, params *admissionregistrationv1.ParamRef) client.Object {
+// binding denies what a policy does not allow, with parameters if it has some, in the namespaces
+// that are selected; nil selects all.
+func binding(name, policy string, params *admissionregistrationv1.ParamRef, namespaces *metav1.LabelSelector) client.Object {
 	b := admission.Binding(name, policy, admissionregistrationv1.Deny)
 	b.Spec.ParamRef = params
+	if namespaces != nil {
+		b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: namespaces}
+	}
 	return b
 }
 

@@ -15,12 +15,13 @@ const PrepareScale = "prepare-scale.zones.spillway.dev"
 
 // Asked selects the namespaces in which the webhook is asked about Scales: package preparation
 // labels them. While no manager answers, no Scale is lowered in them.
-func Asked() *metav1.LabelSelector { return labeled(metav1.LabelSelectorOpIn) }
+func Asked() *metav1.LabelSelector {
+	return labeled(vocabulary.PreparesScales, metav1.LabelSelectorOpIn)
+}
 
-func labeled(operator metav1.LabelSelectorOperator) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: vocabulary.PreparesScales.Native, Operator: operator, Values: []string{"true"}},
-	}}
+// labeled selects the namespaces in which a label is set, or is not.
+func labeled(key vocabulary.Key, operator metav1.LabelSelectorOperator) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key.Native, Operator: operator, Values: []string{"true"}}}}
 }
 
 // Unasked is a policy that refuses, where the webhook is not asked, to lower the Scale of a
@@ -45,13 +46,8 @@ func Unasked() []client.Object {
 	})}
 	names := []string{PrepareScale, "alias." + PrepareScale}
 	for i, label := range vocabulary.PrepareDownscale.Names() {
-		b := binding(names[i], PrepareScale, &admissionregistrationv1.ParamRef{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label: "true"}}, ParameterNotFoundAction: &allow,
-		})
-		if typed, ok := b.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
-			typed.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: labeled(metav1.LabelSelectorOpNotIn)}
-		}
-		objects = append(objects, b)
+		params := &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label: "true"}}, ParameterNotFoundAction: &allow}
+		objects = append(objects, binding(names[i], PrepareScale, params, labeled(vocabulary.PreparesScales, metav1.LabelSelectorOpNotIn)))
 	}
 	return objects
 }

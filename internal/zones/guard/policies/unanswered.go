@@ -13,28 +13,40 @@ import (
 // PodEviction is the name of a webhook, and of the policy that asks for its answer.
 const PodEviction = "pod-eviction.zones.spillway.dev"
 
-// Unanswered is a policy that refuses an eviction that no webhook has answered, in a
-// namespace that has a budget: the budgets are its parameters. So a manager that is
-// down keeps no other client from draining nodes.
+// Unanswered are the policies that refuse an eviction that no webhook has answered, in a
+// namespace that has a budget. So a manager that is down keeps no other client from draining
+// nodes.
 //
-// A Scale cannot be guarded like that: what a webhook adds to it is gone before
-// policies see it.
+// Package preparation labels these namespaces; in them nothing else is asked for, and a failure
+// refuses. In the others the budgets are parameters, and failures are ignored: while the kind of
+// the budgets is not installed, or an API server that has just started does not know it, evictions
+// go on there.
 //
-// Failures are ignored: while the kind of the budgets is not installed there are none,
-// and evictions go on.
+// A Scale cannot be guarded like that: what a webhook adds to it is gone before policies see it.
 func Unanswered() []client.Object {
-	ignore, allow, forbidden := admissionregistrationv1.Ignore, admissionregistrationv1.AllowAction, metav1.StatusReasonForbidden
+	ignore, allow := admissionregistrationv1.Ignore, admissionregistrationv1.AllowAction
+	ofBudget := unansweredEviction("' is in a namespace with ZoneAwarePodDisruptionBudget ' + params.metadata.name + '")
+	ofBudget.FailurePolicy = &ignore
+	ofBudget.ParamKind = &admissionregistrationv1.ParamKind{APIVersion: zonesv1.GroupVersion.String(), Kind: "ZoneAwarePodDisruptionBudget"}
+	label := vocabulary.GuardsEvictions
+	ofLabel := unansweredEviction("' is in a namespace with the label " + label.Native)
+	params := &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: &allow}
+	const labeledName = "labeled." + PodEviction
 	return []client.Object{
-		admission.Policy(PodEviction, admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &ignore,
-			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: zonesv1.GroupVersion.String(), Kind: "ZoneAwarePodDisruptionBudget"},
-			MatchConstraints: on(Rules(admissionregistrationv1.Create, "", "v1", "pods/eviction")),
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: "'" + vocabulary.Admitted + "' in object.metadata.?annotations.orValue({})", Reason: &forbidden,
-				MessageExpression: "'Pod ' + request.name + ' is in a namespace with ZoneAwarePodDisruptionBudget ' + params.metadata.name + " +
-					"', and the webhook of Spillway does not answer; start its manager, or drain with --disable-eviction, which no budget guards'",
-			}},
-		}),
-		binding(PodEviction, PodEviction, &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: &allow}),
+		admission.Policy(PodEviction, ofBudget), binding(PodEviction, PodEviction, params, labeled(label, metav1.LabelSelectorOpNotIn)),
+		admission.Policy(labeledName, ofLabel), binding(labeledName, labeledName, nil, labeled(label, metav1.LabelSelectorOpIn)),
+	}
+}
+
+// unansweredEviction refuses an eviction without the mark of the webhook; why is in CEL.
+func unansweredEviction(why string) admissionregistrationv1.ValidatingAdmissionPolicySpec {
+	forbidden := metav1.StatusReasonForbidden
+	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: on(Rules(admissionregistrationv1.Create, "", "v1", "pods/eviction")),
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: "'" + vocabulary.Admitted + "' in object.metadata.?annotations.orValue({})", Reason: &forbidden,
+			MessageExpression: "'Pod ' + request.name + " + why +
+				", and the webhook of Spillway does not answer; start its manager, or drain with --disable-eviction, which no budget guards'",
+		}},
 	}
 }

@@ -1,0 +1,4 @@
+package outbound
+
+// Permits is [Network.permits].
+var Permits = (*Network).permits
