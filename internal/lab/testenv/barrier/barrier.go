@@ -47,7 +47,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-var errNone = errors.New("barrier: no manager runs")
+// ErrNone says that no manager runs that a test could wait for.
+var ErrNone = errors.New("barrier: no manager runs")
 
 // Barrier is where a test waits for its managers.
 type Barrier struct {
@@ -117,7 +118,7 @@ func (b *Barrier) ended(m *Manager) {
 // written before.
 func (b *Barrier) Wait(t testing.TB) {
 	t.Helper()
-	if err := b.Passed(t.Context()); errors.Is(err, errNone) {
+	if err := b.Passed(t.Context()); errors.Is(err, ErrNone) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, b.Passed)
@@ -136,7 +137,7 @@ func (b *Barrier) Passed(ctx context.Context) error {
 // passed asks the managers last: what others do wakes them.
 func (p *processes) passed(ctx context.Context) error {
 	if len(p.managers) == 0 {
-		return errNone
+		return ErrNone
 	}
 	before, err := p.idle()
 	if err != nil {
