@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
-	"github.com/spillway-dev/spillway/internal/fleet/referent"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -28,10 +27,17 @@ type observer struct {
 	flavor    flavor
 	options   Options
 	cached    client.Reader
-	referents *referent.Reader
+	referents referents
 	// clusters and orphans are nil where Flux is applying where it runs.
 	clusters *assemblage.Clusters
 	orphans  *assemblage.Orphans
+}
+
+// referents are what bindings refer to, as [referent.Reader] reads it.
+type referents interface {
+	Begin(reader types.NamespacedName)
+	Forget(reader types.NamespacedName)
+	Complete(ctx context.Context, seeker types.NamespacedName, needs []binding.Object, known binding.Known) (more bool, err error)
 }
 
 // snapshot is one assemblage and what was read about it.

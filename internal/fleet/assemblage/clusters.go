@@ -14,8 +14,8 @@ import (
 
 // Clusters are how the hub knows its clusters.
 type Clusters struct {
-	Directory *cluster.Directory
-	Registry  *cluster.Registry
+	*cluster.Directory
+	*cluster.Registry
 }
 
 // Events wakes whom a cluster concerns when it has changed whether it answers, its
