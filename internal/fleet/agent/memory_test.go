@@ -273,7 +273,7 @@ var times = regexp.MustCompile(`"(uid|resourceVersion|lastTransitionTime|creatio
 func (m *memory) is() string {
 	var all []string
 	for _, obj := range m.store.All() {
-		obj = obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // of the same type
+		obj = obj.DeepCopyObject().(client.Object)
 		obj.SetManagedFields(nil)
 		raw, err := json.Marshal(obj)
 		if err != nil {

@@ -216,7 +216,7 @@ func (m *memory) is() string {
 	var all []string
 	for _, store := range []*apiserver.Store{m.hub, m.far} {
 		for _, obj := range store.All() {
-			obj = obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // of the same type
+			obj = obj.DeepCopyObject().(client.Object)
 			obj.SetManagedFields(nil)
 			raw, err := json.Marshal(obj)
 			m.must(err)
