@@ -354,7 +354,8 @@ func TestDefect8ManyModulesShareARecord(t *testing.T) {
 		m.Spec.Sync = &v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v1"}}}}
 		w.create(m)
 	}
-	w.then(func() error {
+	w.eventually(func() error {
+		w.atRest(time.Minute) // who lost against others waits before it tries again
 		a := &v1alpha1.ProxyAssemblage{}
 		if err := w.get(a, "a"); err != nil || len(a.Spec.Assemblage.Syncs) != n {
 			return fmt.Errorf("%d syncs: %w", len(a.Spec.Assemblage.Syncs), err)
