@@ -27,17 +27,10 @@ type observer struct {
 	flavor    flavor
 	options   Options
 	cached    client.Reader
-	referents referents
+	referents assemblage.Referents
 	// clusters and orphans are nil where Flux is applying where it runs.
 	clusters *assemblage.Clusters
 	orphans  *assemblage.Orphans
-}
-
-// referents are what bindings refer to, as [referent.Reader] reads it.
-type referents interface {
-	Begin(reader types.NamespacedName)
-	Forget(reader types.NamespacedName)
-	Complete(ctx context.Context, seeker types.NamespacedName, needs []binding.Object, known binding.Known) (more bool, err error)
 }
 
 // snapshot is one assemblage and what was read about it.

@@ -27,17 +27,10 @@ type observer struct {
 	now       func() time.Time
 	hub       string
 	cached    client.Reader
-	referents referents
+	referents assemblage.Referents
 	clusters  reach
 	watches   *watches
 	orphans   *assemblage.Orphans
-}
-
-// referents are what bindings refer to, as [referent.Reader] reads it.
-type referents interface {
-	Begin(reader types.NamespacedName)
-	Forget(reader types.NamespacedName)
-	Complete(ctx context.Context, seeker types.NamespacedName, needs []binding.Object, known binding.Known) (more bool, err error)
 }
 
 // reach is how clusters are reached, as by [assemblage.Clusters].
