@@ -4,9 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/config/pin"
@@ -76,11 +78,25 @@ func TestPodsWithPinsWaitForTheWebhook(t *testing.T) {
 		}
 	}
 	w.serve()
+	w.wakeReplicaSets("app")
 	w.readyWith("app", good, 1)
 
 	malformed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forged", Annotations: map[string]string{pinAnnotation: "secret/db"}}}
 	malformed.Spec.Containers = []corev1.Container{{Name: "c", Image: "x"}}
 	if err := w.client.Create(t.Context(), malformed); err == nil || !strings.Contains(err.Error(), "secret/db") {
 		t.Errorf("a Pod with malformed pins: %v", err)
+	}
+}
+
+// wakeReplicaSets has the controller of the ReplicaSets of a Deployment act again now: it waits for
+// up to minutes after its Pods were refused.
+func (w *world) wakeReplicaSets(deployment string) {
+	w.t.Helper()
+	list := &appsv1.ReplicaSetList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels{"app": deployment}); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		w.patch(&appsv1.ReplicaSet{}, list.Items[i].Name, `{"metadata":{"annotations":{"test/woken":"now"}}}`)
 	}
 }

@@ -503,7 +503,9 @@ func TestWithoutPermissionForPodsADeadlineStops(t *testing.T) {
 	w.settled() // the manager has seen it
 	w.secret("db", "p", "hangs")
 	w.hashed("app1", before)
+	w.meanwhile = func() { w.clock.Step(time.Second) }
 	w.saysEventually("app1", "ConfigFailed")
+	w.meanwhile = nil
 	w.annotate("app2", native+"pause", "-")
 	w.stopped("app1", "app2")
 }

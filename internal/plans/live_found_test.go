@@ -493,7 +493,7 @@ func TestFoundNoLeaderElection(t *testing.T) {
 	replicas := []*fault.Injector{fault.New(), fault.New()}
 	stops := []func(){c.manageWith(replicas[0], elected), c.manageWith(replicas[1], elected)}
 	c.instance("web", "app-1")
-	c.rests("web", "deploy Complete")
+	c.eventually(func() error { return c.isAtRest("web", "deploy Complete") }) // one that is not elected has no barrier
 	leader := slices.IndexFunc(replicas, func(i *fault.Injector) bool { return len(i.Writes()) > 0 })
 	if leader < 0 || len(replicas[1-leader].Writes()) > 0 {
 		t.Fatalf("the replicas wrote %v and %v", replicas[0].Writes(), replicas[1].Writes())

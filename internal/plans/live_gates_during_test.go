@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
@@ -25,6 +26,7 @@ func (c *cluster) tellThroughout(inj *fault.Injector, rate string) {
 	const refused = "plan deploy is stopped: gate errors was refused: failed measurements: 1 (failureLimit 0)"
 	c.eventually(func() error {
 		meanwhile()
+		c.atRest(5 * time.Second)
 		if rate == measured.Fine {
 			c.approvesOf("ok")
 			return c.ran("deploy Complete")
@@ -69,6 +71,7 @@ func TestGateDuringAPlan(t *testing.T) {
 		}
 	}
 	c.eventually(func() error {
+		c.atRest(5 * time.Second)
 		c.approves()
 		return c.ran("deploy Complete")
 	})
@@ -88,6 +91,7 @@ func TestGateDuringAPlanThatFails(t *testing.T) {
 		return c.ran("deploy Failed")
 	})
 	c.eventually(func() error {
+		c.atRest(5 * time.Second)
 		for _, g := range c.gates() {
 			if m := g.Status.Measurement; g.Spec.Gate == "errors" && (g.Spec.EndedAt == nil || m == nil || m.Verdict == "") {
 				return fmt.Errorf("the gate is %+v: %+v", g.Spec, m)

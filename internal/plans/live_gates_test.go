@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -214,6 +215,7 @@ func (c *cluster) tellMeasured(inj *fault.Injector, rate string) {
 	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, service.ReachedBy(c.t, i)) })
 	c.eventually(func() error {
 		meanwhile()
+		c.atRest(5 * time.Second)
 		if rate != measured.Bad {
 			return c.ran("deploy Complete")
 		}

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"time"
 )
 
 // TestTheCostOfAPlan: one apply for each object and one write of the status for
@@ -67,8 +66,11 @@ func TestManyInstances(t *testing.T) {
 	for n := range count {
 		c.instance(fmt.Sprintf("web-%d", n), "app-1")
 	}
+	c.barrier.Wait(t)
 	for n := range count {
-		c.rests(fmt.Sprintf("web-%d", n), "deploy Complete")
+		if err := c.isAtRest(fmt.Sprintf("web-%d", n), "deploy Complete"); err != nil {
+			t.Error(err)
+		}
 	}
 	applies, statuses := 0, 0
 	for _, w := range c.faults.Writes() {
@@ -99,32 +101,22 @@ func TestStuckInstancesAreQuiet(t *testing.T) {
 	for n := range stuck {
 		c.waits(fmt.Sprintf("stuck-%d", n), "Available: 0/1")
 	}
-	c.pass("before") // what the Deployments still had to say has been said by now
-	c.eventually(func() error {
-		c.faults.Reset()
-		c.pass("meanwhile")
-		for _, r := range c.faults.Requests() {
-			if strings.HasPrefix(r.Name, "stuck-") {
-				return fmt.Errorf("%+v", r)
-			}
-		}
-		return nil
-	})
-}
-
-// pass lets time pass by plans of another Instance, one after another.
-func (c *cluster) pass(name string) {
-	c.t.Helper()
-	if err := c.get(&v1beta1.Instance{}, name); err != nil {
-		c.instance(name, "other-1")
-	}
-	for range 5 {
-		c.eventually(func() error {
-			if i := c.now(name); i.Status.ObservedGeneration != i.Generation || i.Status.AggregatedStatus.ActivePlan != "" {
-				return fmt.Errorf("a plan runs")
+	for n := range stuck {
+		c.eventually(func() error { // its controller has no more to say
+			if s := c.deployment(fmt.Sprintf("stuck-%d", n)).Status; s.UpdatedReplicas != 1 || s.UnavailableReplicas != 1 || len(s.Conditions) < 2 {
+				return fmt.Errorf("its status is %+v", s)
 			}
 			return nil
 		})
-		c.change(name, set("P", fmt.Sprint(c.now(name).Generation)))
+	}
+	c.barrier.Wait(t)
+	c.faults.Reset()
+	c.instance("meanwhile", "other-1")
+	c.rests("meanwhile", "deploy Complete")
+	c.barrier.Step(t, time.Hour)
+	for _, r := range c.faults.Requests() {
+		if strings.HasPrefix(r.Name, "stuck-") {
+			t.Errorf("%+v", r)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package plans_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/notify"
@@ -50,6 +51,9 @@ type cluster struct {
 	// rings are those that the manager runs.
 	rings []string
 	stop  func()
+	// clock is that of the managers, which the barrier waits for.
+	clock   *barrier.Clock
+	barrier *barrier.Barrier
 }
 
 // installed has the kinds and the guard installed once for all tests.
@@ -72,8 +76,9 @@ func newClusterOn(t *testing.T, cp *controlplane.ControlPlane) *cluster {
 	t.Helper()
 	c := &cluster{
 		t: t, cp: cp, client: newClient(t, cp), namespace: testenv.NamespaceOn(t, cp), files: filesOf{}, config: cp.Config(),
-		rings: []string{manager.RingPlans},
+		rings: []string{manager.RingPlans}, clock: &barrier.Clock{},
 	}
+	c.barrier = barrier.New(c.client, c.clock)
 	testenv.KnownReasons(t, c.client, c.namespace, &v1beta1.InstanceList{})
 	return c
 }
@@ -98,9 +103,8 @@ func (c *cluster) manage() {
 func (c *cluster) manageWith(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	c.t.Helper()
 	o := manager.Options{
-		Rings: c.rings, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: time.Now, Files: c.files},
-		Config: config.Options{Now: time.Now}, Zones: zones.Options{Now: time.Now},
-		MetricsAddress: "0", ProbeAddress: "0", Version: "test", Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true},
+		Rings: c.rings, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: c.clock.Now, Files: c.files},
+		Config: config.Options{Now: c.clock.Now}, Zones: zones.Options{Now: c.clock.Now}, Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true},
 	}
 	if c.webhooks != nil {
 		o.Admission = c.webhooks.Options
@@ -108,10 +112,7 @@ func (c *cluster) manageWith(inj *fault.Injector, change ...func(*manager.Option
 	for _, f := range change {
 		f(&o)
 	}
-	return testenv.Managed(c.t, inj, func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
-		return manager.Run(ctx, inj.Wrap(c.config), o)
-	})
+	return c.barrier.Run(c.t, c.config, inj, o)
 }
 
 // serve is manage with the ring's webhook, and waits until the API server calls.
@@ -226,21 +227,37 @@ func historyOf(i *v1beta1.Instance) string {
 	return strings.Join(all, ", ")
 }
 
-// rests waits until no plan runs and the spec was looked at, and compares the
-// history.
+// rests waits until no plan runs and the spec was looked at, which takes other processes too, and
+// compares the history. Nothing more follows.
 func (c *cluster) rests(name, history string) {
 	c.t.Helper()
-	c.eventually(func() error {
-		i := c.now(name)
-		s := &i.Status
-		if s.ObservedGeneration != i.Generation || s.AggregatedStatus.ActivePlan != "" || i.Spec.PlanExecution.PlanName != "" {
-			return fmt.Errorf("plan %q at %q waits for %q, generation %d of %d", s.AggregatedStatus.ActivePlan, s.Place, s.WaitingFor, s.ObservedGeneration, i.Generation)
-		}
-		if got := historyOf(i); got != history {
-			return fmt.Errorf("the history is %q, not %q; it waits for %q", got, history, s.WaitingFor)
-		}
-		return nil
-	})
+	c.eventually(func() error { return c.isAtRest(name, history) })
+	if errors.Is(c.barrier.Passed(c.t.Context()), barrier.ErrNone) {
+		return
+	}
+	c.barrier.Wait(c.t)
+	if err := c.isAtRest(name, history); err != nil {
+		c.t.Errorf("it rested, and then %v", err)
+	}
+}
+
+func (c *cluster) isAtRest(name, history string) error {
+	i := c.now(name)
+	s := &i.Status
+	if s.ObservedGeneration != i.Generation || s.AggregatedStatus.ActivePlan != "" || i.Spec.PlanExecution.PlanName != "" {
+		return fmt.Errorf("plan %q at %q waits for %q, generation %d of %d", s.AggregatedStatus.ActivePlan, s.Place, s.WaitingFor, s.ObservedGeneration, i.Generation)
+	}
+	if got := historyOf(i); got != history {
+		return fmt.Errorf("the history is %q, not %q; it waits for %q", got, history, s.WaitingFor)
+	}
+	return nil
+}
+
+// atRest steps the clock if nothing is left to do until then.
+func (c *cluster) atRest(by time.Duration) {
+	if c.barrier.Passed(c.t.Context()) == nil {
+		c.clock.Step(by)
+	}
 }
 
 // waits waits until the Instance says that it waits for this.

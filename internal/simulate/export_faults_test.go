@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -216,6 +217,11 @@ func (m *mortal) played(ctx context.Context, w watcher) (Played, error) {
 		kind, _ := m.Store.GroupVersionKindFor(obj)
 		switch kind.Kind {
 		case "Pod", "ReplicaSet", "ControllerRevision":
+		case "RolloutGate": // that of a plan has the name of an execution, which is another each time
+			if g, ok := obj.DeepCopyObject().(*v1alpha1.RolloutGate); ok {
+				g.Name = ""
+				p.After[fmt.Sprintf("RolloutGate %s/%s %s %s of %s", g.Namespace, g.Spec.Gate, g.Spec.When, g.Spec.Stage, g.Spec.TargetRef.Name)] += saying(g)
+			}
 		default:
 			p.After[kind.Kind+" "+client.ObjectKeyFromObject(obj).String()] = saying(obj)
 		}

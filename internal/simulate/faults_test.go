@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -27,6 +28,9 @@ func TestTheManagerStopsAtEveryWrite(t *testing.T) {
 			o.Readiness = world.Readiness{Default: time.Second, Of: map[string]time.Duration{}}
 			for _, of := range never[name] {
 				o.Readiness.Of[of] = world.Never
+			}
+			if name == "plan-gate" { // elsewhere it waits
+				o.Gates = map[string]v1alpha1.GateResult{"ok": simulate.Approved}
 			}
 			if configure := configured[name]; configure != nil {
 				o.Config.Namespaces = []string{o.Namespace}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -28,9 +27,9 @@ type actor struct {
 	now func() time.Time
 }
 
-func newActor(mgr ctrl.Manager, f flavor, now func() time.Time) actor {
+func newActor(c client.Client, live client.Reader, f flavor, now func() time.Time) actor {
 	return actor{now: now, Actor: assemblage.Actor[Write]{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: v1alpha1.GroupVersion.WithKind(f.kind), Status: f.status,
+		Client: c, Live: live, Kind: v1alpha1.GroupVersion.WithKind(f.kind), Status: f.status,
 		Of: func(w *Write) (Act, string) { return w.Act, w.Sync },
 	}}
 }

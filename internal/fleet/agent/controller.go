@@ -54,7 +54,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavor, clusters 
 	}
 	r := &reconciler{
 		observer: observer{flavor: f, options: o, cached: mgr.GetClient(), referents: referents, clusters: clusters},
-		actor:    newActor(mgr, f, o.Now),
+		actor:    newActor(mgr.GetClient(), mgr.GetAPIReader(), f, o.Now),
 		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), f.kind),
 	}
 	if clusters != nil {

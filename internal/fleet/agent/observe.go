@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
-	"github.com/spillway-dev/spillway/internal/fleet/referent"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -28,7 +27,7 @@ type observer struct {
 	flavor    flavor
 	options   Options
 	cached    client.Reader
-	referents *referent.Reader
+	referents assemblage.Referents
 	// clusters and orphans are nil where Flux is applying where it runs.
 	clusters *assemblage.Clusters
 	orphans  *assemblage.Orphans

@@ -9,13 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 )
 
 // Clusters are how the hub knows its clusters.
 type Clusters struct {
-	Directory *cluster.Directory
-	Registry  *cluster.Registry
+	*cluster.Directory
+	*cluster.Registry
 }
 
 // Events wakes whom a cluster concerns when it has changed whether it answers, its
@@ -69,4 +70,11 @@ func (c *Clusters) Connect(ctx context.Context, secret types.NamespacedName) (co
 		return nil, err, nil
 	}
 	return conn, nil, err
+}
+
+// Referents are what bindings refer to, as package referent reads it.
+type Referents interface {
+	Begin(reader types.NamespacedName)
+	Forget(reader types.NamespacedName)
+	Complete(ctx context.Context, seeker types.NamespacedName, needs []binding.Object, known binding.Known) (more bool, err error)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func TestDefect1TwoRevisionsAtATimeOfABootstrapModule(t *testing.T) {
 		return w.remotes("a:v1", "b:v1")
 	})
 	w.apply(model.KindBootstrap, "v2", oneByOne)
-	w.eventually(func() error {
+	w.then(func() error {
 		if w.remotes("a:v2", "b:v1") != nil && w.remotes("a:v1", "b:v2") != nil {
 			return errors.New("want one at v2, and the other at v1")
 		}
@@ -117,12 +118,14 @@ func TestDefect3WhatFailsHasFailed(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
-	spec := `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 1}`
+	spec := `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600}`
 	w.module("v1", spec)
 	w.complete("a:v1 b:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.waits("Failed", " not ready after 1s (progress deadline)")
+	w.waits("Progressing", "is updating: updating")
+	w.barrier.Step(t, time.Hour)
+	w.waits("Failed", " not ready after 1h (progress deadline)")
 	if s := w.status().Summary; s.Failed != 1 || s.Updating != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -144,7 +147,7 @@ func TestDefect4WhatIsNotWantedIsTakenAway(t *testing.T) {
 	w.patch(&corev1.Secret{}, "b-kubeconfig", `{"metadata":{"labels":{"env":"dev"}}}`)
 	w.complete("a:v1")
 	w.remove(&v1alpha1.Module{}, app)
-	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })
+	w.then(func() error { return w.isGone(&v1alpha1.Module{}, app) })
 	a := &v1alpha1.ProxyAssemblage{}
 	if err := w.get(a, "a"); err != nil || len(a.Spec.Assemblage.Syncs) != 1 || a.Spec.Assemblage.Syncs[0].Name != "other" {
 		t.Errorf("what is left: %+v %v", a.Spec.Assemblage.Syncs, err)
@@ -191,7 +194,7 @@ func TestAModuleIsDeletedThoughAnotherManagerSharesItsEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.remove(&v1alpha1.Module{}, app)
-	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })
+	w.then(func() error { return w.isGone(&v1alpha1.Module{}, app) })
 	w.comes("a:v1")
 }
 
@@ -205,7 +208,7 @@ func TestOrphanIsSaidBeforeTheSyncIsRemoved(t *testing.T) {
 	w.player.pause()
 	w.module("v1", `selector: {matchLabels: {env: prod}}, deletionPolicy: Orphan`)
 	w.remove(&v1alpha1.Module{}, app)
-	w.eventually(func() error {
+	w.then(func() error {
 		a := &v1alpha1.ProxyAssemblage{}
 		if err := w.get(a, "a"); err != nil || len(a.Spec.Assemblage.Syncs) == 0 || a.Spec.Assemblage.Syncs[0].DeletionPolicy != v1alpha1.Orphan {
 			return fmt.Errorf("%+v: %w", a.Spec, err)
@@ -217,7 +220,7 @@ func TestOrphanIsSaidBeforeTheSyncIsRemoved(t *testing.T) {
 		t.Error("the sync is removed before anybody can know that what runs is to stay")
 	}
 	w.player.resume()
-	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })
+	w.then(func() error { return w.isGone(&v1alpha1.Module{}, app) })
 }
 
 // It is said also where the revisions have gone before, as they do when the module is
@@ -241,7 +244,7 @@ func TestOrphanIsSaidOfARevisionThatIsGone(t *testing.T) {
 	}
 	w.manage()
 	after := &v1alpha1.ProxyAssemblage{}
-	w.eventually(func() error {
+	w.then(func() error {
 		if err := w.get(after, "a"); err != nil || len(after.Spec.Assemblage.Syncs) == 0 || after.Spec.Assemblage.Syncs[0].DeletionPolicy != v1alpha1.Orphan {
 			return fmt.Errorf("%+v: %w", after.Spec, err)
 		}
@@ -252,7 +255,7 @@ func TestOrphanIsSaidOfARevisionThatIsGone(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 	w.player.resume()
-	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })
+	w.then(func() error { return w.isGone(&v1alpha1.Module{}, app) })
 }
 
 // Defect 5: a cluster that turns unready is never unassigned; and one that was never
@@ -295,7 +298,7 @@ func TestAClusterThatIsDeletedIsLeftAlone(t *testing.T) {
 	w.patch(u, "b", `{"metadata":{"finalizers":["x.test/wait"]}}`)
 	w.remove(u, "b")
 	w.module("v2", oneByOne)
-	w.eventually(func() error {
+	w.then(func() error {
 		if got := w.runs(); got != "a:v2 b:v1" {
 			return fmt.Errorf("they run %s: %s", got, w.says())
 		}
@@ -303,7 +306,7 @@ func TestAClusterThatIsDeletedIsLeftAlone(t *testing.T) {
 	})
 	w.waits("Complete", "")
 	w.patch(u, "b", `{"metadata":{"finalizers":null}}`)
-	w.eventually(func() error { // with the cluster goes what was assigned to it
+	w.then(func() error { // with the cluster goes what was assigned to it
 		if got := w.runs(); got != "a:v2" {
 			return fmt.Errorf("they run %s", got)
 		}
@@ -352,6 +355,7 @@ func TestDefect8ManyModulesShareARecord(t *testing.T) {
 		w.create(m)
 	}
 	w.eventually(func() error {
+		w.atRest(time.Minute) // who lost against others waits before it tries again
 		a := &v1alpha1.ProxyAssemblage{}
 		if err := w.get(a, "a"); err != nil || len(a.Spec.Assemblage.Syncs) != n {
 			return fmt.Errorf("%d syncs: %w", len(a.Spec.Assemblage.Syncs), err)
@@ -445,7 +449,7 @@ func TestRFCThirdPartiesRollOutByThemselves(t *testing.T) {
 	w.clusters("a canary=true", "b")
 	spec := strings.Replace(canary, "Incremental", "External", 1)
 	w.module("v1", spec)
-	w.eventually(func() error {
+	w.then(func() error {
 		if n := len(w.gates()); n != 1 || len(w.revisions()) != 1 {
 			return fmt.Errorf("%d gates, revisions %v", n, w.revisions())
 		}
@@ -474,7 +478,7 @@ func TestRFCHistory(t *testing.T) {
 		w.module(tag, spec)
 		w.complete("a:" + tag)
 	}
-	w.eventually(func() error {
+	w.then(func() error {
 		if got := w.revisions(); len(got) != 2 {
 			return fmt.Errorf("revisions %v", got)
 		}
@@ -501,7 +505,7 @@ func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.remove(&spillway.ModuleRevision{}, revision)
-	w.eventually(func() error { return w.get(&spillway.ModuleRevision{}, revision) })
+	w.then(func() error { return w.get(&spillway.ModuleRevision{}, revision) })
 	for _, g := range w.gates() { // it goes with the revision that it was of, when that is noticed
 		if g.OwnerReferences[0].UID == old.UID {
 			_ = w.client.Delete(t.Context(), &g)
@@ -543,7 +547,7 @@ func TestARevisionThatIsThereAlready(t *testing.T) {
 // gateIsNot waits until there is a gate, and not that one.
 func (w *world) gateIsNot(uid types.UID) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.then(func() error {
 		if gates := w.gates(); len(gates) != 1 || gates[0].UID == uid {
 			return fmt.Errorf("%d gates", len(gates))
 		}

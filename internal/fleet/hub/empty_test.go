@@ -33,7 +33,7 @@ func TestAModuleForNoClusterIsNotReady(t *testing.T) {
 // unready waits until the module is not ready for a reason.
 func (w *world) unready(reason, text string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.then(func() error {
 		c := apimeta.FindStatusCondition(w.status().Conditions, ring.ConditionReady)
 		if c == nil || c.Status != "False" || c.Reason != reason || !strings.Contains(c.Message, text) {
 			return fmt.Errorf("want Ready=False, %s, %q: %+v", reason, text, c)
@@ -52,7 +52,7 @@ func TestASelectorThatMatchesNothingIsNoSuccess(t *testing.T) {
 	w.complete("a:v1 b:v1 c:v1")
 	w.module("v1", `selector: {matchLabels: {env: porduction}}`)
 	w.unready("RemovalNotApproved", "3 of 3 are to be removed")
-	w.eventually(func() error {
+	w.eventually(func() error { // it is written beside the passes
 		events := w.events()
 		if !strings.Contains(events, "RemovalNotApproved") {
 			return fmt.Errorf("no Event says so: %s", events)
@@ -88,7 +88,7 @@ func TestABootstrapModuleSaysThatFluxIsMissing(t *testing.T) {
 	w.manage()
 	w.clusters("a")
 	w.apply(model.KindBootstrap, "v1", oneByOne)
-	w.eventually(func() error {
+	w.then(func() error {
 		m := &v1alpha1.BootstrapModule{}
 		if err := w.get(m, app); err != nil || !strings.Contains(m.Status.WaitingFor, "a is updating: not applied: the hub does not know the kinds of Flux (Kustomization") {
 			return fmt.Errorf("it says %q: %w", m.Status.WaitingFor, err)

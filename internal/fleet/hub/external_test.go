@@ -20,7 +20,7 @@ func TestTheExampleOfAnExternalRollout(t *testing.T) {
 	w.manage()
 	w.clusters("a", "b", "c")
 	w.module("v1", everywhere+", strategy: External")
-	w.eventually(func() error { return w.targets(1) })
+	w.then(func() error { return w.targets(1) })
 	if said, err := w.example("a", "b", "c"); err != nil || strings.Count(said, " has succeeded at ") != 3 {
 		t.Fatalf("%v: %s", err, said)
 	}
@@ -28,7 +28,7 @@ func TestTheExampleOfAnExternalRollout(t *testing.T) {
 
 	w.player.decree(v1alpha1.StateFailed, "v2")
 	w.module("v2", everywhere+", strategy: External")
-	w.eventually(func() error { return w.targets(2) })
+	w.then(func() error { return w.targets(2) })
 	if said, err := w.example("a", "b", "c"); err == nil || !strings.Contains(said, "a has failed at ") || strings.Contains(said, "b has") {
 		t.Errorf("%v: %s", err, said)
 	}
@@ -43,14 +43,14 @@ func TestTheExampleOfAnExternalRolloutAssignsWhatTheRevisionSays(t *testing.T) {
 	w.clusters("a", "b")
 	w.player.tagged(map[string]string{"v1": commitOne})
 	w.module("v1", everywhere+", strategy: External")
-	w.eventually(func() error { return w.targets(1) })
+	w.then(func() error { return w.targets(1) })
 	w.patch(&v1alpha1.Module{}, app, `{"spec":{"template":{"spec":{"controlPlaneBindings":[{"name":"REGION","value":"eu"}]}}}}`)
-	w.eventually(func() error { return w.targets(2) })
+	w.then(func() error { return w.targets(2) })
 	if said, err := w.example("a"); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
 	r := &spillway.ModuleRevision{}
-	w.eventually(func() error {
+	w.then(func() error {
 		if err := w.get(r, w.status().TargetRevision); err != nil {
 			return err
 		}

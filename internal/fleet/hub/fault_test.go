@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +34,12 @@ func (w *world) tell(meanwhile func()) {
 	w.arrives("a:v1 b:v1 c:v1", meanwhile)
 	w.module("v2", story)
 	w.arrives("a:v2 b:v2 c:v2", meanwhile)
+	w.endStory(meanwhile)
+}
+
+// endStory tells the rest: a cluster is not wanted any more, and the module goes.
+func (w *world) endStory(meanwhile func()) {
+	w.t.Helper()
 	w.patch(&corev1.Secret{}, "c-kubeconfig", `{"metadata":{"labels":{"retired":"true"}}}`)
 	w.arrives("a:v2 b:v2", meanwhile)
 	w.remove(&v1alpha1.Module{}, app)
@@ -69,45 +75,10 @@ func (w *world) arrives(want string, meanwhile func()) {
 
 func noFault() {}
 
-// storyWrites is how many writes the story has without a fault.
-var storyWrites = sync.OnceValues(func() (*sync.Mutex, *int) { return &sync.Mutex{}, new(int) })
-
-func countStory(t *testing.T) int {
-	t.Helper()
-	mu, n := storyWrites()
-	mu.Lock()
-	defer mu.Unlock()
-	if *n == 0 {
-		t.Run("without a fault", func(t *testing.T) {
-			w := newWorldNow(t)
-			w.manage()
-			w.tell(noFault)
-			*n = len(w.requests.Writes())
-		})
-	}
-	return *n
-}
-
-// TestFaultTheManagerStopsAtEveryWrite tells the story once for each write of it,
-// stopping the manager before and after that write and starting another.
+// TestFaultTheManagerStopsAtEveryWrite tells the story with hubs each of which stops at the first
+// write that it can. What the status says of the end of the second rollout follows from what was
+// written, and goes with it.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
-	writes := countStory(t)
-	t.Logf("the story has %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				w, inj := newWorld(t), fault.New()
-				inj.StopAt(n, when)
-				w.tell(inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i) }))
-			})
-		}
-	}
-}
-
-// TestFaultEveryWriteOfAForecast rolls a module a second time, with hubs each of which stops at
-// the first write that it can: what the status says of the end follows from what was written, and
-// goes with the rollout.
-func TestFaultEveryWriteOfAForecast(t *testing.T) {
 	for _, when := range []fault.When{fault.Before, fault.After} {
 		t.Run(when.String(), func(t *testing.T) {
 			w := newWorld(t)
@@ -132,6 +103,7 @@ func TestFaultEveryWriteOfAForecast(t *testing.T) {
 					t.Errorf("rollout %d went through %+v", i, past.Stages)
 				}
 			}
+			w.endStory(relay.Next)
 			t.Logf("%d hubs were stopped %s their write", relay.Stops(), when)
 		})
 	}
@@ -159,6 +131,7 @@ func TestFaultTwoHubsOneBehind(t *testing.T) {
 	w.arrives("a:v1 b:v1 c:v1", noFault)
 	w.managed(fault.New())
 	release := lagging.HoldWatches()
+	w.disturbed = true
 	w.module("v2", story)
 	w.happens("a:v2")
 	release()
@@ -198,7 +171,7 @@ func TestFaultARemovalFromAnOldView(t *testing.T) {
 			w.requests.Conflict(nil)
 			w.asksBeforeItRemoves()
 			release()
-			w.bystander()
+			w.barrier.Step(t, time.Hour) // by then what was permitted is not made any more
 			w.complete("a:v1")
 			if told := w.player.told("v1"); told != "a" {
 				t.Errorf("v1 was taken away and assigned again: %s", told)
@@ -218,6 +191,7 @@ func TestFaultARevisionIsNotDeletedFromAnOldView(t *testing.T) {
 	w.complete("a:v1")
 	release := old.HoldWatches("modules")
 	defer release()
+	w.disturbed = true
 	old.Reset()
 	w.manage()
 	w.module("v2", thrifty)

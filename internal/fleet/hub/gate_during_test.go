@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -31,6 +32,7 @@ func (w *world) tellThroughout(inj *fault.Injector, rate string) *measured.Servi
 	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, service.ReachedBy(w.t, i)) })
 	w.eventually(func() error {
 		meanwhile()
+		w.atRest(5 * time.Second)
 		s := w.status()
 		if rate == measured.Bad && strings.HasPrefix(s.WaitingFor, refusedDuring) || rate == measured.Fine && s.Phase == "Complete" && w.runs() == "a:v1 b:v1" {
 			return nil
@@ -59,6 +61,7 @@ func TestGateStopsAStageWhileItRolls(t *testing.T) {
 	service.Says("all", measured.Fine)
 	g := w.gates()[0]
 	w.remove(&g, g.Name)
+	w.barrier.Step(t, time.Minute) // it is measured once more at the end of the stage
 	w.complete("a:v1 b:v1")
 	if err := service.CheckThroughout(&w.gates()[0], measured.Fine); err != nil && !strings.Contains(err.Error(), "it was asked") {
 		t.Error(err)
@@ -74,6 +77,7 @@ func TestARefusalDuringAStageRollsBack(t *testing.T) {
 	w.managed(w.requests, measured.Reached(t))
 	w.clusters("a", "b")
 	w.module("v1", spec)
+	w.barrier.Step(t, time.Minute) // it is measured once more at the end of the stage
 	w.complete("a:v1 b:v1")
 	service.Says("all", measured.Bad)
 	w.player.decree(v1alpha1.StateUpdating, "v2")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,7 +24,7 @@ const gated = `selector: {}, strategy: Incremental, rollout: {progressDeadlineSe
 func (w *world) gateIsReached(tag string) {
 	w.t.Helper()
 	w.module(tag, gated)
-	w.eventually(func() error {
+	w.then(func() error {
 		for _, g := range w.gates() {
 			if g.Spec.Stage == "all" && g.Spec.ReachedAt != nil {
 				return nil
@@ -55,7 +56,7 @@ func TestGateIsMeasured(t *testing.T) {
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
 	const refused = "canary is stopped: gate approve was refused: failed measurements: 1 (failureLimit 0); last: status 404"
-	w.eventually(func() error {
+	w.then(func() error {
 		if s := w.status(); s.Phase != "Failed" || s.WaitingFor != refused {
 			return errors.New(w.says())
 		}
@@ -86,6 +87,7 @@ func (w *world) tellMeasured(inj *fault.Injector, rate string) {
 	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, service.ReachedBy(w.t, i)) })
 	w.eventually(func() error {
 		meanwhile()
+		w.atRest(5 * time.Second)
 		s := w.status()
 		if rate != measured.Bad {
 			if s.Phase != "Complete" || w.runs() != "a:v1 b:v1" {

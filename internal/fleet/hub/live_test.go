@@ -62,7 +62,7 @@ func TestRFCIncrementalAtMostSoManyUnready(t *testing.T) {
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
 	w.waits("Progressing", "is updating")
-	w.eventually(func() error {
+	w.then(func() error {
 		if n := strings.Count(w.runs(), ":v2!"); n != 2 {
 			return fmt.Errorf("%d are updating", n)
 		}
@@ -196,7 +196,7 @@ func TestRFCRollBackAndForward(t *testing.T) {
 func TestRFCSuspend(t *testing.T) {
 	w := oneOfTwoUpdating(t)
 	w.module("v2", oneByOne+`, suspend: true`)
-	w.eventually(func() error {
+	w.then(func() error {
 		if m := (&v1alpha1.Module{}); w.get(m, app) != nil || m.Status.ObservedGeneration != m.Generation {
 			return errors.New("not seen")
 		}
@@ -233,7 +233,7 @@ func TestRFCPinABadClusterAndContinue(t *testing.T) {
 // hold pins a cluster as a user does, by a patch of its sync.
 func (w *world) hold(name, hold string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.then(func() error {
 		a := &v1alpha1.ProxyAssemblage{}
 		if err := w.get(a, name); err != nil {
 			return err

@@ -90,7 +90,7 @@ func TestASuccessFromBeforeACorrectionIsNone(t *testing.T) {
 	w.player.decree(v1alpha1.StateSucceeded, "b ")
 	w.complete("a:" + commitOne + " b:" + commitOne)
 	w.player.decree(silent, "a ")
-	w.eventually(func() error {
+	w.then(func() error {
 		edited := &v1alpha1.ProxyAssemblage{}
 		if err := w.get(edited, "a"); err != nil {
 			return err
@@ -116,7 +116,7 @@ func TestATagThatIsSaidToMoveIsFollowed(t *testing.T) {
 	w.complete("a:stable b:stable")
 	w.player.tagged(map[string]string{"stable": commitTwo})
 	w.player.decree(v1alpha1.StateSucceeded, "stable")
-	w.eventually(func() error {
+	w.then(func() error {
 		a := &v1alpha1.ProxyAssemblage{}
 		if err := w.get(a, "a"); err != nil || a.Status.Syncs[0].Resolved != "stable@sha1:"+commitTwo {
 			return fmt.Errorf("a runs %s: %w", a.Status.Syncs[0].Resolved, err)

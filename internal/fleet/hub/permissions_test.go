@@ -1,10 +1,8 @@
 package hub_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,10 +27,8 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	user := "manager-of-" + w.namespace
 	w.grant(user, rules)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
+	run := manager.Options{Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
+	stop := w.barrier.Run(t, testenv.Shared().ConfigAs(user), inj, run)
 	w.tell(noFault)
 	w.apply(model.KindBootstrap, "v1", everywhere)
 	w.eventually(func() error { return w.remotes("a:v1", "b:v1") })
@@ -44,10 +40,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	}
 
 	testenv.Exactly(t, testenv.Permissions(rules), inj.Requests)
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {

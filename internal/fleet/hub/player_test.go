@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // player does with ProxyAssemblages what their controller does: it reports what
@@ -78,6 +80,26 @@ func (p *player) see(ctx context.Context, e watch.Event) {
 	p.testify(p.latest[a.Name], a)
 	p.latest[a.Name] = a
 	p.play(ctx, a)
+}
+
+// done is nil once every assemblage that there is was seen, and answered.
+func (p *player) done(ctx context.Context) error {
+	list := &v1alpha1.ProxyAssemblageList{}
+	if err := p.client.List(ctx, list, client.InNamespace(p.namespace)); err != nil {
+		return fmt.Errorf("list assemblages: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range list.Items {
+		a := &list.Items[i]
+		if seen := p.latest[a.Name]; seen == nil || seen.UID != a.UID || ring.Older(seen.ResourceVersion, a.ResourceVersion) {
+			return fmt.Errorf("assemblage %s is not seen by the player", a.Name)
+		}
+	}
+	if len(p.latest) > len(list.Items) {
+		return errors.New("the player has yet to see that an assemblage is gone")
+	}
+	return nil
 }
 
 // testify notes what was taken down, and what is up again.
@@ -213,10 +235,10 @@ func (p *player) told(tag string) string {
 	return strings.Join(names, " ")
 }
 
-// happens waits until a cluster was assigned a tag.
+// happens is that a cluster was assigned a tag at some time.
 func (w *world) happens(word string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.then(func() error {
 		w.player.mu.Lock()
 		defer w.player.mu.Unlock()
 		if !slices.Contains(w.player.story, word) {

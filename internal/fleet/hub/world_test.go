@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +30,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -55,6 +55,12 @@ type world struct {
 	// requests are what the managers of this world have asked of the API server.
 	requests *fault.Injector
 	player   *player
+	// clock is that of the managers, which the barrier waits for, and for the player.
+	clock   *barrier.Clock
+	barrier *barrier.Barrier
+	// disturbed is true while a manager lags, or is stopped and replaced: what is waited for then
+	// is what is to come, as there is no barrier.
+	disturbed bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -69,11 +75,13 @@ func newWorldNow(t *testing.T) *world {
 	if err := installKinds(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: fault.New()}
-	w.options = hub.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 200 * time.Millisecond}
+	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: fault.New(), clock: &barrier.Clock{}}
+	w.barrier = barrier.New(w.client, w.clock)
+	w.options = hub.Options{Namespaces: []string{w.namespace}, Now: w.clock.Now, StatusDelay: 200 * time.Millisecond}
 	w.options.Assemblages = func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil } // the player does
 	testenv.KnownReasons(t, w.client, w.namespace, &v1alpha1.ModuleList{}, &v1alpha1.BootstrapModuleList{})
 	w.player = newPlayer(t, w.client, w.namespace)
+	w.barrier.Also(w.player.done)
 	return w
 }
 
@@ -129,16 +137,12 @@ func (w *world) manage() (stop func()) {
 func (w *world) managed(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	w.t.Helper()
 	o := manager.Options{
-		Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: time.Now},
-		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: w.clock.Now},
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
-		o.Log = log
-		return manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o)
-	})
+	return w.barrier.Run(w.t, testenv.Shared().Config(), inj, o)
 }
 
 // clusters makes clusters, each by a Secret with a kubeconfig, where there is no
@@ -288,15 +292,36 @@ func isUp(p *v1alpha1.ProxyAssemblage) bool {
 	return false
 }
 
+// eventually waits for what has no barrier.
 func (w *world) eventually(check func() error) {
 	w.t.Helper()
 	testenv.Eventually(w.t, func(context.Context) error { return check() })
 }
 
-// comes waits until the clusters run something, as [world.runs] has it.
+// then asserts once, when all is done that follows from what was written.
+func (w *world) then(check func() error) {
+	w.t.Helper()
+	if w.disturbed || errors.Is(w.barrier.Passed(w.t.Context()), barrier.ErrNone) {
+		w.eventually(check)
+		return
+	}
+	w.barrier.Wait(w.t)
+	if err := check(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// atRest steps the clock if nothing is left to do until then.
+func (w *world) atRest(by time.Duration) {
+	if w.barrier.Passed(w.t.Context()) == nil {
+		w.clock.Step(by)
+	}
+}
+
+// comes is that the clusters run something, as [world.runs] has it.
 func (w *world) comes(want string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.then(func() error {
 		if got := w.runs(); got != want {
 			return fmt.Errorf("they run %q, want %q: %s", got, want, w.says())
 		}
@@ -304,11 +329,11 @@ func (w *world) comes(want string) {
 	})
 }
 
-// complete waits until the clusters run something and the module says that all is done.
+// complete is that the clusters run something and the module says that all is done.
 func (w *world) complete(want string) {
 	w.t.Helper()
 	w.comes(want)
-	w.eventually(func() error {
+	w.then(func() error {
 		s := w.status()
 		if s.Phase != "Complete" || !apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionReady) || len(s.Moves) > 0 {
 			return errors.New(w.says())
@@ -317,10 +342,10 @@ func (w *world) complete(want string) {
 	})
 }
 
-// waits waits until the module is in a phase and waits for something.
+// waits is that the module is in a phase and waits for something.
 func (w *world) waits(phase, text string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.then(func() error {
 		if s := w.status(); s.Phase != phase || !strings.Contains(s.WaitingFor, text) {
 			return fmt.Errorf("want phase %s and %q: %s", phase, text, w.says())
 		}
@@ -339,20 +364,19 @@ func (w *world) says() string {
 		s.Phase, s.Stage, s.Clusters, len(s.Moves), s.WaitingFor, s.TargetRevision, s.CurrentRevision, strings.Join(rows, "; "))
 }
 
-// still is that it comes to rest: a bystander is seen to, and by then whatever had to
-// be looked at was looked at, and nothing was written.
+// still is that it has come to rest: though a bystander is seen to, and an hour passes, nothing
+// is written.
 func (w *world) still(why string) {
 	w.t.Helper()
-	w.eventually(func() error {
-		w.requests.Reset()
-		w.bystander()
-		for _, r := range w.requests.Writes() {
-			if !strings.HasPrefix(r.Name, "bystander") && r.Resource != "modulerevisions" {
-				return fmt.Errorf("%s: %s %s/%s %s", why, r.Verb, r.Resource, r.Name, r.Subresource)
-			}
+	w.barrier.Wait(w.t)
+	w.requests.Reset()
+	w.bystander()
+	w.barrier.Step(w.t, time.Hour)
+	for _, r := range w.requests.Writes() {
+		if !strings.HasPrefix(r.Name, "bystander") && r.Resource != "modulerevisions" {
+			w.t.Errorf("%s: %s %s/%s %s", why, r.Verb, r.Resource, r.Name, r.Subresource)
 		}
-		return nil
-	})
+	}
 }
 
 // oneOfTwoUpdating is a world of two clusters, of which one may be down, and one is updating
@@ -380,7 +404,7 @@ func (w *world) bystander() {
 	} else {
 		w.patch(m, m.Name, fmt.Sprintf(`{"spec":{"sync":{"source":{"git":{"version":{"tag":"v%d"}}}}}}`, time.Now().UnixNano()))
 	}
-	w.eventually(func() error {
+	w.then(func() error {
 		seen := &v1alpha1.Module{}
 		if err := w.get(seen, m.Name); err != nil || seen.Status.ObservedGeneration != seen.Generation {
 			return fmt.Errorf("the bystander was not seen to: %w", err)
@@ -433,7 +457,7 @@ func (w *world) isGone(obj client.Object, name string) error {
 // decide decides a gate as a person does.
 func (w *world) decide(stage string, verdict metav1.ConditionStatus) {
 	w.t.Helper()
-	w.eventually(func() error {
+	w.then(func() error {
 		list := &spillway.RolloutGateList{}
 		if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
 			return err

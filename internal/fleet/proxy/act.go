@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -28,9 +27,9 @@ const fieldOwner = client.FieldOwner(kube.FieldOwner + "-hub")
 // actor makes the writes.
 type actor struct{ assemblage.Actor[Write] }
 
-func newActor(mgr ctrl.Manager) actor {
+func newActor(c client.Client, live client.Reader) actor {
 	return actor{assemblage.Actor[Write]{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: proxyKind, Status: statusOf,
+		Client: c, Live: live, Kind: proxyKind, Status: statusOf,
 		Of: func(w *Write) (Act, string) { return w.Act, "" },
 	}}
 }

@@ -110,7 +110,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblag
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
 		observer: observer{now: o.Now, hub: o.Hub, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &assemblage.Orphans{Live: mgr.GetAPIReader()}},
-		actor:    newActor(mgr),
+		actor:    newActor(mgr.GetClient(), mgr.GetAPIReader()),
 		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
 	return referents.Wake(func() (controller.Controller, error) {
@@ -176,7 +176,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		},
 		Learn: func(_ context.Context, s *snapshot, p *Plan, done *assemblage.Results) (ring.Next, error) {
 			if cluster.IsConnection(done.Err) {
-				r.observer.clusters.Registry.Failed(secretKey(s.Proxy), done.Err)
+				r.observer.clusters.Failed(secretKey(s.Proxy), done.Err)
 				return ring.Next{Wake: r.observer.now().Add(brokenAgain)}, nil
 			}
 			return done.Next(r.observer.now(), p.Wake)
@@ -188,7 +188,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // act makes the writes of a plan, and has a cluster probed that does not answer one.
 func (r *reconciler) act(ctx context.Context, s *snapshot, p *Plan) assemblage.Results {
 	if s.conn != nil && len(p.Writes) > 0 {
-		defer r.observer.clusters.Registry.Expect(ctx, secretKey(s.Proxy))()
+		defer r.observer.clusters.Expect(ctx, secretKey(s.Proxy))()
 	}
 	return r.actor.act(ctx, s, p)
 }

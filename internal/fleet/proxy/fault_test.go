@@ -35,10 +35,10 @@ func tell(w *world) {
 	w.has(w.hub, 0, 0)
 }
 
-// TestFaultTheHubStopsAtEveryWrite tells the story once without a fault, and then once
-// for each write to the hub, stopping the manager of the hub before and after that write
-// and starting another.
-func TestFaultTheHubStopsAtEveryWrite(t *testing.T) {
+// TestFaultTheHubStops tells the story once without a fault, and then stops the manager of the hub
+// before and after the first, the middle and the last write of it, and starts another. Each write
+// about ProxyAssemblages is tried in memory, and so is each about the objects of Flux.
+func TestFaultTheHubStops(t *testing.T) {
 	var writes []fault.Request
 	t.Run("without a fault", func(t *testing.T) {
 		w := newQuietWorld(t)
@@ -49,7 +49,7 @@ func TestFaultTheHubStopsAtEveryWrite(t *testing.T) {
 	for _, r := range writes {
 		t.Log(r)
 	}
-	for n := 1; n <= len(writes); n++ {
+	for _, n := range []int{1, len(writes) / 2, len(writes)} {
 		for _, when := range []fault.When{fault.Before, fault.After} {
 			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
 				w, faults := newWorld(t), fault.New()

@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/referent"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -28,10 +27,18 @@ type observer struct {
 	now       func() time.Time
 	hub       string
 	cached    client.Reader
-	referents *referent.Reader
-	clusters  *assemblage.Clusters
+	referents assemblage.Referents
+	clusters  reach
 	watches   *watches
 	orphans   *assemblage.Orphans
+}
+
+// reach is how clusters are reached, as by [assemblage.Clusters].
+type reach interface {
+	Connect(ctx context.Context, secret types.NamespacedName) (conn *cluster.Connection, problem, err error)
+	IsLost(ctx context.Context, owned metav1.Object, secret string) (bool, error)
+	Expect(ctx context.Context, secret types.NamespacedName) (over func())
+	Failed(secret types.NamespacedName, err error)
 }
 
 // snapshot is one ProxyAssemblage, what was read about it, and the connection to its
@@ -67,7 +74,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s sna
 	if s.conn == nil {
 		b.watches.end(key)
 		if p.DeletionTimestamp != nil && errors.Is(o.Problem, cluster.ErrMissing) {
-			o.Lost, err = b.clusters.Directory.IsLost(ctx, p, secret.Name)
+			o.Lost, err = b.clusters.IsLost(ctx, p, secret.Name)
 		}
 		return s, err
 	}
@@ -79,7 +86,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s sna
 func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	defer b.clusters.Registry.Expect(ctx, secretKey(o.Proxy))()
+	defer b.clusters.Expect(ctx, secretKey(o.Proxy))()
 	live := &v1alpha1.Assemblage{}
 	err := conn.Get(ctx, client.ObjectKeyFromObject(o.Proxy), live)
 	switch {
@@ -91,7 +98,7 @@ func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connectio
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		o.Refused = refusal(err)
 	case cluster.IsConnection(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err):
-		b.clusters.Registry.Failed(secretKey(o.Proxy), err)
+		b.clusters.Failed(secretKey(o.Proxy), err)
 		o.Problem = errBroken
 	default:
 		return fmt.Errorf("get Assemblage from the cluster: %w", err)

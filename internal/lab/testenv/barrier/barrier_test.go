@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,12 @@ type copier struct {
 func newCopier(t *testing.T, change func(*copier)) *copier {
 	t.Helper()
 	t.Parallel()
+	return newCopierNow(t, change)
+}
+
+// newCopierNow is newCopier for a test that has one already.
+func newCopierNow(t *testing.T, change func(*copier)) *copier {
+	t.Helper()
 	c := &copier{
 		t: t, namespace: testenv.Namespace(t), client: testenv.Client(t), requests: fault.New(), clock: &barrier.Clock{},
 		matters: predicate.Funcs{}, pass: func() {},
@@ -181,6 +188,39 @@ func TestAnHourIsStepped(t *testing.T) {
 	c.out("")
 	c.barrier.Step(t, time.Minute)
 	c.out("1")
+}
+
+// A manager is waited for also at the barrier of another API server.
+func TestManagersOfAllServersAreWaitedFor(t *testing.T) {
+	here := newCopier(t, func(*copier) {})
+	there := newCopierNow(t, func(c *copier) { c.barrier = here.barrier.Beside(c.client) })
+	here.barrier.Wait(t)
+	release := there.requests.HoldWatches("configmaps")
+	there.in("1")
+	here.blocks("observed")
+	release()
+	here.barrier.Wait(t)
+	there.out("1")
+}
+
+// What a process of the test answers to a manager, and the manager to that, is waited for.
+func TestAProcessOfTheTestIsWaitedFor(t *testing.T) {
+	c := newCopier(t, func(*copier) {})
+	c.barrier.Also(func(ctx context.Context) error {
+		cm := &corev1.ConfigMap{}
+		if err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "a"}, cm); err != nil || cm.Data["out"] == "5" {
+			return err
+		}
+		n, _ := strconv.Atoi(cm.Data["out"])
+		c.in(strconv.Itoa(n + 1))
+		return fmt.Errorf("it has answered %d", n)
+	})
+	c.in("1")
+	c.barrier.Wait(t)
+	c.out("5")
+	if n := len(c.requests.Writes()); n != 5 {
+		t.Errorf("%d writes", n)
+	}
 }
 
 func TestWithoutAManagerThereIsNothingToWaitFor(t *testing.T) {
