@@ -44,11 +44,11 @@ const usesIndex = "spillway.dev/config"
 // relevant workloads.
 func Interests() []kube.Interest {
 	interests := []kube.Interest{
-		{Object: &corev1.ConfigMap{}, Reduce: content.Digest},
-		{Object: &corev1.Secret{}, Reduce: content.Digest},
+		{Object: &corev1.ConfigMap{}, Reduce: content.Digest, Attributed: true},
+		{Object: &corev1.Secret{}, Reduce: content.Digest, Attributed: true},
 	}
-	for _, kind := range workload.Kinds() {
-		interests = append(interests, kube.Interest{Object: workload.New(kind), Sees: workload.IsRelevant})
+	for _, kind := range workload.Kinds() { // a policy may track any of them
+		interests = append(interests, kube.Interest{Object: workload.New(kind), Reduce: workload.Slim, Attributed: true})
 	}
 	return interests
 }

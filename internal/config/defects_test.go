@@ -313,6 +313,9 @@ func (w *world) patch(obj client.Object, name, patch string) {
 // Converged is quiet: forced resyncs and unused changes ask for nothing.
 func TestConvergedIsQuiet(t *testing.T) {
 	w := newWorld(t)
+	if err := installPolicies(); err != nil { // which others do meanwhile, and the manager would notice
+		t.Fatal(err)
+	}
 	w.configMap("app", "a", "1")
 	w.apply(deployment("web", envFrom(configMapRef("app"))))
 	w.manage(func(o *manager.Options) { o.SyncPeriod = time.Second })

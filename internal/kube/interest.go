@@ -2,6 +2,7 @@ package kube
 
 import (
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -19,17 +20,23 @@ type Interest struct {
 	// Reduce takes away of an object that is kept what the ring does not need, in
 	// place. A kind that one ring reduces belongs to that ring alone. Optional.
 	Reduce func(client.Object)
+	// Attributed is true if Reduce decides what is kept of who has written the object; otherwise
+	// nothing is.
+	Attributed bool
 }
 
 // Transform is the transform of the cache for a kind in which these rings have
 // an interest.
 func Transform(interests []Interest) cache.TransformFunc {
+	attributed := slices.ContainsFunc(interests, func(i Interest) bool { return i.Attributed })
 	return func(obj any) (any, error) {
 		o, ok := obj.(client.Object)
 		if !ok {
 			return obj, nil // a tombstone
 		}
-		o.SetManagedFields(nil)
+		if !attributed {
+			o.SetManagedFields(nil)
+		}
 		seen := false
 		for _, i := range interests {
 			seen = seen || i.Sees == nil || i.Sees(o)

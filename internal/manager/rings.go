@@ -18,7 +18,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/config/policy"
-	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
@@ -214,15 +213,6 @@ func slimmed(rings []ring) toolscache.TransformFunc {
 		}
 	}
 	strip := cache.TransformStripManagedFields()
-	slim := func(obj any) (any, error) {
-		if o, ok := obj.(client.Object); ok {
-			workload.Slim(o)
-		}
-		return obj, nil
-	}
-	for _, kind := range workload.Kinds() {
-		reduced[reflect.TypeOf(workload.New(kind))] = slim
-	}
 	return func(obj any) (any, error) {
 		kind := reflect.TypeOf(obj)
 		switch reduce := reduced[kind]; {

@@ -3,11 +3,13 @@ package workload
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,20 +77,23 @@ func optedIn(obj client.Object, annotation string) time.Time {
 	return at
 }
 
-// Slim leaves out of a workload who has written it, but for who has opted it in, as long as it has no
-// hash. It is for caches, and changes the object in place.
+// Slim leaves out of a workload what the ring does not read: who has written it, but for who has opted it in, as
+// long as it has no hash; and of one that is not relevant, which a policy may track, what was
+// applied last. It is for caches, and changes the object in place.
 func Slim(obj client.Object) {
 	entries := obj.GetManagedFields()
-	if len(entries) == 0 {
-		return
-	}
 	obj.SetManagedFields(nil)
+	if annotations := obj.GetAnnotations(); !IsRelevant(obj) && annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		annotations = maps.Clone(annotations)
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		obj.SetAnnotations(annotations)
+	}
 	_, annotation, tracked := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations())
 	if _, _, hashed := vocabulary.ConfigHash.Lookup(TemplateOf(obj).Annotations); !tracked || hashed {
 		return
 	}
-	for _, e := range entries {
-		if wrote(&e, annotation) {
+	for i := range entries {
+		if e := &entries[i]; wrote(e, annotation) {
 			field := &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{` + fieldOf(annotation) + `:{}}}}`)}
 			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: e.Time, FieldsV1: field}})
 			return
