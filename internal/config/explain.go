@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -257,7 +258,7 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 		e.Changed = w.Change.Keys
 	case StateUpToDate, StateNotTracked, StateNotWatched:
 	}
-	e.Hash, e.Uses, e.Lacking = w.Template.Hash, useFacts(w), w.Missing
+	e.Hash, e.Uses, e.Lacking = cmp.Or(w.Template.Hash, w.Accepted()), useFacts(w), w.Missing
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}

@@ -43,6 +43,8 @@ type installation struct {
 	namespace string
 	next      http.RoundTripper
 	refused   sync.Map
+	// hashes is true if the config ring runs.
+	hashes bool
 }
 
 func install(t *testing.T, change ...func(*manifests.Options)) *installation {
@@ -98,9 +100,10 @@ func (i *installation) evaluated() {
 func (i *installation) identity() string { return "system:serviceaccount:" + i.namespace + ":spillway" }
 
 // manage runs the manager as it is installed.
-func (i *installation) manage() {
+func (i *installation) manage(rings ...string) {
+	i.hashes = slices.Contains(rings, manager.RingConfig)
 	o := manager.Options{
-		Rings: manager.Rings(), Namespaces: []string{i.namespace}, Config: config.Options{Now: time.Now}, Zones: zones.Options{Now: time.Now}, Plans: plans.Options{Now: time.Now},
+		Rings: rings, Namespaces: []string{i.namespace}, Config: config.Options{Now: time.Now}, Zones: zones.Options{Now: time.Now}, Plans: plans.Options{Now: time.Now},
 		LeaderElect: true, LeaseName: manager.LeaseName, LeaseNamespace: i.namespace, MetricsAddress: "0", ProbeAddress: "0",
 	}
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + i.namespace, "system:authenticated"}
@@ -182,22 +185,62 @@ tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml, set.yaml]}}], temp
 
 const instance = `{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: db, labels: {kudo.dev/operator: app}}, spec: {operatorVersion: {name: app-1}, parameters: {IMAGE: %s}}}`
 
-// A release of config, rollouts of zones by each update strategy, a downscale and a plan
-// succeed with exactly what is installed: the permissions, and the policies about the
-// identity. The API server refuses none of the requests that it takes.
+// A release of config, a StatefulSet that is stuck, rollouts of zones by each update strategy, a downscale and a
+// plan succeed with exactly what is installed for the rings that do them, alone and together: the
+// permissions, and the policies about the identity. The API server refuses none of the
+// requests that it takes.
 func TestWhatIsInstalledIsEnough(t *testing.T) {
-	i := install(t)
-	i.manage()
+	stories := map[string]func(*installation){
+		manager.RingConfig: (*installation).tellConfig, manager.RingZones: (*installation).tellZones, manager.RingPlans: (*installation).tellPlans,
+	}
+	for _, rings := range [][]string{{manager.RingConfig}, {manager.RingZones}, {manager.RingPlans}, manager.Rings()} {
+		t.Run(strings.Join(rings, ","), func(t *testing.T) {
+			i := install(t, func(o *manifests.Options) {
+				o.Values.Rings, o.Values.PackageKinds = rings, slices.Contains(rings, manager.RingPlans)
+			})
+			i.manage(rings...)
+			for _, ring := range rings {
+				if tell := stories[ring]; tell != nil {
+					tell(i)
+				}
+			}
+			i.refused.Range(func(request, answer any) bool {
+				t.Errorf("refused: %s: %s", request, answer)
+				return true
+			})
+		})
+	}
+}
+
+func (i *installation) tellConfig() {
+	const set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: single, annotations: {spillway.dev/update-on-config-change: "true", spillway.dev/stuck-pods: Replace}},
+spec: {replicas: 1, serviceName: x, selector: {matchLabels: {app: single}}, template: {metadata: {labels: {app: single}, annotations: {%s: crash}},
+spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: %s, envFrom: [{configMapRef: {name: single}}]}]}}}}`
+	const behavior = "testenv.spillway.dev/behavior"
+	i.t.Helper()
+	i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: single}, data: {a: "1"}}`, fmt.Sprintf(set, "note", "v1"))
+	i.runs("single", "v1", 1)
+	i.has(fmt.Sprintf(set, "note", "v1"), func(s string) bool { return s != "" }, "metadata", "annotations", "spillway.dev/config-baseline")
+	i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: single}, data: {a: "2"}}`)
+	i.has(fmt.Sprintf(set, "note", "v1"), func(s string) bool { return s != "" }, hash...)
+	i.runs("single", "v1", 1)
+
+	crashes := fmt.Sprintf(set, behavior, "v2")
+	i.apply(crashes)
+	i.has(`{apiVersion: v1, kind: Pod, metadata: {name: single-0}}`, equal("crash"), "metadata", "annotations", behavior)
+	i.apply(fmt.Sprintf(set, "note", "v3"))
+	i.runs("single", "v3", 1)
+}
+
+func (i *installation) tellZones() {
+	i.t.Helper()
 	i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {a: "1"}}`)
-	zones := func(image string, replicas int) {
+	apply := func(image string, replicas int) {
 		for _, z := range [][]string{{"deleted", "OnDelete"}, {"held", "RollingUpdate"}} {
 			i.apply(zone(z[0], z[0]+"-a", image, z[1], replicas, ""))
 			follower := zone(z[0], z[0]+"-b", image, z[1], replicas, ", grafana.com/rollout-downscale-leader: "+z[0]+"-a")
 			i.apply(strings.Replace(follower, fmt.Sprintf("replicas: %d, ", replicas), "", 1)) // the manager sets them
 		}
-	}
-	complete := func(image string, replicas int) {
-		t.Helper()
 		for _, name := range []string{"deleted-a", "deleted-b", "held-a", "held-b"} {
 			i.runs(name, image, replicas)
 		}
@@ -205,34 +248,31 @@ func TestWhatIsInstalledIsEnough(t *testing.T) {
 			i.has(`{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: `+name+`}}`, equal("Complete"), "status", "phase")
 		}
 	}
-	zones("v1", 2)
+	apply("v1", 2)
+	if i.hashes { // zone by zone
+		i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {a: "2"}}`)
+		i.has(zone("held", "held-a", "v1", "RollingUpdate", 2, ""), func(s string) bool { return s != "" }, hash...)
+		apply("v1", 2)
+	}
+	apply("v2", 2)
+	apply("v2", 1)
+}
+
+func (i *installation) tellPlans() {
+	i.t.Helper()
 	i.apply(operator, fmt.Sprintf(instance, "v1"))
-	complete("v1", 2)
 	i.has(fmt.Sprintf(instance, "v1"), equal("COMPLETE"), "status", "aggregatedStatus", "status")
 	i.runs("db", "v1", 1)
-
-	hash := []string{"spec", "template", "metadata", "annotations", "spillway.dev/config-hash"}
-	before := i.has(zone("held", "held-a", "v1", "RollingUpdate", 2, ""), func(s string) bool { return s != "" }, hash...)
-	i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {a: "2"}}`)
-	i.has(zone("held", "held-a", "v1", "RollingUpdate", 2, ""), func(s string) bool { return s != "" && s != before }, hash...)
-	complete("v1", 2)
-
-	zones("v2", 2)
 	i.apply(fmt.Sprintf(instance, "v2"))
-	complete("v2", 2)
 	i.runs("db", "v2", 1)
-
-	zones("v2", 1)
-	complete("v2", 1)
-	if err := i.user.Delete(t.Context(), i.object(fmt.Sprintf(instance, "v2"))); err != nil {
-		t.Fatal(err)
+	if err := i.user.Delete(i.t.Context(), i.object(fmt.Sprintf(instance, "v2"))); err != nil {
+		i.t.Fatal(err)
 	}
 	i.runs("db", "none", 0)
-	i.refused.Range(func(request, answer any) bool {
-		t.Errorf("refused: %s: %s", request, answer)
-		return true
-	})
 }
+
+// hash is where the hash of a workload's config is.
+var hash = []string{"spec", "template", "metadata", "annotations", "spillway.dev/config-hash"}
 
 // RoundTrip remembers what permissions or policies refuse; a precondition that does not hold
 // is no refusal.

@@ -46,7 +46,7 @@ func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m materi
 		}
 		err := a.writer.Create(ctx, secret, client.FieldOwner(kube.FieldOwner))
 		if apierrors.IsForbidden(err) { // an installation makes it empty, so that this takes no permission
-			return fmt.Errorf("Secret %s not found in namespace %s; install Spillway again, or create it empty: %w", secret.Name, secret.Namespace, err)
+			return fmt.Errorf("find Secret %s in namespace %s; install Spillway again, or create it empty: %w", secret.Name, secret.Namespace, err)
 		}
 		if err != nil {
 			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
@@ -116,7 +116,7 @@ func (h *hook) urlWith(path string) string {
 	return u.String()
 }
 
-func (c configuration) object() client.Object {
+func (c *configuration) object() client.Object {
 	meta := metav1.ObjectMeta{Name: c.name}
 	if c.kind == admission.MutatingKind {
 		return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}

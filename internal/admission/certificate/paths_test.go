@@ -127,8 +127,8 @@ func TestAWrongClockReplacesNothing(t *testing.T) {
 	for name, by := range map[string]time.Duration{"ahead": 365 * 24 * time.Hour, "behind": -365 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, fail, labels)
-			real := func(o *admission.Options) { o.Now, o.ServerTime = time.Now, nil }
-			w.serve(testenv.Shared().Config(), real)
+			right := func(o *admission.Options) { o.Now, o.ServerTime = time.Now, nil }
+			w.serve(testenv.Shared().Config(), right)
 			w.webhooks.WaitServed(t)
 			before, err := w.secret()
 			if err != nil {

@@ -50,7 +50,7 @@ func prepareWorkload(ctx context.Context, c client.Client, r Request, who change
 // earlier is the revision to go back to.
 func earlier(ctx context.Context, c client.Client, r Request, obj client.Object) (*revisions.Revision, error) {
 	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
-		return nil, fmt.Errorf("%s is paused (spec.paused); resume it first with: kubectl rollout resume %s", r.Ref, shell.Quote(r.Ref.String()))
+		return nil, fmt.Errorf("%s is paused (spec.paused); resume it first with: kubectl rollout resume %s", r.Ref, shell.Quote(r.String()))
 	}
 	all, err := revisions.Of(ctx, c, obj)
 	if err != nil {
@@ -69,7 +69,7 @@ func earlier(ctx context.Context, c client.Client, r Request, obj client.Object)
 		return nil, fmt.Errorf("%s is at revision %d already", r.Ref, to.Number)
 	case len(to.Pins) == 0:
 		return nil, fmt.Errorf("revision %d of %s has no pins: its Pods would start with the present config; to restore the Pod template alone: kubectl rollout undo %s --to-revision=%d -n %s",
-			to.Number, r.Ref, shell.Quote(r.Ref.String()), to.Number, shell.Quote(r.Namespace))
+			to.Number, r.Ref, shell.Quote(r.String()), to.Number, shell.Quote(r.Namespace))
 	case workload.IsSuspendedTemplate(&to.Template):
 		return nil, fmt.Errorf("revision %d of %s is suspended: its Pods would never be scheduled; choose from %s", to.Number, r.Ref, numbers(all))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	selection "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission/serve"
@@ -59,21 +60,11 @@ func calledBy(name string, c admissionregistrationv1.WebhookClientConfig) called
 // withoutKey names the webhooks of a configuration that lack the key.
 func (i *installation) withoutKey(kind string, obj client.Object, webhooks []called) []finding {
 	namespace, labels := i.deployment.Namespace, obj.GetLabels()
-	own := true
-	for label, value := range manifests.SelectInstalled(namespace) {
-		own = own && labels[label] == value
-	}
+	own := selection.SelectorFromSet(manifests.SelectInstalled(namespace)).Matches(selection.Set(labels))
 	if !own && (vocabulary.InjectCA.Get(labels) != "true" || vocabulary.ServedFrom.Get(labels) != namespace) {
 		return nil
 	}
-	served := map[string]bool{}
-	for _, ring := range i.args.Rings() {
-		for _, w := range (manager.Options{}).Declarations(ring).Webhooks {
-			for _, at := range w.Served() {
-				served[at] = true
-			}
-		}
-	}
+	served := i.servedPaths()
 	var names []string
 	for _, w := range webhooks {
 		if !serve.IsKey(path.Base(w.path)) && (own || served[w.path]) {
@@ -90,4 +81,17 @@ func (i *installation) withoutKey(kind string, obj client.Object, webhooks []cal
 		action = "name it in --webhook-configurations of spillway install, and have the tool that applies it ignore /webhooks/*/clientConfig/service/path"
 	}
 	return []finding{{What: what, Action: action}}
+}
+
+// servedPaths are those at which the manager answers.
+func (i *installation) servedPaths() map[string]bool {
+	served := map[string]bool{}
+	for _, ring := range i.args.Rings() {
+		for _, w := range (manager.Options{}).Declarations(ring).Webhooks {
+			for _, at := range w.Served() {
+				served[at] = true
+			}
+		}
+	}
+	return served
 }

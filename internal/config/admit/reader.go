@@ -60,11 +60,11 @@ func (r reader) mayReadNamed(ctx context.Context, all question, names []string) 
 	return err
 }
 
-// errRefused says that the user may not, or that it is not known.
-type errRefused struct{ question }
+// refusedError says that the user may not, or that it is not known.
+type refusedError struct{ question }
 
 // Error says what was asked.
-func (e errRefused) Error() string { return "may not get " + string(e.kind) + " in " + e.namespace }
+func (e refusedError) Error() string { return "may not get " + string(e.kind) + " in " + e.namespace }
 
 func (r reader) ask(ctx context.Context, q question) error {
 	attributes := &authorizationv1.ResourceAttributes{Namespace: q.namespace, Name: q.name, Verb: "get", Version: "v1", Resource: "configmaps"}
@@ -83,12 +83,12 @@ func (r reader) ask(ctx context.Context, q question) error {
 	for key, values := range r.user.Extra {
 		review.Spec.Extra[key] = authorizationv1.ExtraValue(values)
 	}
-	if err := r.writer.Create(ctx, review, client.DisableReadYourWritesConsistency); err != nil {
+	if err := r.writer.Create(ctx, review, client.DisableReadYourWritesConsistency); err != nil { //nolint:forbidigo // it is a question, and stores nothing
 		log.FromContext(ctx).V(1).Info("it is not known what the user may read", "reason", err.Error())
-		return errRefused{q}
+		return refusedError{q}
 	}
 	if !review.Status.Allowed {
-		return errRefused{q}
+		return refusedError{q}
 	}
 	return nil
 }

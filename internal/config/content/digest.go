@@ -1,7 +1,6 @@
 package content
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"maps"
@@ -139,7 +138,7 @@ func writtenAt(m metav1.Object) time.Time {
 
 // ownsValues is true if an entry is of who has written values, and of the one that [identity] keeps.
 func ownsValues(e *metav1.ManagedFieldsEntry) bool {
-	return e.FieldsV1 == nil || bytes.Contains(e.FieldsV1.Raw, []byte(`"f:data"`)) || bytes.Contains(e.FieldsV1.Raw, []byte(`"f:binaryData"`))
+	return e.FieldsV1 == nil || strings.Contains(e.FieldsV1.GetRawString(), `"f:data"`) || strings.Contains(e.FieldsV1.GetRawString(), `"f:binaryData"`)
 }
 
 // IsSnapshot is true of an object that says that it is a snapshot of another one.

@@ -132,7 +132,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			if got := strings.Join(rolled, " "); got != want {
 				t.Errorf("rolled %s, want %s", got, want)
 			}
-			if got, want := spent.share(), "namespaces take turns: loud had 4 of the last 8"; got != want {
+			if got, want := share(spent), "namespaces take turns: loud had 4 of the last 8"; got != want {
 				t.Errorf("says %q, want %q", got, want)
 			}
 		})

@@ -104,7 +104,7 @@ func tree(o Observed, options Options) rollout.Observed {
 	alone := rollout.Unit{Name: alone, Group: true, Policy: rollout.Policy{
 		MaxUnavailable: limit(options.MaxRolling),
 		Rate:           rate(o, options),
-		Shared:         o.Budget.share(),
+		Shared:         share(o.Budget),
 		OnFailure:      rollout.Continue,
 	}}
 	ranks := o.ranks()

@@ -99,8 +99,8 @@ func takeTurns(before []string, rolls []Write) []string {
 	return slices.Clone(turns[max(0, len(turns)-mostTurns):])
 }
 
-// share says who had the last rolls; empty if that was one namespace.
-func (b *Budget) share() string {
+// share says who had the last rolls of a budget; empty if that was one namespace.
+func share(b *Budget) string {
 	if b == nil {
 		return ""
 	}

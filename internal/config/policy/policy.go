@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -177,7 +176,7 @@ func (s Set) Tracks() bool { return slices.ContainsFunc(s, func(p *Policy) bool 
 func (p *Policy) TracksSince() time.Time {
 	at := p.object.GetCreationTimestamp().Time
 	for _, e := range p.object.GetManagedFields() {
-		if e.Time != nil && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:track"`)) && e.Time.After(at) {
+		if e.Time != nil && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:track"`) && e.Time.After(at) {
 			at = e.Time.Time
 		}
 	}

@@ -49,7 +49,7 @@ func EditStored(w *Workload) *Edit {
 	switch {
 	case !w.Settings.Tracked:
 	case w.Settings.TrackedBy == "":
-		e.test(pointer(annotations, w.Settings.Dialect), "true")
+		e.test(pointer(annotations, w.Settings.Dialect), isTrue)
 	case e.hasAnnotations():
 		for _, name := range vocabulary.ConfigTracked.Names() {
 			e.test(pointer(annotations, name), nil)

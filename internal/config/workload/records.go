@@ -49,9 +49,12 @@ func (f *Failed) Object() content.Object {
 // Is is true if it is the release that has failed.
 func (f *Failed) Is(r content.Release) bool { return f.Object() == r.Object && f.Digest == r.Digest }
 
-// ReasonConfigMissing: config that a Pod cannot start without does not exist.
-// Action: create the object or the key that the message names.
-const ReasonConfigMissing rollout.Reason = "ConfigMissing"
+// The reason that decides what a hash means.
+const (
+	// ReasonConfigMissing: config that a Pod cannot start without does not exist.
+	// Action: create the object or the key that the message names.
+	ReasonConfigMissing rollout.Reason = "ConfigMissing"
+)
 
 // FailedWith records that a Pod template with a hash has failed with a release.
 func FailedWith(r content.Release, at time.Time, cause, hash string) Failed {

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,7 +93,7 @@ func Slim(obj client.Object) {
 	}
 	for i := range entries {
 		if e := &entries[i]; wrote(e, annotation) {
-			field := &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{` + fieldOf(annotation) + `:{}}}}`)}
+			field := metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{` + fieldOf(annotation) + `:{}}}}`)
 			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: e.Time, FieldsV1: field}})
 			return
 		}
@@ -103,7 +102,7 @@ func Slim(obj client.Object) {
 
 // wrote is true if an entry is of who wrote an annotation.
 func wrote(e *metav1.ManagedFieldsEntry, annotation string) bool {
-	return e.Time != nil && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(fieldOf(annotation)))
+	return e.Time != nil && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), fieldOf(annotation))
 }
 
 // fieldOf is the name of an annotation among managed fields.
@@ -140,23 +139,26 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 // bound reports that a Pod template has more references than are followed.
 func (s *Settings) bound(uses []content.Reference) {
 	if s.Tracked && len(uses) >= content.MostReferences {
-		s.Problems = append(s.Problems, Problem{Annotation: s.Dialect, Value: "true", Action: MustBeSmall})
+		s.Problems = append(s.Problems, Problem{Annotation: s.Dialect, Value: isTrue, Action: MustBeSmall})
 	}
 }
+
+// isTrue is the only value of an annotation that is true, as in wave.
+const isTrue = "true"
 
 // boolean is exact, as in wave: only "true" is true.
 func (r *settingsReader) boolean(key vocabulary.Key) bool {
 	value, name, ok := key.Lookup(r.annotations)
-	if ok && value != "true" && value != "false" {
+	if ok && value != isTrue && value != "false" {
 		r.problem(name, value, MustBeBoolean)
 	}
-	return value == "true"
+	return value == isTrue
 }
 
 // isFalse is true only if the value is "false".
 func (r *settingsReader) isFalse(key vocabulary.Key) bool {
 	value, name, ok := key.Lookup(r.annotations)
-	if ok && value != "true" && value != "false" {
+	if ok && value != isTrue && value != "false" {
 		r.problem(name, value, MustBePause)
 	}
 	return value == "false"
@@ -192,7 +194,7 @@ func (r *settingsReader) stuckPods() string {
 // pause is true unless the value is "false", which is the safe side.
 func (r *settingsReader) pause() bool {
 	value, name, ok := vocabulary.Paused.Lookup(r.annotations)
-	if ok && value != "true" && value != "false" {
+	if ok && value != isTrue && value != "false" {
 		r.problem(name, value, MustBePause)
 	}
 	return ok && value != "false"

@@ -130,7 +130,7 @@ func ReadTracked(obj client.Object, policy string, since time.Time) Workload {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[vocabulary.ConfigTracked.Native] = "true"
+	annotations[vocabulary.ConfigTracked.Native] = isTrue
 	tracked.SetAnnotations(annotations)
 	w := Read(tracked)
 	w.Settings.TrackedBy = policy

@@ -179,7 +179,7 @@ func (m *memory) kustomize(k *kustomizev1.Kustomization) {
 	}
 	g := &sourcev1.GitRepository{}
 	if err := m.store.Get(m.t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: k.Spec.SourceRef.Name}, g); err != nil || g.Status.Artifact == nil {
-		m.say("source of %s is missing: %v", k.Name, err)
+		m.sayf("source of %s is missing: %v", k.Name, err)
 		return
 	}
 	values := ""
@@ -202,7 +202,7 @@ func (m *memory) write(err error) {
 	}
 }
 
-func (m *memory) say(format string, args ...any) {
+func (m *memory) sayf(format string, args ...any) {
 	m.said = append(m.said, fmt.Sprintf(format, args...))
 }
 

@@ -193,7 +193,7 @@ func (b *observer) observeReach(ctx context.Context, o *Observed, obj client.Obj
 	}
 	if a := &o.Assemblage; a.Deleting {
 		if !a.Abandoned {
-			a.Abandoned, err = b.clusters.Directory.IsLost(ctx, obj, a.Secret)
+			a.Abandoned, err = b.clusters.IsLost(ctx, obj, a.Secret)
 		}
 		return err
 	}
@@ -206,7 +206,7 @@ func (b *observer) observeReach(ctx context.Context, o *Observed, obj client.Obj
 // about failures, and reads what bindings refer to.
 func (b *observer) read(ctx context.Context, s *snapshot, p *Plan) (more bool, err error) {
 	if b.clusters != nil && p.Verify {
-		b.clusters.Registry.Verify(s.Assemblage.secretKey(), outcome.AskEvery)
+		b.clusters.Verify(s.Assemblage.secretKey(), outcome.AskEvery)
 	}
 	if b.ask(s.Observed, p.Asks) {
 		return true, nil
@@ -218,7 +218,7 @@ func (b *observer) read(ctx context.Context, s *snapshot, p *Plan) (more bool, e
 // known yet.
 func (b *observer) ask(o *Observed, asks []string) (news bool) {
 	for _, failure := range asks {
-		if b.clusters != nil && !o.Reach.Verified[failure] && b.clusters.Registry.Answered(o.Assemblage.secretKey(), failure) {
+		if b.clusters != nil && !o.Reach.Verified[failure] && b.clusters.Answered(o.Assemblage.secretKey(), failure) {
 			o.Reach.Verified[failure], news = true, true
 		}
 	}

@@ -30,17 +30,17 @@ func (c *Clusters) Events(concerned func(ctx context.Context, secret types.Names
 			}
 		}
 		c.Registry.Subscribe(wake)
-		c.Directory.SubscribeSecrets(wake)
-		c.Directory.SubscribeLosses(wake)
+		c.SubscribeSecrets(wake)
+		c.SubscribeLosses(wake)
 		return nil
 	})
 }
 
 // ForgetGone has the connections to clusters dropped whose Secret is gone.
 func (c *Clusters) ForgetGone(ctx context.Context) {
-	c.Directory.SubscribeSecrets(func(secret types.NamespacedName) {
-		if version, err := c.Directory.SecretVersion(ctx, secret); err == nil && version == "" {
-			c.Registry.Forget(secret)
+	c.SubscribeSecrets(func(secret types.NamespacedName) {
+		if version, err := c.SecretVersion(ctx, secret); err == nil && version == "" {
+			c.Forget(secret)
 		}
 	})
 }
@@ -57,7 +57,7 @@ func (c *Clusters) Reach(ctx context.Context, secret types.NamespacedName) (prob
 // Connect is [cluster.Registry.Connect] with the Secret as it is known here. What is
 // wrong with the cluster is the problem; an error is that the hub did not answer.
 func (c *Clusters) Connect(ctx context.Context, secret types.NamespacedName) (conn *cluster.Connection, problem, err error) {
-	version, err := c.Directory.SecretVersion(ctx, secret)
+	version, err := c.SecretVersion(ctx, secret)
 	if err != nil {
 		return nil, nil, err
 	}

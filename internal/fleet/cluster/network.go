@@ -79,5 +79,5 @@ func (n *Network) permits(ctx context.Context, addr netip.Addr) (bool, error) {
 		return false, nil
 	}
 	own, err := n.Own.Contains(ctx, addr)
-	return !own, err //nolint:wrapcheck // it says what is not known
+	return !own, err
 }

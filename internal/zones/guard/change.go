@@ -79,9 +79,10 @@ func scalableOf(raw runtime.RawExtension, which string) (scalable, error) {
 }
 
 // of is the change of the StatefulSet as it is now, whatever the request says that it was.
-func (c change) of(set *appsv1.StatefulSet) change {
-	c.from, c.resourceVersion, c.labels = set.Spec.Replicas, set.ResourceVersion, set.Labels
-	return c
+func (c *change) of(set *appsv1.StatefulSet) change {
+	now := *c
+	now.from, now.resourceVersion, now.labels = set.Spec.Replicas, set.ResourceVersion, set.Labels
+	return now
 }
 
 // isOf is true unless the request is about another object with the same name.

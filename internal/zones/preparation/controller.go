@@ -63,7 +63,7 @@ func (r *reconciler) watchBudgets(ctx context.Context, mgr ctrl.Manager, c contr
 		Action: "apply what \"spillway install --export\" prints",
 		Kinds:  []schema.GroupVersionKind{zonesv1.GroupVersion.WithKind("ZoneAwarePodDisruptionBudget")},
 	}
-	return needed.Start(ctx, mgr, func(context.Context) error { //nolint:wrapcheck // it says what is needed
+	return needed.Start(ctx, mgr, func(context.Context) error {
 		toNamespaces := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, b *zonesv1.ZoneAwarePodDisruptionBudget) []reconcile.Request {
 			return toNamespace(ctx, b)
 		})

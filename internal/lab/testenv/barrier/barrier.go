@@ -168,7 +168,7 @@ func (p *processes) idle() (activity int, err error) {
 		activity += n
 		err = cmp.Or(err, busy)
 	}
-	return activity, err
+	return activity, err //nolint:wrapcheck // it says what is not idle
 }
 
 // Step steps the clock once nothing is left to do before, and returns once all is done after.

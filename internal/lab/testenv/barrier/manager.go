@@ -109,7 +109,7 @@ func (m *Manager) idle() (activity int, err error) {
 	for _, q := range queues {
 		err = cmp.Or(err, q.idle())
 	}
-	return activity, err
+	return activity, err //nolint:wrapcheck // it says what is not idle
 }
 
 func (m *Manager) parts() ([]*queue, []*view, error) {

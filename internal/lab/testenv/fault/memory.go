@@ -55,7 +55,7 @@ func (m *mortal) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if m.life.Stopped {
 		return ErrStopped
 	}
-	return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // it stands in for the client
+	return m.Client.Get(ctx, key, obj, opts...)
 }
 
 // List implements [client.Reader].
@@ -63,24 +63,24 @@ func (m *mortal) List(ctx context.Context, list client.ObjectList, opts ...clien
 	if m.life.Stopped {
 		return ErrStopped
 	}
-	return m.Client.List(ctx, list, opts...) //nolint:wrapcheck // it stands in for the client
+	return m.Client.List(ctx, list, opts...)
 }
 
 // Create implements [client.Writer].
 func (m *mortal) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return m.life.write(func() error { return m.Client.Create(ctx, obj, opts...) }) //nolint:wrapcheck // it stands in for the client
+	return m.life.write(func() error { return m.Client.Create(ctx, obj, opts...) })
 }
 
 // Update implements [client.Writer].
 func (m *mortal) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return m.life.write(func() error { return m.Client.Update(ctx, obj, opts...) }) //nolint:wrapcheck // it stands in for the client
+	return m.life.write(func() error { return m.Client.Update(ctx, obj, opts...) })
 }
 
 // Patch implements [client.Writer]. What is applied as a patch is applied.
 func (m *mortal) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	return m.life.write(func() error {
 		if patch.Type() != types.ApplyPatchType {
-			return m.Client.Patch(ctx, obj, patch, opts...) //nolint:wrapcheck // it stands in for the client
+			return m.Client.Patch(ctx, obj, patch, opts...)
 		}
 		raw, err := patch.Data(obj)
 		u := &unstructured.Unstructured{}
@@ -88,18 +88,18 @@ func (m *mortal) Patch(ctx context.Context, obj client.Object, patch client.Patc
 			return err
 		}
 		o := (&client.PatchOptions{}).ApplyOptions(opts)
-		return m.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(o.FieldManager), client.ForceOwnership) //nolint:wrapcheck // it stands in for the client
+		return m.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(o.FieldManager), client.ForceOwnership)
 	})
 }
 
 // Apply implements [client.Writer].
 func (m *mortal) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return m.life.write(func() error { return m.Client.Apply(ctx, obj, opts...) }) //nolint:wrapcheck // it stands in for the client
+	return m.life.write(func() error { return m.Client.Apply(ctx, obj, opts...) })
 }
 
 // Delete implements [client.Writer].
 func (m *mortal) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return m.life.write(func() error { return m.Client.Delete(ctx, obj, opts...) }) //nolint:wrapcheck // it stands in for the client
+	return m.life.write(func() error { return m.Client.Delete(ctx, obj, opts...) })
 }
 
 // Status implements [client.StatusClient].
@@ -118,10 +118,10 @@ type mortalPart struct {
 
 // Update implements [client.SubResourceWriter].
 func (p mortalPart) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return p.life.write(func() error { return p.SubResourceClient.Update(ctx, obj, opts...) }) //nolint:wrapcheck // it stands in for the client
+	return p.life.write(func() error { return p.SubResourceClient.Update(ctx, obj, opts...) })
 }
 
 // Patch implements [client.SubResourceWriter].
 func (p mortalPart) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	return p.life.write(func() error { return p.SubResourceClient.Patch(ctx, obj, patch, opts...) }) //nolint:wrapcheck // it stands in for the client
+	return p.life.write(func() error { return p.SubResourceClient.Patch(ctx, obj, patch, opts...) })
 }
