@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,7 +51,7 @@ type question struct {
 
 // TestWebhookLatency asks the server, on the connections that an API server would
 // use, for what the config ring answers and for what an empty handler answers; and
-// reads a ConfigMap as often, which is what the config ring's answer waits for.
+// asks what a user may read and reads a ConfigMap as often, which is what the config ring's answer waits for.
 func TestWebhookLatency(t *testing.T) {
 	c, ns := newClient(t), testenv.Namespace(t)
 	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "app"}}); err != nil {
@@ -61,8 +64,11 @@ func TestWebhookLatency(t *testing.T) {
 		{"config: something is missing, it is suspended", configName, `"patch":`, review(t, ns, "missing")},
 	}
 	ask := trusting(t, w)
-	floor := latencies(t, "a bare read of the ConfigMap", func() error {
-		return c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "app"}, &corev1.ConfigMap{})
+	floor := latencies(t, "a bare question what a user may read, and a read of the ConfigMap", func() error {
+		review := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+		review.Spec.User = "admin"
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: ns, Verb: "get", Version: "v1", Resource: "configmaps"}
+		return errors.Join(c.Create(t.Context(), review), c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "app"}, &corev1.ConfigMap{}))
 	})
 	var empty measured
 	for _, q := range questions {
@@ -134,6 +140,7 @@ func review(t *testing.T, ns, configMap string) []byte {
 			UID: "1", Operation: admissionv1.Create, Namespace: ns, Name: "web", Object: runtime.RawExtension{Raw: object},
 			Kind:     metav1.GroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment")),
 			Resource: metav1.GroupVersionResource(appsv1.SchemeGroupVersion.WithResource("deployments")),
+			UserInfo: authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters"}}, // who may read what is hashed
 		},
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func (m *mortal) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if m.life.Stopped {
 		return ErrStopped
 	}
-	return m.Client.Get(ctx, key, obj, opts...)
+	return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // it stands in for the client
 }
 
 // List implements [client.Reader].
@@ -63,7 +63,7 @@ func (m *mortal) List(ctx context.Context, list client.ObjectList, opts ...clien
 	if m.life.Stopped {
 		return ErrStopped
 	}
-	return m.Client.List(ctx, list, opts...)
+	return m.Client.List(ctx, list, opts...) //nolint:wrapcheck // it stands in for the client
 }
 
 // Create implements [client.Writer].
