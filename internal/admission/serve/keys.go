@@ -116,7 +116,8 @@ func (k *Keys) readAgain() {
 		if known := k.known.Load(); known != nil {
 			keys = append(keys, *known...)
 		}
-		k.Accept(keys)
+		slices.Sort(keys)
+		k.Accept(slices.Compact(keys))
 	}
 }
 
