@@ -96,6 +96,7 @@ func zoneKeys() []Entry {
 		{Key: RolloutPaused, Place: Annotation, Kinds: zone, Values: truth},
 		{Key: ZoneOrder, Place: Annotation, Kinds: zone},
 		{Key: LentStrategy, Place: Annotation, Kinds: zone, Written: true},
+		{Key: Withdrawn, Place: Annotation, Kinds: []string{"Pod", "StatefulSet", "ProxyAssemblage", "RemoteAssemblage"}, Written: true},
 		{Key: Automatic, Place: Annotation, Kinds: []string{"RolloutGroup"}, Written: true},
 	}
 }

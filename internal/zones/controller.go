@@ -27,6 +27,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // maxPasses bounds how many passes follow one another without a look at the

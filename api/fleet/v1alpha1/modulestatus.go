@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // ModuleStatus is the progress of a module. Its size does not grow with the number
 // of clusters.
@@ -180,10 +183,12 @@ type Move struct {
 	// was ahead has dated what the cluster has later than At.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
-	// Withdrawn is true once it is no longer wanted, and something else was decided
-	// since. It counts until it is certain that no manager makes it.
+	// UID and ResourceVersion are those of the assemblage as it was when that was decided.
+	// While they are unchanged, the move may be made at any moment.
 	// +optional
-	Withdrawn bool `json:"withdrawn,omitempty"`
+	UID types.UID `json:"uid,omitempty"`
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// At is when that was decided.
 	At metav1.MicroTime `json:"at"`
 }

@@ -16,26 +16,44 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// assemble writes the module's part of an assemblage, or takes it away. What others
-// have in it is theirs. The API server checks by UID and resourceVersion that the
-// assemblage is the one that was seen; one that was not found is created, even if another
-// client creates it too.
-func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
-	w := &m.Write
-	part, err := a.part(s, w)
+// createAssemblage makes an assemblage in which nothing is assigned. It is created and not
+// applied, because what is applied without a resourceVersion would change one that exists by
+// now, however late it arrives.
+func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.Write) error {
+	u, err := a.object(s, w)
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(part)
+	return a.client.Create(ctx, u, client.FieldOwner(model.FieldOwner(s.key.Name)), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+// fence changes an assemblage, if it is as it was when its move was permitted.
+func (a *actor) fence(ctx context.Context, s *snapshot, w *decision.Write) error {
+	patch, err := ring.MergePatch(w.Record.UID, w.Record.ResourceVersion, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{vocabulary.Withdrawn.Native: w.Record.ResourceVersion}},
+	})
 	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+		return err
 	}
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, &u.Object); err != nil {
-		return fmt.Errorf("encode: %w", err)
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": a.kind.assemblage}}
+	u.SetNamespace(s.key.Namespace)
+	u.SetName(w.Record.Name)
+	return a.client.Patch(ctx, u, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+// assemble writes the module's part of an assemblage, or takes it away. What others
+// have in it is theirs. The API server checks by UID and resourceVersion that the
+// assemblage is the one that was seen.
+func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
+	w := &m.Write
+	u, err := a.object(s, w)
+	if err != nil {
+		return err
 	}
 	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), //nolint:forbidigo // the actor's, see act.go
 		client.FieldOwner(model.FieldOwner(s.key.Name)), client.ForceOwnership, client.DisableReadYourWritesConsistency)
@@ -46,6 +64,23 @@ func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
 		m.foreign, m.version = hasSync(u, s.key.Name), u.GetResourceVersion()
 	}
 	return nil
+}
+
+// object is the module's part of an assemblage as it is sent.
+func (a *actor) object(s *snapshot, w *decision.Write) (*unstructured.Unstructured, error) {
+	part, err := a.part(s, w)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(part)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &u.Object); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return u, nil
 }
 
 // part is the module's part of an assemblage. Which cluster it is for is said by all
@@ -71,7 +106,7 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 	}
 	syncs, template := []any{}, s.templates[w.Revision]
 	switch {
-	case w.Act == decision.Unassign:
+	case w.Act == decision.Unassign, w.Act == decision.CreateAssemblage:
 	case template != nil:
 		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
 	case w.Act == decision.Correct: // the revision is deleted and what it says unknown; what the cluster has stays
@@ -132,22 +167,6 @@ func (a *actor) confirm(ctx context.Context, s *snapshot, w *decision.Write) err
 	default:
 		return nil
 	}
-}
-
-// confirmNew is nil unless an assemblage is about to be made that exists: it was not in the
-// view from which this was decided, and no precondition could tell what it is by now.
-func (a *actor) confirmNew(ctx context.Context, s *snapshot, w *decision.Write) error {
-	if w.Record != nil {
-		return nil
-	}
-	list := a.kind.list()
-	if err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: w.Cluster.Name}); err != nil {
-		return fmt.Errorf("look for %s %s: %w", a.kind.assemblage, w.Cluster.Name, err)
-	}
-	if len(itemsOf(list)) > 0 {
-		return fmt.Errorf("%s %s exists by now: %w", a.kind.assemblage, w.Cluster.Name, ring.ErrConflict)
-	}
-	return nil
 }
 
 // confirmModule is nil if the module says what it was seen to say. That it is being

@@ -116,6 +116,8 @@ type world struct {
 	lossy bool
 	storm bool
 	names int
+	// flights are requests that have not arrived.
+	flights []flight
 	// writes are those of the managers.
 	writes int
 	counts map[string]int

@@ -6,7 +6,6 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
-	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -19,11 +18,11 @@ func (d *decision) writes() []Write {
 			act = Unassign
 		}
 		writes = append(writes, Write{
-			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m), Until: ring.Until(m.At),
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m),
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {
-		others := append(d.corrections(), d.removalCorrections()...)
+		others := slices.Concat(d.creates(), d.corrections(), d.removalCorrections())
 		writes = append(writes, others[:min(len(others), maxWrites)]...)
 	}
 	return slices.Concat(writes, d.outdated())
