@@ -37,8 +37,8 @@
 //     manager finds a disruption of which no status tells.
 //   - An intent that is not wanted any more counts until its object has changed (2), and
 //     is withdrawn by changing it: a fence. Otherwise another unit is permitted while a
-//     request for the first one is on the wire, and a request may be there for any time:
-//     no clock ends it, only its own preconditions do.
+//     request for the first one is on the wire. No clock ends a request that was sent; only
+//     its own preconditions do.
 //   - An intent is acted upon only while its object is the one that it names: the same
 //     UID and resourceVersion (5). Otherwise a namesake is changed, or the same object
 //     twice.

@@ -169,7 +169,7 @@ func (s *simulation) beQuiet() {
 		return
 	}
 
-	for len(s.world.flights) > 0 && !s.ended() { // what arrives late may have to be cleaned up
+	for len(s.world.flights) > 0 && !s.ended() { // what arrives late is cleaned up
 		s.tick()
 	}
 
