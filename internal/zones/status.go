@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -45,6 +46,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *pass, done *resul
 	m.Wait(metrics.RingZones, s.Now, holdsOf(s, p))
 	logWait(ctx, p, m)
 	r.warn(s, p, m)
+	r.warnIgnored(s, m)
 }
 
 // emit sends an Event for each thing that the group's status did not say before it
@@ -86,6 +88,19 @@ func rowOf(group *v1alpha1.RolloutGroup, name string) v1alpha1.Zone {
 		return v1alpha1.Zone{}
 	}
 	return group.Status.Zones[i]
+}
+
+// warnIgnored reports settings of a StatefulSet that have no effect, once for as long as the
+// manager runs.
+func (r *reporter) warnIgnored(s *snapshot, m *memory) {
+	for i := range s.sets {
+		set := &s.sets[i]
+		for _, ignored := range vocabulary.IgnoredOn(set.Labels, set.Annotations) {
+			if m.IsNew("ignored/"+set.Name+"/"+ignored.Name, ignored.Instead) {
+				r.Warning(set, EventIgnored, "%s has no effect: %s", ignored.Name, ignored.Instead)
+			}
+		}
+	}
 }
 
 // warn reports to the members of a group that cannot have an object, and therefore no

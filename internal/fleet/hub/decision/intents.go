@@ -108,13 +108,16 @@ func (d *decision) date(m *v1alpha1.Move) {
 // changes. Nothing is assigned by that.
 func (d *decision) creates() []Write {
 	var writes []Write
+	if d.isPaused() || d.o.Module.IsExternal() {
+		return nil
+	}
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if c := d.known[name]; c != nil && c.Cluster != nil && c.record == nil && !d.o.Foreign[name] && !d.isPutOff(name) {
 			writes = append(writes, Write{Act: CreateAssemblage, Cluster: c.Cluster})
 		}
 	}
-	return writes
+	return writes[:min(len(writes), maxWrites)]
 }
 
 // fences withdraw the moves that are not wanted any more.

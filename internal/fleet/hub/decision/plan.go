@@ -37,6 +37,10 @@ func Decide(o model.Observed) Plan {
 	if d.resolve(&p) {
 		return p
 	}
+	if p.Writes = d.creates(); len(p.Writes) > 0 { // nothing rolls before that, and no gate measures
+		p.Status = d.status()
+		return p
+	}
 	if status, permits := d.permit(); permits {
 		p.Permits, p.Status = true, *status
 		return p

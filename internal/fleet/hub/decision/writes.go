@@ -22,7 +22,7 @@ func (d *decision) writes() []Write {
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {
-		others := slices.Concat(d.creates(), d.corrections(), d.removalCorrections())
+		others := append(d.corrections(), d.removalCorrections()...)
 		writes = append(writes, others[:min(len(others), maxWrites)]...)
 	}
 	return slices.Concat(writes, d.outdated())
