@@ -106,6 +106,7 @@ func scalingKeys() []Entry {
 	return []Entry{
 		{Key: NoDownscale, Place: Label, Kinds: scaled, Values: truth},
 		{Key: PrepareDownscale, Place: Label, Kinds: zone, Values: truth},
+		{Key: Scaled, Place: Annotation, Kinds: zone, Written: true},
 		{Key: PreparesScales, Place: Label, Kinds: []string{"Namespace"}, Values: truth, Written: true},
 		{Key: PrepareDownscalePath, Place: Annotation, Kinds: zone},
 		{Key: PrepareDownscalePort, Place: Annotation, Kinds: zone},

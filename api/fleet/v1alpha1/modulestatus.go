@@ -183,12 +183,16 @@ type Move struct {
 	// was ahead has dated what the cluster has later than At.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
-	// UID and ResourceVersion are those of the assemblage as it was when that was decided.
-	// While they are unchanged, the move may be made at any moment.
+	// UID and Generation are those of the assemblage as it was when that was decided, and
+	// Fence is its annotation spillway.dev/withdrawn. While they are unchanged, the move may
+	// be made at any moment.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// +optional
-	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Generation int64 `json:"generation,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Fence string `json:"fence,omitempty"`
 	// At is when that was decided.
 	At metav1.MicroTime `json:"at"`
 }

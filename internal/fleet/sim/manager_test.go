@@ -300,7 +300,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 	}
 
 	r := model.Record{
-		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation,
+		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation, Fence: a.fence,
 		Assigned: a.assigned, Leaving: a.leaving, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
 		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
@@ -627,9 +627,14 @@ func (m *manager) writeRecord(r *request) {
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
 	switch known := m.view.has(write.Revision); {
-	case write.Act == decision.CreateAssemblage, write.Act == decision.Fence:
+	case write.Act == decision.CreateAssemblage:
+	case write.Act == decision.Fence:
+		a.fence = number(a.version)
+		w.changed(c.Name, a, false)
+
+		return
 	case write.Act == decision.Unassign, write.Act == decision.Assign && !known: // there is nothing to write
-		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold, leaving: a.assigned}
+		a = assemblage{uid: a.uid, generation: a.generation, fence: a.fence, hold: a.hold, leaving: a.assigned}
 	case known:
 		a.leaving = false
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false

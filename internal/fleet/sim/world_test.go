@@ -21,6 +21,7 @@ type assemblage struct {
 	uid        types.UID
 	version    uint64
 	generation int64
+	fence      string
 
 	assigned bool
 	// leaving is true once it was taken away, until what ran is gone.

@@ -63,7 +63,7 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 		name := step.Path[len(step.Path)-1]
 		if r := d.record(name); r != nil && len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
 			move := v1alpha1.Move{
-				Cluster: name, Revision: step.To, Repair: step.Repair, UID: r.UID, ResourceVersion: r.ResourceVersion, At: metav1.NewMicroTime(d.o.Now),
+				Cluster: name, Revision: step.To, Repair: step.Repair, UID: r.UID, Generation: r.Generation, Fence: r.Fence, At: metav1.NewMicroTime(d.o.Now),
 			}
 			if step.To == rollout.Removed {
 				c := d.known[name]
@@ -130,11 +130,13 @@ func (d *decision) fences() []Write {
 	return writes
 }
 
-// state is what the assemblages show of a move. One whose assemblage has changed was made, or
-// cannot be made any more.
+// state is what the assemblages show of a move. One whose assemblage says something else was
+// made, or is not made any more: it is made with the resourceVersion of a view that shows
+// neither another spec nor a fence, so that the API server refuses it if there is one since.
+// That a cluster reports something changes the resourceVersion, and nothing of this.
 func (d *decision) state(m *v1alpha1.Move) ring.State {
 	switch r := d.record(m.Cluster); {
-	case r == nil || r.UID != m.UID || r.ResourceVersion != m.ResourceVersion:
+	case r == nil || r.UID != m.UID || r.Generation != m.Generation || r.Fence != m.Fence:
 		return ring.Ended
 	case d.wants(m):
 		return ring.Wanted

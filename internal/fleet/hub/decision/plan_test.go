@@ -341,7 +341,7 @@ func TestMovesCount(t *testing.T) {
 	if p = decision.Decide(o); result(&p) != "Fence "+first || len(p.Status.Moves) != 1 {
 		t.Errorf("it does %s, and keeps %d moves", result(&p), len(p.Status.Moves))
 	}
-	o.Records[0].ResourceVersion += "1"
+	o.Records[0].Fence = "1"
 	if p = decision.Decide(o); len(p.Status.Moves) != 0 {
 		t.Errorf("moves %v", p.Status.Moves)
 	}
@@ -448,7 +448,7 @@ func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
 		t.Errorf("%s: %+v", said(&p), p.Status.Moves)
 	}
 	o.Module.Status = p.Status
-	o.Records[1].Deleting, o.Records[1].ResourceVersion = true, o.Records[1].ResourceVersion+"1"
+	o.Records[1].Deleting, o.Records[1].Generation = true, o.Records[1].Generation+1
 	if p := decision.Decide(o); len(p.Writes) > 0 {
 		t.Errorf("it is written to: %+v", p.Writes)
 	}

@@ -97,7 +97,7 @@ func TestNothingIsDoneFromAViewThatMustNotBeDecidedFrom(t *testing.T) {
 // permitted is a move of the first cluster that was permitted at noon.
 func permitted(o *model.Observed) v1alpha1.Move {
 	r := &o.Records[0]
-	return v1alpha1.Move{Cluster: r.Cluster, Revision: revisionOf("v1"), UID: r.UID, ResourceVersion: r.ResourceVersion, At: metav1.NewMicroTime(noon)}
+	return v1alpha1.Move{Cluster: r.Cluster, Revision: revisionOf("v1"), UID: r.UID, Generation: r.Generation, At: metav1.NewMicroTime(noon)}
 }
 
 // A module that is being deleted is removed from every cluster that has it, and goes
