@@ -103,7 +103,7 @@ func (c *Configuration) What() string {
 	return text
 }
 
-// Action is what fixes it: the manager is told to inject its CA, or the configuration goes,
+// Action is what fixes it: the manager may inject its CA, or the configuration goes,
 // because those of the installation guard the same.
 func (c *Configuration) Action() string {
 	command := fmt.Sprintf("kubectl delete %s %s, as the webhooks of this installation guard the same; or keep it: "+

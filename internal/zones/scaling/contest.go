@@ -62,7 +62,10 @@ func (o *Observed) contest(w *wish) {
 	if w.block != nil || !s.undone(w.to) {
 		return
 	}
-	times := s.Scaled.Undone + 1
+	times, said := s.Scaled.Undone+1, "once"
+	if times > 1 {
+		said = fmt.Sprintf("%d times", times)
+	}
 	if !w.lowers() && times < raises {
 		return
 	}
@@ -80,6 +83,6 @@ func (o *Observed) contest(w *wish) {
 	}
 	w.calls = nil
 	w.block = &rollout.Block{Reason: ReasonContested, Since: s.Scaled.At, Until: until, Message: fmt.Sprintf(
-		"another client sets its replicas back from %d to %d (%d times since %s); remove spec.replicas from what that client applies; tried again at %s",
-		w.to, s.Replicas, times, rollout.Clock(since), rollout.Clock(until))}
+		"another client sets its replicas back from %d to %d (%s since %s); remove spec.replicas from what that client applies; tried again at %s",
+		w.to, s.Replicas, said, rollout.Clock(since), rollout.Clock(until))}
 }
