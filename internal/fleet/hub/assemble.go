@@ -29,6 +29,10 @@ func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.W
 	if err != nil {
 		return err
 	}
+	// The list of syncs would be owned as something that was not applied: then it cannot be
+	// emptied by applying.
+	unstructured.RemoveNestedField(u.Object, "spec", "syncs")
+	unstructured.RemoveNestedField(u.Object, "spec", "assemblage", "syncs")
 	return a.client.Create(ctx, u, client.FieldOwner(model.FieldOwner(s.key.Name)), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
