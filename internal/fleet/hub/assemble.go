@@ -21,19 +21,18 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// createAssemblage makes an assemblage in which nothing is assigned. It is created and not
-// applied, because what is applied without a resourceVersion would change one that exists by
+// createAssemblage makes an assemblage in which nothing is assigned. It is applied by an owner
+// of its own, without a list of syncs, so that it takes nothing away from one that exists by
 // now, however late it arrives.
 func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.Write) error {
 	u, err := a.object(s, w)
 	if err != nil {
 		return err
 	}
-	// The list of syncs would be owned as something that was not applied: then it cannot be
-	// emptied by applying.
 	unstructured.RemoveNestedField(u.Object, "spec", "syncs")
 	unstructured.RemoveNestedField(u.Object, "spec", "assemblage", "syncs")
-	return a.client.Create(ctx, u, client.FieldOwner(model.FieldOwner(s.key.Name)), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+	return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), //nolint:forbidigo,wrapcheck // the actor's, see act.go
+		client.FieldOwner(kube.FieldOwner), client.ForceOwnership, client.DisableReadYourWritesConsistency)
 }
 
 // fence changes an assemblage, if it is as it was when its move was permitted.
