@@ -21,18 +21,19 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// createAssemblage makes an assemblage in which nothing is assigned. It is applied by an owner
-// of its own, without a list of syncs, so that it takes nothing away from one that exists by
-// now, however late it arrives.
+// createAssemblage makes an assemblage in which nothing is assigned. One that exists by now
+// stays as it is, however late that arrives. Nothing is said of what is assigned, not even that
+// it is empty: of a list or an object that another client has said is empty, the API server
+// makes null when the last sync of it is removed by applying, and refuses that.
 func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.Write) error {
 	u, err := a.object(s, w)
 	if err != nil {
 		return err
 	}
-	unstructured.RemoveNestedField(u.Object, "spec", "syncs")
-	unstructured.RemoveNestedField(u.Object, "spec", "assemblage", "syncs")
-	return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), //nolint:forbidigo,wrapcheck // the actor's, see act.go
-		client.FieldOwner(kube.FieldOwner), client.ForceOwnership, client.DisableReadYourWritesConsistency)
+	for _, field := range []string{"assemblage", "syncs"} {
+		unstructured.RemoveNestedField(u.Object, "spec", field)
+	}
+	return a.client.Create(ctx, u, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
 // fence changes an assemblage, if it is as it was when its move was permitted.
