@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -33,7 +34,27 @@ func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.W
 	for _, field := range []string{"assemblage", "syncs"} {
 		unstructured.RemoveNestedField(u.Object, "spec", field)
 	}
-	return a.client.Create(ctx, u, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+	err = a.client.Create(ctx, u, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	if apierrors.IsAlreadyExists(err) {
+		return a.named(ctx, s, w)
+	}
+	return err //nolint:wrapcheck // apply does
+}
+
+// named is a conflict if the assemblage of a cluster's name is the cluster's, and the view just
+// does not show it yet. That of another cluster stays so until somebody changes it, and keeps
+// the module from this cluster alone.
+func (a *actor) named(ctx context.Context, s *snapshot, w *decision.Write) error {
+	list := a.kind.list()
+	if err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: w.Cluster.Name}); err != nil {
+		return fmt.Errorf("look for %s %s: %w", a.kind.assemblage, w.Cluster.Name, err)
+	}
+	for _, item := range itemsOf(list) {
+		if found := assembledOf(item); found.cluster() != w.Cluster.Name {
+			return fmt.Errorf("%s %s is for cluster %s: correct its spec.clusterRef and spec.kubeconfigRef, or delete it", a.kind.assemblage, w.Cluster.Name, found.cluster())
+		}
+	}
+	return ring.ErrConflict
 }
 
 // fence changes an assemblage, if it is as it was when its move was permitted.

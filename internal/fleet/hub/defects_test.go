@@ -587,3 +587,23 @@ func TestUnmatchedClusters(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// An assemblage with the name of one cluster that says it is for another keeps the module from
+// that cluster, and from no other; and the module says so.
+func TestAnAssemblageOfAnotherClustersNameStopsNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.clusters("a", "b")
+	w.create(&v1alpha1.ProxyAssemblage{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec:       v1alpha1.ProxyAssemblageSpec{KubeconfigRef: v1alpha1.LocalReference{Name: cluster.SecretName("x")}},
+	})
+	w.manage()
+	w.module("v1", `selector: {}, rollout: {maxUnreadyClusters: 100%}`)
+	w.happens("b:v1")
+	w.eventually(func() error {
+		if said := w.says(); !strings.Contains(said, "ProxyAssemblage a is for cluster x") {
+			return errors.New(said)
+		}
+		return nil
+	})
+}
