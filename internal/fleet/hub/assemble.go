@@ -42,7 +42,7 @@ func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.W
 }
 
 // named is a conflict if the assemblage of a cluster's name is the cluster's, and the view just
-// does not show it yet. That of another cluster stays so until somebody changes it, and keeps
+// does not show it yet. That of another cluster stays so until a user changes it, and keeps
 // the module from this cluster alone.
 func (a *actor) named(ctx context.Context, s *snapshot, w *decision.Write) error {
 	list := a.kind.list()
