@@ -19,6 +19,8 @@ import (
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // These are the defects of fleeet that are the hub's, by their numbers in
@@ -606,4 +608,43 @@ func TestAnAssemblageOfAnotherClustersNameStopsNoOther(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Nothing but the assemblage of a cluster says that it is there, and the module goes on with that.
+func TestAnAssemblageThatIsMadeWakesTheModule(t *testing.T) {
+	w := newWorld(t)
+	w.clusters("a")
+	w.manage()
+	w.module("v1", everywhere)
+	w.complete("a:v1")
+	release := w.requests.HoldWatches("modules")
+	t.Cleanup(release)
+	w.clusters("b")
+	w.complete("a:v1 b:v1")
+}
+
+// A manager stops before it makes a move that is permitted, and the module is suspended: the next
+// one withdraws the move by the assemblage, and only then it is gone from the status.
+func TestAMoveThatIsNotWantedIsWithdrawn(t *testing.T) {
+	w, inj := newWorld(t), fault.New()
+	w.clusters("a")
+	inj.StopAtMatching(1, fault.Before, func(r fault.Request) bool { return r.Resource == "proxyassemblages" && r.Verb == "patch" })
+	stop := w.managed(inj)
+	w.module("v1", everywhere)
+	<-inj.Stopped()
+	stop()
+	w.patch(&v1alpha1.Module{}, app, `{"spec":{"suspend":true}}`)
+	w.manage()
+	w.eventually(func() error {
+		a := &v1alpha1.ProxyAssemblage{}
+		if err := w.get(a, "a"); err != nil || vocabulary.Withdrawn.Get(a.Annotations) == "" || len(w.status().Moves) > 0 {
+			return fmt.Errorf("%v: %s: %w", a.Annotations, w.says(), err)
+		}
+		return nil
+	})
+	if got := w.runs(); got != "" {
+		t.Errorf("they run %s", got)
+	}
+	w.patch(&v1alpha1.Module{}, app, `{"spec":{"suspend":false}}`)
+	w.complete("a:v1")
 }
