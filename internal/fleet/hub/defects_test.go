@@ -610,19 +610,6 @@ func TestAnAssemblageOfAnotherClustersNameStopsNoOther(t *testing.T) {
 	})
 }
 
-// Nothing but the assemblage of a cluster says that it is there, and the module goes on with that.
-func TestAnAssemblageThatIsMadeWakesTheModule(t *testing.T) {
-	w := newWorld(t)
-	w.clusters("a")
-	w.manage()
-	w.module("v1", everywhere)
-	w.complete("a:v1")
-	release := w.requests.HoldWatches("modules")
-	t.Cleanup(release)
-	w.clusters("b")
-	w.complete("a:v1 b:v1")
-}
-
 // A manager stops before it makes a move that is permitted, and the module is suspended: the next
 // one withdraws the move by the assemblage, and only then it is gone from the status.
 func TestAMoveThatIsNotWantedIsWithdrawn(t *testing.T) {
