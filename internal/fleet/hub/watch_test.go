@@ -35,8 +35,8 @@ func TestAnAssemblageWakesWhoWaitsForIt(t *testing.T) {
 	other.Spec.Assemblage.Syncs = []v1alpha1.ProxySync{{NamedSync: v1alpha1.NamedSync{Assignment: v1alpha1.Assignment{Name: "other"}}}}
 	withdrawn := other.DeepCopy()
 	withdrawn.ResourceVersion, withdrawn.Annotations = "2", map[string]string{vocabulary.Withdrawn.Native: "1"}
-	labelled := other.DeepCopy()
-	labelled.ResourceVersion, labelled.Labels = "2", map[string]string{"note": "x"}
+	labeled := other.DeepCopy()
+	labeled.ResourceVersion, labeled.Labels = "2", map[string]string{"note": "x"}
 	for name, c := range map[string]struct {
 		tell func(*woken)
 		want []string
@@ -45,7 +45,7 @@ func TestAnAssemblageWakesWhoWaitsForIt(t *testing.T) {
 		"it goes":                      {func(q *woken) { h.Delete(t.Context(), event.DeleteEvent{Object: empty}, q) }, []string{app}},
 		"it is made for another":       {func(q *woken) { h.Create(t.Context(), event.CreateEvent{Object: other}, q) }, []string{"other"}},
 		"a move in it is withdrawn":    {func(q *woken) { h.Update(t.Context(), event.UpdateEvent{ObjectOld: other, ObjectNew: withdrawn}, q) }, []string{app}},
-		"what is assigned is the same": {func(q *woken) { h.Update(t.Context(), event.UpdateEvent{ObjectOld: other, ObjectNew: labelled}, q) }, nil},
+		"what is assigned is the same": {func(q *woken) { h.Update(t.Context(), event.UpdateEvent{ObjectOld: other, ObjectNew: labeled}, q) }, nil},
 	} {
 		q := &woken{}
 		if c.tell(q); !slices.Equal(q.names, c.want) {
