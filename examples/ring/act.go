@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +22,11 @@ func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) (done result
 		done.Object, done.Err = r.permit(ctx, s, p)
 		return done
 	}
+	for _, in := range p.fences {
+		done.Add(in.fence(), in, r.patch(ctx, s, &in, withdrawnAnnotation, in.Version))
+	}
 	for _, in := range p.writes {
-		done.Add(in.change(), in, r.roll(ctx, s, &in))
+		done.Add(in.change(), in, r.patch(ctx, s, &in, revisionAnnotation, in.Revision))
 	}
 	return done
 }
@@ -36,16 +40,16 @@ func (r *reconciler) permit(ctx context.Context, s *snapshot, p *plan) (*corev1.
 	return ring.Update(ctx, r.client, s.object, func(c *corev1.ConfigMap) { c.Annotations[recordAnnotation] = string(raw) })
 }
 
-// roll gives a member its revision, if it is the one that was seen and there is time.
-func (r *reconciler) roll(ctx context.Context, s *snapshot, in *intent) error {
+// patch sets an annotation of a member, if it is the one that was seen.
+func (r *reconciler) patch(ctx context.Context, s *snapshot, in *intent, key, value string) error {
 	patch, err := ring.MergePatch(in.UID, in.Version, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{revisionAnnotation: in.Revision}},
+		"metadata": map[string]any{"annotations": map[string]any{key: value}},
 	})
 	if err != nil {
 		return err
 	}
 	member := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.object.Namespace, Name: in.Name}}
-	return ring.Do(ctx, r.now, ring.Until(in.At), func(ctx context.Context) error {
+	return ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
 		return r.client.Patch(ctx, member, patch, client.DisableReadYourWritesConsistency)
 	})
 }

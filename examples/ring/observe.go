@@ -20,6 +20,9 @@ const (
 	memberLabel        = "example.spillway.dev/member"
 	revisionAnnotation = "example.spillway.dev/revision"
 	recordAnnotation   = "example.spillway.dev/record"
+	// withdrawnAnnotation is the version at which a member must not get the revision that was
+	// permitted. It has another one since.
+	withdrawnAnnotation = "example.spillway.dev/withdrawn"
 )
 
 // record is what the ring writes down about itself: in a kind of its own that would be

@@ -17,8 +17,9 @@ type plan struct {
 	// permits is true if record is to be written before anything else is done.
 	permits bool
 	record  record
-	// writes are the intents to act upon.
-	writes []intent
+	// fences are the intents to withdraw, before anything else is permitted, and writes those
+	// to act upon.
+	fences, writes []intent
 }
 
 // decide is pure, but for what the memory knows of own writes.
@@ -30,6 +31,9 @@ func decide(s *snapshot, m *memory) plan {
 	p := plan{Plan: rollout.Decide(s.tree(intents))}
 	p.Wake = ring.Earlier(p.Wake, intents.Wake())
 	if p.needsLive = !s.live && ring.IsBehind(s.asOf, s.record.Seen) || intents.Unverified(); p.needsLive {
+		return p
+	}
+	if p.fences, _ = ring.Unmade(&m.Expectations, s.now, intents.Fences(), (*intent).fence); len(p.fences) > 0 {
 		return p
 	}
 	p.record.Intents, p.permits = intents.Permit(s.wanted(p.Steps))
@@ -44,6 +48,11 @@ func decide(s *snapshot, m *memory) plan {
 // change identifies the write that an intent permits.
 func (i *intent) change() ring.Change {
 	return ring.Change{Act: "Roll", Object: i.Name, Version: string(i.UID) + "/" + i.Version}
+}
+
+// fence identifies the write that withdraws an intent.
+func (i *intent) fence() ring.Change {
+	return ring.Change{Act: "Fence", Object: i.Name, Version: string(i.UID) + "/" + i.Version}
 }
 
 // intents tells package ring what it has to know of an intent.

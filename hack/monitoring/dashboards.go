@@ -88,7 +88,7 @@ var manager = []panel{
 	one("Failed requests", perSec, `sum by (path, status_code) (rate(rollout_operator_kubernetes_api_client_request_duration_seconds_count{status_code!~"[123].."}[5m]))`, "{{status_code}} {{path}}"),
 	quantiles("Requests to the API server", "rollout_operator_kubernetes_api_client_request_duration_seconds"),
 	quantiles("Passes over groups", "rollout_operator_group_reconcile_duration_seconds"),
-	one("Passes over groups that fail", perSec, `sum by (rollout_group) (rate(rollout_operator_group_reconciles_failed_total[5m]))`, "{{rollout_group}}"),
+	one("Passes over groups that fail", perSec, `sum by (namespace, rollout_group) (rate(rollout_operator_group_reconciles_failed_total[5m]))`, "{{namespace}}/{{rollout_group}}"),
 	one("Requests to webhooks", perSec, `sum by (path, outcome) (rate(spillway_admission_requests_total[5m]))`, "{{path}} {{outcome}}"),
 	quantiles("Requests to webhooks", "spillway_admission_request_seconds"),
 	one("Until the certificate expires", seconds, `spillway_admission_certificate_expiry_timestamp_seconds - time() > 0`, "certificate"),

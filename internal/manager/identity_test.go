@@ -94,6 +94,34 @@ func TestTheManagersIdentityMayWriteOneLabelOfANamespace(t *testing.T) {
 	}
 }
 
+// Through the status of a Pod, such a client can withdraw a delete that was permitted, and
+// change neither its state nor its labels, by which Services send it traffic.
+func TestTheManagersIdentityMayWriteOneAnnotationOfAPod(t *testing.T) {
+	w := restricted(t)
+	write := func(as client.Client, patch string) error {
+		return as.Status().Patch(t.Context(), w.pod("set-0", nil), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+	}
+	testenv.Eventually(t, func(context.Context) error {
+		if err := write(w.as, `{"metadata":{"labels":{"probe":"x"}}}`); !apierrors.IsInvalid(err) {
+			return errors.Join(errNotYet, err)
+		}
+		return nil
+	})
+	for patch, refused := range map[string]bool{
+		`{"metadata":{"annotations":{"` + vocabulary.Withdrawn.Native + `":"7"}}}`: false,
+		`{"metadata":{"annotations":{"other":"7"}}}`:                               true,
+		`{"metadata":{"labels":{"app":"theirs"}}}`:                                 true,
+		`{"metadata":{"finalizers":["a.b/c"]}}`:                                    true,
+		`{"status":{"podIP":"10.0.0.66","podIPs":[{"ip":"10.0.0.66"}]}}`:           true,
+		`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`:             true,
+	} {
+		w.check(t, "change", refused, write(w.as, patch))
+		if err := write(w.user, patch); err != nil {
+			t.Errorf("a user is refused: %s: %v", patch, err)
+		}
+	}
+}
+
 // restrictedWorld is a namespace with what an installation restricts, a user who may do
 // anything, and the manager's identity, which has the permissions of the rings.
 type restrictedWorld struct {

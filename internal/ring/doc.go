@@ -22,7 +22,8 @@
 //     how new the views were.
 //  5. Otherwise act: make the writes that the observed status permits ([Intents.Due],
 //     [Do]), each with the UID and the resourceVersion that the intent names
-//     ([Preconditions], [MergePatch]).
+//     ([Preconditions], [MergePatch]); and change the objects of those that are not
+//     wanted any more, with the same preconditions ([Intents.Fences]).
 //  6. Report what was written, and nothing else ([Reporter]).
 //  7. Remember which writes the cache does not show yet ([Unmade]) and which were
 //     refused ([Expectations]), and when to observe again ([Learn]).
@@ -34,20 +35,18 @@
 //     without the other's intent.
 //   - Only what the observed status permits is done (5). Otherwise a crash or a second
 //     manager finds a disruption of which no status tells.
-//   - An intent is acted upon only within [ActWithin] of its time, by the clock of the
-//     decision and again by that of the write. Otherwise a manager that slept acts upon
-//     an intent that others have given up.
-//   - An intent that is not wanted any more counts until [WithdrawAfter] (2). Otherwise
-//     another unit is permitted while a request for the first one is on the wire.
-//   - It is given up only when the API server itself shows that its object has not
-//     changed (3). Otherwise a cache that lags hides that it was acted upon.
+//   - An intent that is not wanted any more counts until its object has changed (2), and
+//     is withdrawn by changing it: a fence. Otherwise another unit is permitted while a
+//     request for the first one is on the wire. No clock ends a request that was sent; only
+//     its own preconditions do.
 //   - An intent is acted upon only while its object is the one that it names: the same
 //     UID and resourceVersion (5). Otherwise a namesake is changed, or the same object
 //     twice.
 //   - Views older than those of the last decision are not decided from (3). Otherwise
 //     what that decision had seen to be over counts as not begun.
-//   - An intent that was not acted upon in time is permitted again, with its new time,
-//     before it is acted upon (4). Otherwise the time would protect nothing.
+//
+// An intent that was not acted upon within [ActWithin] is permitted again, with its new
+// time, before it is acted upon. This protects nothing; deadlines are counted from it.
 //
 // The test of the preconditions (preconditions_test.go) removes each of them from the
 // source in turn: the simulation of the zones ring, and that of the fleet ring, must

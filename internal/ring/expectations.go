@@ -8,6 +8,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/message"
 )
 
+// ShownWithin is how long a cache may not show a write that was made. After that the write is
+// made again, with the preconditions that it had; nothing else is permitted by it.
+const ShownWithin = 40 * time.Second
+
 // Change identifies a write: what is done, to which object, at which version of it. Two
 // writes with the same Change are the same write.
 type Change struct{ Act, Object, Version string }
@@ -109,7 +113,7 @@ func Unmade[W any](e *Expectations, now time.Time, writes []W, change func(*W) C
 	left = slices.DeleteFunc(slices.Clone(writes), func(w W) bool {
 		at, made := e.made[change(&w)]
 		if made {
-			again = Earlier(again, at.Add(WithdrawAfter))
+			again = Earlier(again, at.Add(ShownWithin))
 		}
 		return made
 	})
@@ -125,5 +129,5 @@ func (e *Expectations) IsMade(now time.Time, c Change) bool {
 
 // expire forgets writes that every cache shows by now.
 func (e *Expectations) expire(now time.Time) {
-	maps.DeleteFunc(e.made, func(_ Change, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })
+	maps.DeleteFunc(e.made, func(_ Change, at time.Time) bool { return now.Sub(at) >= ShownWithin })
 }

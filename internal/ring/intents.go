@@ -7,13 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// ActWithin is how long after it was permitted an intent may be acted upon.
-	ActWithin = 20 * time.Second
-	// WithdrawAfter is how long an intent counts that is not wanted any more. It is
-	// longer than [ActWithin] by what a clock may be wrong and a request may take.
-	WithdrawAfter = 40 * time.Second
-)
+// ActWithin is how long after it was permitted an intent is acted upon; later it is
+// permitted again first, because deadlines count from then. It protects nothing: a request
+// that was sent in time may arrive at any later time.
+const ActWithin = 20 * time.Second
 
 // State is what a snapshot shows of an intent.
 type State int
@@ -28,7 +25,7 @@ const (
 	// kept, acted upon while there is time, and permitted again afterwards.
 	Wanted
 	// Unwanted says that its object has not changed since, but the write is not right any more.
-	// It is kept for as long as some manager may still act upon it.
+	// It is kept until its object has changed, which [Intents.Fences] are for.
 	Unwanted
 	// Unseen says that this view does not show its object. The API server itself says whether
 	// there is something to wait for.
@@ -57,18 +54,25 @@ type Intents[I any] struct {
 	// Renew is called with an intent that is permitted again, after At was set. Nil if there is
 	// nothing else to change in it.
 	Renew func(*I)
-	// Withdraw marks an intent that is not wanted, so that no manager acts upon it
-	// later. Nil if the preconditions of the write make that impossible anyway.
-	Withdraw func(*I)
 }
 
 // Unverified is true if there are intents of which only the API server itself can say
-// that nothing came of them.
+// that nothing comes of them.
 func (x *Intents[I]) Unverified() bool {
-	return !x.Live && slices.ContainsFunc(x.Written, func(i I) bool {
-		state := x.State(&i)
-		return state == Unseen || state == Unwanted && x.isOver(&i)
-	})
+	return !x.Live && slices.ContainsFunc(x.Written, func(i I) bool { return x.State(&i) == Unseen })
+}
+
+// Fences returns the intents to withdraw now: those that are not wanted. The ring changes
+// their objects, so that a write that some manager has sent, or sends, finds another
+// resourceVersion than it names, however late it arrives. Until then they count.
+func (x *Intents[I]) Fences() []I {
+	var fences []I
+	for i := range x.Written {
+		if in := &x.Written[i]; x.State(in) == Unwanted && !x.PutOff(in) {
+			fences = append(fences, *in)
+		}
+	}
+	return fences
 }
 
 // Due returns the intents to act upon now. They are in the status that was read, so
@@ -90,12 +94,7 @@ func (x *Intents[I]) Permit(news []I) (intents []I, permits bool) {
 	intents = x.Kept()
 	permits = len(news) > 0
 	for i := range intents {
-		switch in := &intents[i]; {
-		case x.State(in) != Wanted:
-			if x.Withdraw != nil {
-				x.Withdraw(in)
-			}
-		case !x.isInTime(in) && !x.PutOff(in):
+		if in := &intents[i]; x.State(in) == Wanted && !x.isInTime(in) && !x.PutOff(in) {
 			*x.At(in), permits = metav1.NewMicroTime(x.Now), true
 			if x.Renew != nil {
 				x.Renew(in)
@@ -120,44 +119,25 @@ func (x *Intents[I]) Kept() []I {
 	return kept
 }
 
-func (x *Intents[I]) isInTime(i *I) bool { return x.Now.Before(Until(*x.At(i))) }
-
 // Wake returns when time alone changes what becomes of an intent, zero for never.
 func (x *Intents[I]) Wake() time.Time {
 	var wake time.Time
 	for i := range x.Written {
-		in := &x.Written[i]
-		if state := x.State(in); state == Ended || state == Underway || !x.Keeps(in) {
-			continue
-		}
-		for _, at := range []time.Time{Until(*x.At(in)), x.At(in).Add(WithdrawAfter)} {
-			if at.After(x.Now) {
-				wake = Earlier(wake, at)
-			}
+		if in := &x.Written[i]; x.State(in) == Wanted && x.isInTime(in) {
+			wake = Earlier(wake, x.until(in))
 		}
 	}
 	return wake
 }
 
-// Until returns when it is too late to act upon an intent that was permitted at some
-// time.
-func Until(at metav1.MicroTime) time.Time { return at.Add(ActWithin) }
+func (x *Intents[I]) isInTime(i *I) bool { return x.Now.Before(x.until(i)) }
 
-// Keeps is true of an intent that still says something.
+func (x *Intents[I]) until(i *I) time.Time { return x.At(i).Add(ActWithin) }
+
+// Keeps is true of an intent that still says something: its object has not changed, or its
+// effect is not complete. One that is unseen is over where the API server itself does not
+// show its object.
 func (x *Intents[I]) Keeps(i *I) bool {
-	switch x.State(i) {
-	case Underway, Wanted:
-		return true
-	case Unwanted, Unseen:
-		return x.mayBeActedUpon(i)
-	default:
-		return false
-	}
+	state := x.State(i)
+	return state != Ended && (state != Unseen || !x.Live)
 }
-
-// mayBeActedUpon is true until it is certain that nothing comes of an intent: its time
-// is over, and the API server itself shows that its object has not changed. A cache may
-// just not show the write yet.
-func (x *Intents[I]) mayBeActedUpon(i *I) bool { return !x.Live || !x.isOver(i) }
-
-func (x *Intents[I]) isOver(i *I) bool { return !x.Now.Before(x.At(i).Add(WithdrawAfter)) }

@@ -14,11 +14,10 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // intent is one as simple as can be: its state is part of it.
 type intent struct {
-	object    string
-	at        metav1.MicroTime
-	state     ring.State
-	putOff    bool
-	withdrawn bool
+	object string
+	at     metav1.MicroTime
+	state  ring.State
+	putOff bool
 }
 
 // one is an intent of this age.
@@ -40,34 +39,33 @@ func intentsOf(live bool, written ...intent) *ring.Intents[intent] {
 // live.
 func TestIntents(t *testing.T) {
 	t.Parallel()
-	fresh, late, over := time.Second, ring.ActWithin, ring.WithdrawAfter
+	fresh, late, never := time.Second, ring.ActWithin, 1000*time.Hour
 	for _, c := range []struct {
-		name                        string
-		state                       ring.State
-		age                         time.Duration
-		live                        bool
-		kept, due, renewed, unclear bool
+		name                                string
+		state                               ring.State
+		age                                 time.Duration
+		live                                bool
+		kept, due, renewed, unclear, fenced bool
 	}{
 		{name: "ended", state: ring.Ended, age: fresh},
-		{name: "underway", state: ring.Underway, age: over, live: true, kept: true},
+		{name: "underway", state: ring.Underway, age: never, live: true, kept: true},
 		{name: "wanted, in time", state: ring.Wanted, age: fresh, kept: true, due: true},
 		{name: "wanted, too late to act", state: ring.Wanted, age: late, kept: true, renewed: true},
-		{name: "wanted, over", state: ring.Wanted, age: over, live: true, kept: true, renewed: true},
-		{name: "wanted, over, by a cache", state: ring.Wanted, age: over, kept: true, renewed: true},
-		{name: "underway, over, by a cache", state: ring.Underway, age: over, kept: true},
-		{name: "unwanted, in time, by a cache", state: ring.Unwanted, age: fresh, kept: true},
-		{name: "unwanted, in time", state: ring.Unwanted, age: fresh, live: true, kept: true},
-		{name: "unwanted, a request may be on the wire", state: ring.Unwanted, age: late, live: true, kept: true},
-		{name: "unwanted, over, by a cache", state: ring.Unwanted, age: over, kept: true, unclear: true},
-		{name: "unwanted, over", state: ring.Unwanted, age: over, live: true},
-		{name: "unseen", state: ring.Unseen, age: fresh, kept: true, unclear: true},
+		{name: "wanted, long ago", state: ring.Wanted, age: never, live: true, kept: true, renewed: true},
+		{name: "underway, by a cache", state: ring.Underway, age: never, kept: true},
+		{name: "unwanted, by a cache", state: ring.Unwanted, age: fresh, kept: true, fenced: true},
+		{name: "unwanted", state: ring.Unwanted, age: fresh, live: true, kept: true, fenced: true},
+		{name: "unwanted, long ago: a request may be on the wire", state: ring.Unwanted, age: never, live: true, kept: true, fenced: true},
+		{name: "unseen", state: ring.Unseen, age: never, kept: true, unclear: true},
+		{name: "unseen, live", state: ring.Unseen, age: fresh, live: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			x := intentsOf(c.live, one("a", c.state, c.age))
 			_, renewed := x.Permit(nil)
-			if got := [4]bool{len(x.Kept()) == 1, len(x.Due()) == 1, renewed, x.Unverified()}; got != [4]bool{c.kept, c.due, c.renewed, c.unclear} {
-				t.Errorf("kept, due, renewed, unverified: %v", got)
+			got := [5]bool{len(x.Kept()) == 1, len(x.Due()) == 1, renewed, x.Unverified(), len(x.Fences()) == 1}
+			if got != [5]bool{c.kept, c.due, c.renewed, c.unclear, c.fenced} {
+				t.Errorf("kept, due, renewed, unverified, fenced: %v", got)
 			}
 		})
 	}
@@ -89,27 +87,27 @@ func TestPermitNotesTheTimeOfWhatIsRenewed(t *testing.T) {
 	}
 }
 
-func TestPermitReplacesAndWithdraws(t *testing.T) {
+func TestPermitReplaces(t *testing.T) {
 	t.Parallel()
 	x := intentsOf(false, one("a", ring.Underway, time.Hour), one("b", ring.Unwanted, 0))
-	x.Withdraw = func(i *intent) { i.withdrawn = i.state == ring.Unwanted }
 	intents, permits := x.Permit([]intent{one("a", ring.Wanted, 0)})
 	names := make([]string, len(intents))
 	for i := range intents {
 		names[i] = intents[i].object
 	}
-	if !permits || !slices.Equal(names, []string{"b", "a"}) || !intents[0].withdrawn || intents[1].state != ring.Wanted {
+	if !permits || !slices.Equal(names, []string{"b", "a"}) || intents[1].state != ring.Wanted {
 		t.Errorf("%v: %+v", permits, intents)
 	}
 }
 
-// One that is put off is neither acted upon nor permitted again.
+// One that is put off is neither acted upon nor permitted again. Nor is it withdrawn, and
+// until it is, it counts.
 func TestWhatIsPutOffWaits(t *testing.T) {
 	t.Parallel()
-	soon, late := one("a", ring.Wanted, 0), one("b", ring.Wanted, ring.ActWithin)
-	soon.putOff, late.putOff = true, true
-	x := intentsOf(false, soon, late)
-	if _, permits := x.Permit(nil); permits || len(x.Due()) > 0 || len(x.Kept()) != 2 {
+	soon, late, unwanted := one("a", ring.Wanted, 0), one("b", ring.Wanted, ring.ActWithin), one("c", ring.Unwanted, time.Hour)
+	soon.putOff, late.putOff, unwanted.putOff = true, true, true
+	x := intentsOf(true, soon, late, unwanted)
+	if _, permits := x.Permit(nil); permits || len(x.Due()) > 0 || len(x.Fences()) > 0 || len(x.Kept()) != 3 {
 		t.Errorf("permits: %v, due: %v, kept: %v", permits, x.Due(), x.Kept())
 	}
 }
@@ -121,8 +119,8 @@ func TestIntentsWake(t *testing.T) {
 		want   time.Time
 	}{
 		{one("a", ring.Wanted, time.Second), noon.Add(ring.ActWithin - time.Second)},
-		{one("a", ring.Unwanted, ring.ActWithin), noon.Add(ring.WithdrawAfter - ring.ActWithin)},
-		{one("a", ring.Unwanted, ring.WithdrawAfter), time.Time{}},
+		{one("a", ring.Wanted, ring.ActWithin), time.Time{}},
+		{one("a", ring.Unwanted, ring.ActWithin), time.Time{}},
 		{one("a", ring.Underway, time.Second), time.Time{}},
 		{one("a", ring.Ended, time.Second), time.Time{}},
 	} {

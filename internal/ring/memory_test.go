@@ -33,10 +33,10 @@ func TestWhatWasMadeIsNotMadeAgain(t *testing.T) {
 	same := func(c *ring.Change) ring.Change { return *c }
 	e.Learn(noon, writes[0], nil)
 	left, again := ring.Unmade(&e, noon.Add(time.Second), writes, same)
-	if len(left) != 1 || left[0] != writes[1] || !again.Equal(noon.Add(ring.WithdrawAfter)) {
+	if len(left) != 1 || left[0] != writes[1] || !again.Equal(noon.Add(ring.ShownWithin)) {
 		t.Errorf("left: %v, again at %s", left, again)
 	}
-	if left, _ = ring.Unmade(&e, noon.Add(ring.WithdrawAfter), writes, same); len(left) != 2 {
+	if left, _ = ring.Unmade(&e, noon.Add(ring.ShownWithin), writes, same); len(left) != 2 {
 		t.Errorf("it is expected for ever: %v", left)
 	}
 	e.Learn(noon, writes[0], nil)

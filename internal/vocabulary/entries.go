@@ -96,6 +96,7 @@ func zoneKeys() []Entry {
 		{Key: RolloutPaused, Place: Annotation, Kinds: zone, Values: truth},
 		{Key: ZoneOrder, Place: Annotation, Kinds: zone},
 		{Key: LentStrategy, Place: Annotation, Kinds: zone, Written: true},
+		{Key: Withdrawn, Place: Annotation, Kinds: []string{"Pod", "StatefulSet", "ProxyAssemblage", "RemoteAssemblage"}, Written: true},
 		{Key: Automatic, Place: Annotation, Kinds: []string{"RolloutGroup"}, Written: true},
 	}
 }
@@ -105,6 +106,7 @@ func scalingKeys() []Entry {
 	return []Entry{
 		{Key: NoDownscale, Place: Label, Kinds: scaled, Values: truth},
 		{Key: PrepareDownscale, Place: Label, Kinds: zone, Values: truth},
+		{Key: Scaled, Place: Annotation, Kinds: zone, Written: true},
 		{Key: PreparesScales, Place: Label, Kinds: []string{"Namespace"}, Values: truth, Written: true},
 		{Key: GuardsEvictions, Place: Label, Kinds: []string{"Namespace"}, Values: truth, Written: true},
 		{Key: PrepareDownscalePath, Place: Annotation, Kinds: zone},

@@ -47,4 +47,7 @@ var (
 	DelayedDownscale = Key{"spillway.dev/rollout-delayed-downscale", []string{"grafana.com/rollout-delayed-downscale"}}
 	// DelayedDownscaleURL is the URL of the call that prepares Pods for a delayed downscale.
 	DelayedDownscaleURL = Key{"spillway.dev/rollout-prepare-delayed-downscale-url", []string{"grafana.com/rollout-prepare-delayed-downscale-url"}}
+	// Scaled is written with the replicas of a StatefulSet, and says which and when, so that
+	// it is seen that another client has set them back.
+	Scaled = Key{Native: "spillway.dev/scaled"}
 )

@@ -103,6 +103,11 @@ var (
 	LentStrategy = Key{Native: "spillway.dev/lent-update-strategy"}
 )
 
+// Withdrawn is written on the object of a write that was permitted, and is not to be made
+// any more; the value is the resourceVersion that the write names, and that the object no
+// longer has.
+var Withdrawn = Key{Native: "spillway.dev/withdrawn"}
+
 // Automatic is written on objects that Spillway creates automatically, and deletes
 // automatically as long as no other client has changed them.
 var Automatic = Key{Native: "spillway.dev/automatic"}

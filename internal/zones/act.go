@@ -80,13 +80,15 @@ func (a *actor) persist(ctx context.Context, read *v1alpha1.RolloutGroup, status
 }
 
 // apply makes one write, and returns the StatefulSet as the API server answers if
-// its spec was written. The API server checks the preconditions, when it cannot be
-// too late.
+// its spec was written. The API server checks the preconditions.
 func (a *actor) apply(ctx context.Context, namespace string, w *decision.Write) (set *appsv1.StatefulSet, err error) {
-	err = ring.Do(ctx, a.now, w.Until, func(ctx context.Context) (err error) {
+	err = ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) (err error) {
 		switch w.Act {
 		case decision.Delete:
 			return a.deletePod(ctx, namespace, w)
+		case decision.Fence:
+			set, err = a.fence(ctx, namespace, w)
+			return err
 		case decision.Advance:
 			return a.patchStatus(ctx, namespace, w)
 		case decision.CreateGate:
@@ -110,7 +112,7 @@ func (a *actor) apply(ctx context.Context, namespace string, w *decision.Write) 
 func verb(a decision.Act) string {
 	return map[decision.Act]string{
 		decision.Hold: "hold", decision.Open: "open", decision.Lend: "open",
-		decision.Delete: "delete", decision.Advance: "advance the revision of",
+		decision.Delete: "delete", decision.Fence: "withdraw the permission for", decision.Advance: "advance the revision of",
 		decision.CreateGate: "create RolloutGate", decision.EndGate: "end RolloutGate", decision.DeleteGate: "delete RolloutGate",
 	}[a]
 }
@@ -118,6 +120,24 @@ func verb(a decision.Act) string {
 func (a *actor) deletePod(ctx context.Context, namespace string, w *decision.Write) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Pod}}
 	return a.client.Delete(ctx, pod, ring.Preconditions(w.UID, w.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+// fence changes a Pod or a StatefulSet, if it is as it was when its move was permitted.
+// That of a Pod is written through its status, where nothing that runs can be changed.
+func (a *actor) fence(ctx context.Context, namespace string, w *decision.Write) (*appsv1.StatefulSet, error) {
+	patch, err := ring.MergePatch(w.UID, w.ResourceVersion, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{vocabulary.Withdrawn.Native: w.ResourceVersion}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.Pod != "" {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Pod}}
+		return nil, a.client.Status().Patch(ctx, pod, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+	}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Zone}}
+	err = a.client.Patch(ctx, set, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	return set, err //nolint:wrapcheck // apply does
 }
 
 func (a *actor) deleteGate(ctx context.Context, namespace string, w *decision.Write) error {

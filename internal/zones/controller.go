@@ -27,6 +27,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // maxPasses bounds how many passes follow one another without a look at the
@@ -118,10 +119,14 @@ type reconciler struct {
 
 // Reconcile makes passes over a group.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-	began, stalled := r.observer.options.Now(), false
+	ended, stalled, gone := r.reporter.clock(req.NamespacedName), false, false
 	m := r.memories.Of(req.NamespacedName, func() *memory { return newMemory(req.NamespacedName) })
 	m.live = nil
-	defer func() { r.reporter.clock(req.Name, began, stalled || err != nil) }()
+	defer func() {
+		if ended(stalled || err != nil); gone {
+			r.reporter.forget(req.NamespacedName)
+		}
+	}()
 	loop := ring.Loop[snapshot, pass, results]{
 		Most: maxPasses, Now: r.observer.options.Now,
 		Observe:   func(ctx context.Context, live bool) (snapshot, error) { return r.observer.observe(ctx, m, live) },
@@ -130,7 +135,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 		Act:       r.actor.act,
 		Report:    func(ctx context.Context, s *snapshot, p *pass, done *results) { r.reporter.report(ctx, s, p, done, m) },
 		Learn: func(_ context.Context, s *snapshot, p *pass, done *results) (ring.Next, error) {
-			stalled = len(p.Problems) > 0
+			stalled, gone = len(p.Problems) > 0, s.object == nil && len(s.sets) == 0
 			return r.learn(s, p, done, m)
 		},
 	}
@@ -142,7 +147,6 @@ func (r *reconciler) learn(s *snapshot, p *pass, done *results, m *memory) (ring
 	wake := m.learn(r.observer.options.Now(), s, p, done)
 	if s.object == nil && len(s.sets) == 0 {
 		r.memories.Forget(s.key)
-		r.reporter.forget(s.key.Name)
 	}
 	return ring.Next{Again: p.goesOn(done), Wake: wake}, done.Failure()
 }

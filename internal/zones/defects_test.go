@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // The defects and the old issues of rollout-operator that touch rolling,
@@ -368,4 +370,34 @@ func (w *world) isDenied(resources string) error {
 		return errors.New("the policy is not in force yet")
 	}
 	return nil
+}
+
+// A manager stops before it deletes a Pod, and the zone is paused: the next manager withdraws the
+// delete, sees that it is withdrawn, and rolls the other zones.
+func TestAWithdrawnDeleteLetsOthersGo(t *testing.T) {
+	w, inj := newWorld(t), fault.New()
+	stop := w.manage()
+	w.settles(onDelete, replicas(1))
+	stop()
+	inj.StopAtMatching(1, fault.Before, func(r fault.Request) bool { return r.Resource == "pods" && r.Verb == "delete" })
+	stop = w.managed(inj)
+	w.roll("v2")
+	<-inj.Stopped()
+	stop()
+	move := w.group().Status.Moves[0]
+	w.annotate(move.Zone, "grafana.com/rollout-paused", "true")
+	w.manage()
+	var want []string
+	for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+		image := "v2"
+		if zone == move.Zone {
+			image = "v1"
+		}
+		want = append(want, zone+": "+image)
+	}
+	w.runs(want...)
+	pod := &corev1.Pod{}
+	if err := w.get(pod, move.Pod); err != nil || vocabulary.Withdrawn.Get(pod.Annotations) == "" {
+		t.Errorf("%s is not withdrawn: %v: %v", move.Pod, pod.Annotations, err)
+	}
 }

@@ -98,17 +98,17 @@
 //     had, and acting carries them as preconditions. So two managers that act upon
 //     the same move do it once.
 //   - A manager that sees a move of something that has not changed since takes it for
-//     gone already. It is withdrawn only when that has changed, or after
-//     [WithdrawAfter]; and acted upon only before [ActWithin]. What is gone with its
-//     UID, as the API server itself says, can change no more: its moves are over.
+//     gone already, however old the move is: its request may be on the wire. One that is
+//     not wanted any more is withdrawn by changing an annotation of the Pod or the
+//     StatefulSet, so that the request finds another resourceVersion than it names. What
+//     is gone with its UID can change no more: its moves are over.
 //   - A write that the API server refuses is permitted again when it is tried again.
 //   - With the lock is written how new the views of Pods and StatefulSets were
 //     ([v1alpha1.Seen]). Whose views are older looks again, live. So a decision
 //     knows of all that the decisions before it knew.
 //   - What was done without a move is known to the API server alone: what a
-//     controller has replaced automatically, what was done under a lock that has
-//     expired, and whether a move was acted upon at the last moment. Before
-//     anything is built upon that, the plan asks for a live look.
+//     controller has replaced automatically, and what was done under a lock that has
+//     expired. Before anything is built upon that, the plan asks for a live look.
 //   - The lock is given back, or to another zone, only when nothing is permitted
 //     any more and no zone is open.
 //

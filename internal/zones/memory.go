@@ -82,6 +82,7 @@ func (m *memory) written(w *decision.Write, answer *appsv1.StatefulSet) {
 	m.sets[answer.UID] = answer
 	before := m.verified[answer.UID]
 	switch {
+	case w.Act == decision.Fence: // it is no part of the spec
 	case w.Act != decision.Hold:
 		m.verified[answer.UID] = verified{opened: answer.Generation}
 	case w.Done && before.opened != 0 && answer.Generation == before.opened+1:

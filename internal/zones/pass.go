@@ -107,8 +107,10 @@ type made struct {
 }
 
 // goesOn is true if what was written is to be acted upon immediately, rather than when
-// a watch shows it.
+// a watch shows it. A Pod without a StatefulSet is withdrawn, too, and no watch tells of it.
 func (p *pass) goesOn(r *results) bool {
 	return r.Written() && (p.Permits || p.create || p.restore) ||
-		slices.ContainsFunc(r.Writes, func(w ring.Result[made]) bool { return w.Write.Done && w.Err == nil })
+		slices.ContainsFunc(r.Writes, func(w ring.Result[made]) bool {
+			return (w.Write.Done || w.Write.Act == decision.Fence) && w.Err == nil
+		})
 }

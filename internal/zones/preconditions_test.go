@@ -115,15 +115,24 @@ func TestPreconditionsOfTheGroup(t *testing.T) {
 	}
 }
 
-// A permission that has run out is not acted upon, however long the write before
-// it took.
-func TestWhatIsTooLateIsNotDone(t *testing.T) {
+// A delete and an opening that the network holds back find another resourceVersion than they
+// name, once they were withdrawn; and a withdrawal that is late changes nothing.
+func TestWhatIsWithdrawnIsNotDone(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	write := s.delete()
-	write.Until = time.Now().Add(-time.Second)
-	if _, err := s.actor.apply(t.Context(), s.namespace, &write); !errors.Is(err, ring.ErrTooLate) {
-		t.Errorf("it was done: %v", err)
+	for name, decide := range map[string]func(*stage) decision.Write{"a Pod is deleted": (*stage).delete, "a set is opened": (*stage).open} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			isRefused(t, decide, func(s *stage) {
+				s.done(func(s *stage) decision.Write { w := decide(s); w.Act = decision.Fence; return w })
+			})
+			isRefused(t, func(s *stage) decision.Write { w := decide(s); w.Act = decision.Fence; return w }, func(s *stage) {
+				if w := decide(s); w.Pod != "" {
+					s.patch(&corev1.Pod{}, w.Pod, `{"metadata":{"labels":{"note":"changed"}}}`)
+					return
+				}
+				s.editSet()
+			})
+		})
 	}
 }
 

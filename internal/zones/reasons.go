@@ -14,4 +14,8 @@ const (
 	// RolloutGroup, and nothing of the group rolls.
 	// Action: change the label rollout-group of its StatefulSets as the message says.
 	EventNameless rollout.Reason = "InvalidRolloutGroup"
+	// EventIgnored: a StatefulSet of a group has a label or an annotation that has no effect,
+	// such as one that is proposed for rollout-operator.
+	// Action: do what the message says instead, and remove it.
+	EventIgnored rollout.Reason = "SettingIgnored"
 )

@@ -37,7 +37,8 @@ func reducePod(obj client.Object) {
 		return
 	}
 	pod.Labels = only(pod.Labels, appsv1.StatefulSetRevisionLabel)
-	pod.Annotations, pod.Finalizers, pod.GenerateName = nil, nil, ""
+	pod.Annotations = only(pod.Annotations, vocabulary.Withdrawn.Native)
+	pod.Finalizers, pod.GenerateName = nil, ""
 	pod.Spec = corev1.PodSpec{}
 	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase, Reason: pod.Status.Reason,
@@ -47,8 +48,9 @@ func reducePod(obj client.Object) {
 	}
 }
 
-func only(labels map[string]string, key string) map[string]string {
-	value, ok := labels[key]
+// only is what labels or annotations say of one key.
+func only(all map[string]string, key string) map[string]string {
+	value, ok := all[key]
 	if !ok {
 		return nil
 	}

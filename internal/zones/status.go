@@ -8,12 +8,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -44,6 +46,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *pass, done *resul
 	m.Wait(metrics.RingZones, s.Now, holdsOf(s, p))
 	logWait(ctx, p, m)
 	r.warn(s, p, m)
+	r.warnIgnored(s, m)
 }
 
 // emit sends an Event for each thing that the group's status did not say before it
@@ -85,6 +88,19 @@ func rowOf(group *v1alpha1.RolloutGroup, name string) v1alpha1.Zone {
 		return v1alpha1.Zone{}
 	}
 	return group.Status.Zones[i]
+}
+
+// warnIgnored reports settings of a StatefulSet that have no effect, once for as long as the
+// manager runs.
+func (r *reporter) warnIgnored(s *snapshot, m *memory) {
+	for i := range s.sets {
+		set := &s.sets[i]
+		for _, ignored := range vocabulary.IgnoredOn(set.Labels, set.Annotations) {
+			if m.IsNew("ignored/"+set.Name+"/"+ignored.Name, ignored.Instead) {
+				r.Warning(set, EventIgnored, "%s has no effect: %s", ignored.Name, ignored.Instead)
+			}
+		}
+	}
 }
 
 // warn reports to the members of a group that cannot have an object, and therefore no
@@ -157,23 +173,27 @@ func (s *snapshot) series(gauge *prometheus.GaugeVec, labels ...string) ring.Ser
 	return ring.SeriesOf(gauge, append([]string{s.key.Namespace, s.key.Name}, labels...)...)
 }
 
-// clock measures one reconcile of a group by rollout-operator's metrics.
-func (r *reporter) clock(group string, began time.Time, failed bool) {
-	now := r.now()
-	metrics.Reconciles.WithLabelValues(group).Inc()
-	metrics.ReconcileSeconds.WithLabelValues(group).Observe(now.Sub(began).Seconds())
-	failures := metrics.ReconcilesFailed.WithLabelValues(group) // so that it exists, at 0
-	if failed {
-		failures.Inc()
-		return
+// clock measures one reconcile of a group by rollout-operator's metrics. What it returns is
+// called when that ends.
+func (r *reporter) clock(key types.NamespacedName) func(failed bool) {
+	began := r.now()
+	metrics.ReconcileLast.Begin(key.Namespace, key.Name, began)
+	return func(failed bool) {
+		metrics.Reconciles.WithLabelValues(key.Namespace, key.Name).Inc()
+		metrics.ReconcileSeconds.WithLabelValues(key.Namespace, key.Name).Observe(r.now().Sub(began).Seconds())
+		failures := metrics.ReconcilesFailed.WithLabelValues(key.Namespace, key.Name) // so that it exists, at 0
+		if failed {
+			failures.Inc()
+			return
+		}
+		metrics.ReconcileLast.Succeed(key.Namespace, key.Name)
 	}
-	metrics.ReconcileLast.WithLabelValues(group).Set(float64(now.UnixMilli()) / 1000)
 }
 
 // forget removes the metrics of a group that is gone.
-func (r *reporter) forget(group string) {
-	metrics.Reconciles.DeleteLabelValues(group)
-	metrics.ReconcilesFailed.DeleteLabelValues(group)
-	metrics.ReconcileSeconds.DeleteLabelValues(group)
-	metrics.ReconcileLast.DeleteLabelValues(group)
+func (r *reporter) forget(key types.NamespacedName) {
+	metrics.Reconciles.DeleteLabelValues(key.Namespace, key.Name)
+	metrics.ReconcilesFailed.DeleteLabelValues(key.Namespace, key.Name)
+	metrics.ReconcileSeconds.DeleteLabelValues(key.Namespace, key.Name)
+	metrics.ReconcileLast.Forget(key.Namespace, key.Name)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
@@ -106,7 +107,8 @@ func podMatters() predicate.Predicate {
 func podDiffers(a, b *corev1.Pod) bool {
 	before, after := decision.PodOf(a, 0), decision.PodOf(b, 0)
 	before.ResourceVersion, after.ResourceVersion = "", ""
-	return before != after || !slices.Equal(indexOwner(a), indexOwner(b))
+	return before != after || !slices.Equal(indexOwner(a), indexOwner(b)) ||
+		vocabulary.Withdrawn.Get(a.Annotations) != vocabulary.Withdrawn.Get(b.Annotations)
 }
 
 func indexOwner(obj client.Object) []string {

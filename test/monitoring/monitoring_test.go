@@ -247,6 +247,44 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// published are queries as dashboards and alerts for Mimir, Loki and Tempo ask them about
+// rollout-operator: by cluster and namespace, which Prometheus adds and ours say.
+var published = map[string]string{
+	"not reconciling": `max by (cluster, namespace, rollout_group) (time() - rollout_operator_last_successful_group_reconcile_timestamp_seconds) > 600`,
+	"failing":         `sum by (cluster, namespace, rollout_group) (rate(rollout_operator_group_reconciles_failed_total[5m])) / sum by (cluster, namespace, rollout_group) (rate(rollout_operator_group_reconciles_total[5m])) > 0`,
+	"duration":        `histogram_quantile(0.99, sum by (le, namespace, rollout_group) (rate(rollout_operator_group_reconcile_duration_seconds_bucket[5m])))`,
+	"budgets":         `sum by (cluster) (rate(rollout_operator_zpdb_configurations_observed_total{result="invalid"}[5m])) > 0`,
+	"evictions":       `sum by (reason, status) (rate(rollout_operator_zpdb_eviction_requests_total[5m]))`,
+	"in flight":       `max by (cluster) (rollout_operator_zpdb_inflight_eviction_requests) > 50`,
+	"webhooks":        `histogram_quantile(0.99, sum by (le, route) (rate(rollout_operator_request_duration_seconds_bucket{route=~"admission.*"}[5m])))`,
+	"API server":      `sum by (path, method, status_code) (rate(rollout_operator_kubernetes_api_client_request_duration_seconds_count[5m]))`,
+	"failure policy":  `kube_validating_webhook_failure_policy{policy="Ignore",type="validating",webhook=~"zpdb.*"} > 0`,
+}
+
+// TestPublishedQueries checks that what is asked of rollout-operator is answered by Spillway.
+func TestPublishedQueries(t *testing.T) {
+	known := listed(t)
+	for name, m := range known { // Prometheus adds it
+		m.labels = append(slices.Clone(m.labels), "cluster")
+		known[name] = m
+	}
+	for name, query := range published {
+		check(t, name, query, known)
+	}
+}
+
+// TestPublishedAlertFires runs published_test.yaml with promtool: the alert about a group that is
+// not reconciled, on what Spillway answers.
+func TestPublishedAlertFires(t *testing.T) {
+	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "published", "rules": []any{
+		map[string]any{"alert": "RolloutOperatorNotReconciling", "expr": published["not reconciling"], "for": "5m"},
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, text, "published_test.yaml")
+}
+
 // TestAlertsFire runs alerts_test.yaml with promtool. The addresses of runbooks are left out of
 // the rules: TestAlerts checks them.
 func TestAlertsFire(t *testing.T) {
@@ -258,15 +296,21 @@ func TestAlertsFire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	promtool(t, text, "alerts_test.yaml")
+}
+
+// promtool runs a file of tests on rules.
+func promtool(t *testing.T, rules []byte, name string) {
+	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "rules.yaml"), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "rules.yaml"), rules, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stories, err := os.ReadFile("alerts_test.yaml")
+	stories, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(folder, "alerts_test.yaml")
+	path := filepath.Join(folder, name)
 	if err := os.WriteFile(path, stories, 0o600); err != nil {
 		t.Fatal(err)
 	}

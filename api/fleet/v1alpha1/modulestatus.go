@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // ModuleStatus is the progress of a module. Its size does not grow with the number
 // of clusters.
@@ -180,10 +183,16 @@ type Move struct {
 	// was ahead has dated what the cluster has later than At.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
-	// Withdrawn is true once it is no longer wanted, and something else was decided
-	// since. It counts until it is certain that no manager makes it.
+	// UID and Generation are those of the assemblage as it was when that was decided, and
+	// Fence is its annotation spillway.dev/withdrawn. While they are unchanged, the move may
+	// be made at any moment.
 	// +optional
-	Withdrawn bool `json:"withdrawn,omitempty"`
+	UID types.UID `json:"uid,omitempty"`
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Fence string `json:"fence,omitempty"`
 	// At is when that was decided.
 	At metav1.MicroTime `json:"at"`
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/admission/leftout"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -87,6 +88,25 @@ func (i *installation) checkAdmission(ctx context.Context, c client.Client, now 
 	if i.args.Value("enable-webhooks", "false") == "true" {
 		findings = append(findings, checkCertificate(ctx, c, namespace, now)...)
 		findings = append(findings, i.checkPaths(ctx, c)...)
+		findings = append(findings, checkLeftOut(ctx, c, namespace, i.args.Rings())...)
+	}
+	return findings
+}
+
+// checkLeftOut names the webhook configurations that ask for a CA, and get none from this
+// manager, because its permissions or its options leave them out.
+func checkLeftOut(ctx context.Context, c client.Client, namespace string, rings []string) []finding {
+	own := make([]string, len(rings))
+	for i, ring := range rings {
+		own[i] = admission.ConfigurationName(namespace, ring)
+	}
+	found, err := leftout.Find(ctx, c, namespace, own)
+	if err != nil {
+		return []finding{unread("webhook configurations of others", err)}
+	}
+	findings := make([]finding, len(found))
+	for i := range found {
+		findings[i] = finding{What: found[i].What(), Action: found[i].Action(), Advice: !found[i].Refuses}
 	}
 	return findings
 }

@@ -61,10 +61,10 @@ func (a *actor) finalizer(ctx context.Context, s *snapshot, act decision.Act) (c
 	return changed, nil
 }
 
-// apply makes one write, when it cannot be too late.
+// apply makes one write.
 func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 	w := &m.Write
-	err := ring.Do(ctx, a.now, w.Until, func(ctx context.Context) error {
+	err := ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
 		switch w.Act {
 		case decision.CreateRevision:
 			return a.createRevision(ctx, s, w)
@@ -85,10 +85,11 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 				return err
 			}
 			return a.assemble(ctx, s, m)
+		case decision.CreateAssemblage:
+			return a.createAssemblage(ctx, s, w)
+		case decision.Fence:
+			return a.fence(ctx, s, w)
 		default:
-			if err := a.confirmNew(ctx, s, w); err != nil {
-				return err
-			}
 			return a.assemble(ctx, s, m)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,26 +17,68 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// assemble writes the module's part of an assemblage, or takes it away. What others
-// have in it is theirs. The API server checks by UID and resourceVersion that the
-// assemblage is the one that was seen; one that was not found is created, even if another
-// client creates it too.
-func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
-	w := &m.Write
-	part, err := a.part(s, w)
+// createAssemblage makes an assemblage in which nothing is assigned. One that exists by now
+// stays as it is, however late that arrives. Nothing is said of what is assigned, not even that
+// it is empty: of a list or an object that another client has said is empty, the API server
+// makes null when the last sync of it is removed by applying, and refuses that.
+func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.Write) error {
+	u, err := a.object(s, w)
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(part)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+	for _, field := range []string{"assemblage", "syncs"} {
+		unstructured.RemoveNestedField(u.Object, "spec", field)
 	}
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, &u.Object); err != nil {
-		return fmt.Errorf("encode: %w", err)
+	err = a.client.Create(ctx, u, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	if apierrors.IsAlreadyExists(err) {
+		return a.named(ctx, s, w)
+	}
+	return err //nolint:wrapcheck // apply does
+}
+
+// named is a conflict if the assemblage of a cluster's name is the cluster's, and the view just
+// does not show it yet. That of another cluster stays so until a user changes it, and keeps
+// the module from this cluster alone.
+func (a *actor) named(ctx context.Context, s *snapshot, w *decision.Write) error {
+	list := a.kind.list()
+	if err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: w.Cluster.Name}); err != nil {
+		return fmt.Errorf("look for %s %s: %w", a.kind.assemblage, w.Cluster.Name, err)
+	}
+	for _, item := range itemsOf(list) {
+		if found := assembledOf(item); found.cluster() != w.Cluster.Name {
+			return fmt.Errorf("%s %s is for cluster %s: correct its spec.clusterRef and spec.kubeconfigRef, or delete it", a.kind.assemblage, w.Cluster.Name, found.cluster())
+		}
+	}
+	return ring.ErrConflict
+}
+
+// fence changes an assemblage, if it is as it was when its move was permitted.
+func (a *actor) fence(ctx context.Context, s *snapshot, w *decision.Write) error {
+	patch, err := ring.MergePatch(w.Record.UID, w.Record.ResourceVersion, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{vocabulary.Withdrawn.Native: w.Record.ResourceVersion}},
+	})
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": a.kind.assemblage}}
+	u.SetNamespace(s.key.Namespace)
+	u.SetName(w.Record.Name)
+	return a.client.Patch(ctx, u, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+// assemble writes the module's part of an assemblage, or takes it away. What others
+// have in it is theirs. The API server checks by UID and resourceVersion that the
+// assemblage is the one that was seen.
+func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
+	w := &m.Write
+	u, err := a.object(s, w)
+	if err != nil {
+		return err
 	}
 	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), //nolint:forbidigo // the actor's, see act.go
 		client.FieldOwner(model.FieldOwner(s.key.Name)), client.ForceOwnership, client.DisableReadYourWritesConsistency)
@@ -46,6 +89,23 @@ func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
 		m.foreign, m.version = hasSync(u, s.key.Name), u.GetResourceVersion()
 	}
 	return nil
+}
+
+// object is the module's part of an assemblage as it is sent.
+func (a *actor) object(s *snapshot, w *decision.Write) (*unstructured.Unstructured, error) {
+	part, err := a.part(s, w)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(part)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &u.Object); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return u, nil
 }
 
 // part is the module's part of an assemblage. Which cluster it is for is said by all
@@ -71,7 +131,7 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 	}
 	syncs, template := []any{}, s.templates[w.Revision]
 	switch {
-	case w.Act == decision.Unassign:
+	case w.Act == decision.Unassign, w.Act == decision.CreateAssemblage:
 	case template != nil:
 		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
 	case w.Act == decision.Correct: // the revision is deleted and what it says unknown; what the cluster has stays
@@ -132,22 +192,6 @@ func (a *actor) confirm(ctx context.Context, s *snapshot, w *decision.Write) err
 	default:
 		return nil
 	}
-}
-
-// confirmNew is nil unless an assemblage is about to be made that exists: it was not in the
-// view from which this was decided, and no precondition could tell what it is by now.
-func (a *actor) confirmNew(ctx context.Context, s *snapshot, w *decision.Write) error {
-	if w.Record != nil {
-		return nil
-	}
-	list := a.kind.list()
-	if err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: w.Cluster.Name}); err != nil {
-		return fmt.Errorf("look for %s %s: %w", a.kind.assemblage, w.Cluster.Name, err)
-	}
-	if len(itemsOf(list)) > 0 {
-		return fmt.Errorf("%s %s exists by now: %w", a.kind.assemblage, w.Cluster.Name, ring.ErrConflict)
-	}
-	return nil
 }
 
 // confirmModule is nil if the module says what it was seen to say. That it is being

@@ -8,6 +8,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -51,6 +52,7 @@ func (a *assembled) names() []string {
 func recordOf(a *assembled, module string) model.Record {
 	r := model.Record{
 		Cluster: a.cluster(), Name: a.GetName(), UID: a.GetUID(), ResourceVersion: a.GetResourceVersion(), Generation: a.GetGeneration(),
+		Fence:      vocabulary.Withdrawn.Get(a.GetAnnotations()),
 		Kubeconfig: a.kubeconfig, Ref: a.ref, Deleting: a.GetDeletionTimestamp() != nil,
 	}
 	assignment, sync, assigned := a.sync(module)

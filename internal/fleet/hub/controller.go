@@ -86,7 +86,7 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("fleet-"+k.name).
 		Watches(model.New(k.name), &handler.EnqueueRequestForObject{}).
-		Watches(model.NewAssemblage(k.name), toModules()).
+		Watches(model.NewAssemblage(k.name), k.toModules(mgr.GetCache())).
 		Watches(&spillway.ModuleRevision{}, k.toModule()).
 		Watches(&spillway.RolloutGate{}, k.toModule()).
 		WatchesRawSource(k.clusterChanges(clusters, mgr.GetCache())).

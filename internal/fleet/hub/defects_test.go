@@ -20,6 +20,8 @@ import (
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // These are the defects of fleeet that are the hub's, by their numbers in
@@ -590,4 +592,50 @@ func TestUnmatchedClusters(t *testing.T) {
 	if s := w.status().Stages; len(s) != 2 || s[1].Name != "others" {
 		t.Errorf("%+v", s)
 	}
+}
+
+// An assemblage with the name of one cluster that says it is for another keeps the module from
+// that cluster, and from no other; and the module says so.
+func TestAnAssemblageOfAnotherClustersNameStopsNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.clusters("a", "b")
+	w.create(&v1alpha1.ProxyAssemblage{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec:       v1alpha1.ProxyAssemblageSpec{KubeconfigRef: v1alpha1.LocalReference{Name: cluster.SecretName("x")}},
+	})
+	w.manage()
+	w.module("v1", `selector: {}, rollout: {maxUnreadyClusters: 100%}`)
+	w.happens("b:v1")
+	w.eventually(func() error {
+		if said := w.says(); !strings.Contains(said, "ProxyAssemblage a is for cluster x") {
+			return errors.New(said)
+		}
+		return nil
+	})
+}
+
+// A manager stops before it makes a move that is permitted, and the module is suspended: the next
+// one withdraws the move by the assemblage, and only then it is gone from the status.
+func TestAMoveThatIsNotWantedIsWithdrawn(t *testing.T) {
+	w, inj := newWorld(t), fault.New()
+	w.clusters("a")
+	inj.StopAtMatching(1, fault.Before, func(r fault.Request) bool { return r.Resource == "proxyassemblages" && r.Verb == "patch" })
+	stop := w.managed(inj)
+	w.module("v1", everywhere)
+	<-inj.Stopped()
+	stop()
+	w.patch(&v1alpha1.Module{}, app, `{"spec":{"suspend":true}}`)
+	w.manage()
+	w.eventually(func() error {
+		a := &v1alpha1.ProxyAssemblage{}
+		if err := w.get(a, "a"); err != nil || vocabulary.Withdrawn.Get(a.Annotations) == "" || len(w.status().Moves) > 0 {
+			return fmt.Errorf("%v: %s: %w", a.Annotations, w.says(), err)
+		}
+		return nil
+	})
+	if got := w.runs(); got != "" {
+		t.Errorf("they run %s", got)
+	}
+	w.patch(&v1alpha1.Module{}, app, `{"spec":{"suspend":false}}`)
+	w.complete("a:v1")
 }

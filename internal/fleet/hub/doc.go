@@ -53,12 +53,13 @@
 //   - A pass either permits or acts. To permit is to write moves into the status of
 //     the module, with the resourceVersion that was observed. To act is to do what the
 //     observed status permits, with the UID and the resourceVersion of the assemblage.
-//   - A cluster with a move counts as updating, until its assemblage shows that
-//     assignment or a later one.
-//   - A move is acted upon within [ActWithin]. One that is not wanted any more counts
-//     for [WithdrawAfter], and then until the API server itself has shown that no
-//     manager has acted upon it. Once something else was permitted because of that, it is
-//     marked, and never acted upon again.
+//   - A cluster with a move counts as updating, until its assemblage has changed.
+//   - A move names the UID, the generation and the fence of the assemblage: an annotation
+//     that changes when a move is withdrawn, and that a report does not change. One that is
+//     not wanted any more counts until one of them has changed, however old it is: its
+//     request may be on the wire, and has a resourceVersion from before the fence.
+//   - An assemblage is created before a move is permitted, and empty. What creates it with
+//     an assignment has no precondition by which it could be withdrawn.
 //   - A move that took nothing away, because the cluster was unready, is not acted
 //     upon when the cluster has become ready.
 //   - The status says how new the view was from which it was decided. A manager that

@@ -36,6 +36,9 @@ func planPass(s *snapshot, m *memory, options Options) pass {
 	if p.NeedsLive {
 		return p
 	}
+	for i := range s.Records { // one that is deleted later is made again
+		m.Observed(ring.Change{Act: string(decision.CreateAssemblage), Object: s.Records[i].Cluster})
+	}
 	left, again := ring.Unmade(&m.Expectations, s.Now, p.Writes, (*decision.Write).Change)
 	p.Writes, p.wake = left, ring.Earlier(p.wake, again)
 	p.persistIfDue(s, m, options)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // Watches only wake modules up. Which event it was is forgotten immediately; what they
@@ -56,24 +57,45 @@ func moduleOf(obj client.Object) (kind, name string) {
 }
 
 // toModules maps an assemblage to the modules of which it says something else than
-// before. They are woken a moment later, as more reports follow.
-func toModules() handler.EventHandler {
-	wake := func(q queue, namespace string, names []string) {
+// before. They are woken a moment later, as more reports follow. One that says nothing of any
+// module is what a move waits for, as is one of which moves were withdrawn; whose, it does not
+// say.
+func (k *kind) toModules(cached client.Reader) handler.EventHandler {
+	wake := func(ctx context.Context, q queue, namespace string, names []string) {
 		for _, name := range names {
 			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, batchDelay)
 		}
+		if len(names) == 0 {
+			k.wakeAll(ctx, cached, q, namespace)
+		}
 	}
-	all := func(q queue, obj client.Object) {
+	all := func(ctx context.Context, q queue, obj client.Object) {
 		a := assembledOf(obj)
-		wake(q, obj.GetNamespace(), a.mentioned())
+		wake(ctx, q, obj.GetNamespace(), a.mentioned())
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { all(q, e.Object) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { all(q, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { all(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { all(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			before, after := assembledOf(e.ObjectOld), assembledOf(e.ObjectNew)
-			wake(q, e.ObjectNew.GetNamespace(), changedIn(&before, &after))
+			if names := changedIn(&before, &after); len(names) > 0 {
+				wake(ctx, q, e.ObjectNew.GetNamespace(), names)
+			}
+			if vocabulary.Withdrawn.Get(e.ObjectOld.GetAnnotations()) != vocabulary.Withdrawn.Get(e.ObjectNew.GetAnnotations()) {
+				k.wakeAll(ctx, cached, q, e.ObjectNew.GetNamespace())
+			}
 		},
+	}
+}
+
+// wakeAll wakes the modules of a namespace.
+func (k *kind) wakeAll(ctx context.Context, cached client.Reader, q queue, namespace string) {
+	list := k.modules()
+	if err := cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return // the manager stops, or has not begun: then everything is looked at anyhow
+	}
+	for _, m := range itemsOf(list) {
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}, batchDelay)
 	}
 }
 
@@ -107,15 +129,7 @@ func (a *assembled) mentioned() []string {
 // clusterChanges wakes the modules of a namespace when a cluster of it has changed.
 func (k *kind) clusterChanges(clusters Directory, cached client.Reader) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		clusters.Subscribe(func(cluster types.NamespacedName) {
-			list := k.modules()
-			if err := cached.List(ctx, list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-				return // the manager stops, or has not begun: then everything is looked at anyhow
-			}
-			for _, m := range itemsOf(list) {
-				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}, batchDelay)
-			}
-		})
+		clusters.Subscribe(func(cluster types.NamespacedName) { k.wakeAll(ctx, cached, q, cluster.Namespace) })
 		return nil
 	})
 }

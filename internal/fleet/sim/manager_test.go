@@ -42,11 +42,18 @@ type request struct {
 	over     bool
 	approval string
 	write    decision.Write
-	// sent is true once it is too late to think better of it, deselected if the cluster
-	// was not selected in that moment.
-	sent, deselected bool
-	// needed is what a revision was needed for in that moment.
-	needed string
+	// deselected is true if the cluster was not selected in the moment in which it was sent,
+	// needed what a revision was needed for then.
+	deselected bool
+	needed     string
+}
+
+// flight is a request that was sent, and arrives when it does, with what its manager saw
+// then. That has given up to wait for an answer; nothing ends it but its preconditions.
+type flight struct {
+	request request
+	manager *manager
+	at      time.Time
 }
 
 // manager is a replica of the hub.
@@ -150,7 +157,7 @@ func (m *manager) act() {
 // sleepiness is how likely it falls asleep. It does so more often where that may do harm:
 // with a move that it has yet to make, and that others give up meanwhile.
 func (m *manager) sleepiness() float64 {
-	if len(m.requests) > 0 && !m.requests[0].sent && !m.requests[0].write.Until.IsZero() {
+	if len(m.requests) > 0 && (m.requests[0].write.Act == decision.Assign || m.requests[0].write.Act == decision.Unassign) {
 		return 5 * m.world.sleepy
 	}
 
@@ -293,7 +300,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 	}
 
 	r := model.Record{
-		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation,
+		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation, Fence: a.fence,
 		Assigned: a.assigned, Leaving: a.leaving, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
 		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
@@ -327,50 +334,46 @@ func (m *manager) haste() int {
 	return min(len(m.requests), 1+len(m.world.clusters)/20)
 }
 
-// goOn sends the next request, or lets one arrive that was sent.
+// goOn sends the next request, unless it is wrong by now. One that is slow arrives at any
+// later time.
 func (m *manager) goOn() {
-	r := &m.requests[0]
-	if !r.sent {
-		slow, err := m.send(r)
-
-		switch {
-		case err != nil:
-			m.requests = m.requests[1:]
-			m.looked = false
-
-			return
-		case slow:
-			r.sent = true
-
-			return
-		}
-	}
-
-	arrived := *r
+	r := m.requests[0]
 	m.requests = m.requests[1:]
-	m.arrive(&arrived)
+	w := m.world
+
+	switch {
+	case !m.isRight(&r):
+		w.count("removals not made")
+		m.looked = false
+	case w.storm && w.chance(0.1):
+		w.count("slow requests")
+		w.flights = append(w.flights, m.slow(r, w.seconds(1, []int{5, 60, 600}[w.rnd.IntN(3)])))
+		m.looked = false
+	default:
+		m.arrive(&r)
+	}
 }
 
-// send sends a request, if it is neither too late for it nor wrong by now. It may arrive
-// later.
-func (m *manager) send(r *request) (slow bool, err error) {
-	until := r.write.Until
-	if m.late {
-		until = time.Time{}
-	}
+// slow is a request that arrives later.
+func (m *manager) slow(r request, by time.Duration) flight {
+	then := *m
+	then.own, then.refusals = maps.Clone(m.own), maps.Clone(m.refusals)
 
-	err = ring.Do(context.Background(), m.now, until, func(context.Context) error {
-		if !m.isRight(r) {
-			m.world.count("removals not made")
+	return flight{request: r, manager: &then, at: m.world.now.Add(by)}
+}
 
-			return ring.ErrConflict
+// land lets those requests arrive whose time has come. What the API server answers to them,
+// nothing hears.
+func (w *world) land() {
+	flights := w.flights
+	w.flights = slices.DeleteFunc(slices.Clone(flights), func(f flight) bool { return !w.now.Before(f.at) })
+
+	for _, f := range flights {
+		if !w.now.Before(f.at) {
+			w.notef("a request of %s arrives late", f.manager.name)
+			f.manager.arrive(&f.request)
 		}
-		slow = m.world.storm && m.world.chance(0.1)
-
-		return nil
-	})
-
-	return slow, err
+	}
 }
 
 // isRight is false of a removal of which the API server itself says, when it is sent, that
@@ -382,10 +385,6 @@ func (m *manager) isRight(r *request) bool {
 
 		return r.version == m.world.module.version || m.careless
 	case decision.Unassign:
-	case decision.Assign: // what is not in the view is made, and must not exist
-		_, exists := m.world.assemblages[r.write.Cluster.Name]
-
-		return r.write.Record != nil || !exists || m.blindly
 	default:
 		return true
 	}
@@ -611,10 +610,12 @@ func (m *manager) writeRecord(r *request) {
 	switch {
 	case c == nil:
 		return
-	case write.Record != nil && !m.meets(a.uid, number(a.version), ofPart(write)):
+	case write.Act == decision.CreateAssemblage && there, write.Record != nil && !m.meets(a.uid, number(a.version), ofPart(write)):
 		w.count("conflicts")
 		m.looked = false
 
+		return
+	case write.Act == decision.Fence && !there:
 		return
 	case !there:
 		a = assemblage{uid: types.UID(strconv.FormatUint(w.next(), 10))}
@@ -626,8 +627,14 @@ func (m *manager) writeRecord(r *request) {
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
 	switch known := m.view.has(write.Revision); {
+	case write.Act == decision.CreateAssemblage:
+	case write.Act == decision.Fence:
+		a.fence = number(a.version)
+		w.changed(c.Name, a, false)
+
+		return
 	case write.Act == decision.Unassign, write.Act == decision.Assign && !known: // there is nothing to write
-		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold, leaving: a.assigned}
+		a = assemblage{uid: a.uid, generation: a.generation, fence: a.fence, hold: a.hold, leaving: a.assigned}
 	case known:
 		a.leaving = false
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
@@ -656,9 +663,6 @@ func nameMoves(moves []v1alpha1.Move) string {
 		}
 		if m.Repair {
 			names[i] += " (down)"
-		}
-		if m.Withdrawn {
-			names[i] += " (withdrawn)"
 		}
 	}
 	return strings.Join(names, ", ")

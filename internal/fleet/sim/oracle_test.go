@@ -11,7 +11,6 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
-	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -364,14 +363,14 @@ func (o *oracle) resolved(write *decision.Write) {
 }
 
 // checkMoment checks that what is permitted is later than what is assigned, and so not
-// done yet; and that it is permitted for some time from now on, whatever clock was ahead.
+// done yet; and that it is not permitted in the future, whatever clock was ahead.
 func (o *oracle) checkMoment(v *model.Observed, m *v1alpha1.Move) {
 	at := momentOf(m)
 	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(at) {
 		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, at, r.AssignedAt)
 	}
 	if m.At.After(v.Now) {
-		o.complainf("%s is permitted to move until %s, and it is %s", m.Cluster, ring.Until(m.At), v.Now)
+		o.complainf("%s is permitted to move at %s, and it is %s", m.Cluster, m.At, v.Now)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +21,6 @@ type rules struct {
 	unconditional bool
 	// overwrites the status even if another manager has written it meanwhile.
 	overwrites bool
-	// late acts upon moves however old they are.
-	late bool
 	// trusting takes a cache for good enough where the plan asks for a live look.
 	trusting bool
 	// ageless does not know how old its views are.
@@ -83,7 +82,7 @@ func broken() map[string]*rules {
 		"what a revision is for is not looked at":    {plan: none, careless: true},
 		"what is done is not written down before":    {plan: none, rash: true},
 		"writes carry no preconditions":              {plan: none, unconditional: true},
-		"moves are acted upon however old they are":  {plan: none, late: true},
+		"a move lapses by time":                      blind(lapse),
 		"one cluster more than may be is":            blind(widerBudget),
 		"the stages have no budget together":         blind(noTotal),
 		"every cluster is taken for ready":           blind(allReady),
@@ -98,6 +97,13 @@ func broken() map[string]*rules {
 		"no tag is looked up":                        blind(neverResolved),
 		"only one's own moves count":                 blind(onlyOwnMoves),
 	}
+}
+
+// lapse gives up moves that were not made for 40 seconds, without a fence.
+func lapse(_ *manager, o *model.Observed) {
+	o.Module.Status.Moves = slices.DeleteFunc(o.Module.Status.Moves, func(m v1alpha1.Move) bool {
+		return o.Now.Sub(m.At.Time) > 40*time.Second
+	})
 }
 
 func widerBudget(_ *manager, o *model.Observed) {

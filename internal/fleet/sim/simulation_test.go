@@ -43,10 +43,11 @@ func game() *worlds.Game {
 
 // often is in how many worlds, at the most, something happens once.
 func often() map[string]int {
-	often := map[string]int{"downs under a total": 100}
+	often := map[string]int{"downs under a total": 100, string(decision.Fence): 100}
 	for _, what := range []string{
 		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "approvals", "removals", "gates", "pins", "unready",
 		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(decision.Resolve), string(decision.Assign), string(decision.Correct), string(decision.Unassign),
+		"slow requests", string(decision.CreateAssemblage),
 	} {
 		often[what] = 20
 	}
@@ -91,6 +92,7 @@ func (s *simulation) ended() bool { return s.failure != "" || len(s.world.oracle
 func (s *simulation) tick() {
 	s.ticks++
 	s.world.live()
+	s.world.land()
 
 	// After the storm there is one leader, and a user who decides.
 	active := s.managers
@@ -180,6 +182,10 @@ func (s *simulation) isExcluded(c *model.Cluster) bool {
 func (s *simulation) beQuiet() {
 	if s.ended() {
 		return
+	}
+
+	for len(s.world.flights) > 0 && !s.ended() { // what arrives late is cleaned up
+		s.tick()
 	}
 
 	for range 20 {

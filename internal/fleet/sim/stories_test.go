@@ -20,7 +20,8 @@ type story struct {
 func stories() map[string]func(*story) {
 	return map[string]func(*story){
 		"a user goes back while a manager is about to act":        theUserGoesBackBeforeTheAct,
-		"a manager is about to act when its time is over":         theTimeIsOverBeforeTheAct,
+		"a manager acts upon what others have withdrawn":          theManagerSleepsBeforeTheAct,
+		"an assignment that was withdrawn arrives later":          theAssignmentIsHeldBack,
 		"a user goes back after an act that a view does not show": theUserGoesBackAfterTheAct,
 		"a user goes back while a cluster soaks":                  theUserGoesBackInTheSoak,
 		"a user goes back to a revision that is about to go":      theUserGoesBackBeforeTheRevisionGoes,
@@ -158,10 +159,9 @@ func theUserGoesBackBeforeTheAct(s *story) {
 	s.firstActsLater()
 }
 
-// theTimeIsOverBeforeTheAct: the first manager has permitted a move, and does not run until
-// nothing may come of it any more. The user goes back meanwhile, and the second manager
-// makes another move.
-func theTimeIsOverBeforeTheAct(s *story) {
+// theManagerSleepsBeforeTheAct: the first manager has permitted a move, and does not run for a
+// minute. The user goes back meanwhile, and the second manager makes another move.
+func theManagerSleepsBeforeTheAct(s *story) {
 	s.permits(s.first)
 	s.goesBack()
 	s.suspends(true)
@@ -169,6 +169,32 @@ func theTimeIsOverBeforeTheAct(s *story) {
 	s.passes(s.second)
 	s.suspends(false)
 	s.firstActsLater()
+}
+
+// theAssignmentIsHeldBack: the network holds back for 47 seconds what the first manager has sent.
+func theAssignmentIsHeldBack(s *story) {
+	s.permits(s.first)
+	s.isHeldBack(s.first, 47*time.Second)
+	s.goesBack()
+
+	for range 12 {
+		s.after(4 * time.Second)
+		s.passes(s.second)
+	}
+
+	s.world.land()
+	s.world.oracle.look()
+}
+
+// isHeldBack puts what a manager is about to write on a slow network.
+func (s *story) isHeldBack(m *manager, by time.Duration) {
+	for i := range m.requests {
+		if r := &m.requests[i]; m.isRight(r) {
+			s.world.flights = append(s.world.flights, m.slow(*r, by))
+		}
+	}
+
+	m.requests = nil
 }
 
 // theUserGoesBackAfterTheAct: the first manager has made a move that was permitted, and
@@ -223,14 +249,10 @@ func theUserGoesBackBeforeTheRevisionGoes(s *story) {
 // long. The second deletes it, and the user wants it again.
 func theRevisionIsMadeAgain(s *story) {
 	s.isAboutToDelete(s.first)
+	former := s.first.requests[0].write.Revision
+	s.isHeldBack(s.first, 0)
 
-	for i := range s.first.requests {
-		r := &s.first.requests[i]
-		_, err := s.first.send(r)
-		r.sent = err == nil
-	}
-
-	for s.second.view.has(s.first.requests[0].write.Revision) {
+	for s.second.view.has(former) {
 		s.goesOn(s.second)
 	}
 
@@ -240,7 +262,7 @@ func theRevisionIsMadeAgain(s *story) {
 		s.goesOn(s.second)
 	}
 
-	s.acts(s.first)
+	s.world.land()
 }
 
 // isAboutToDelete has the rollout go on to its end, after which the former revision is not

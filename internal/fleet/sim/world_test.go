@@ -21,6 +21,7 @@ type assemblage struct {
 	uid        types.UID
 	version    uint64
 	generation int64
+	fence      string
 
 	assigned bool
 	// leaving is true once it was taken away, until what ran is gone.
@@ -116,6 +117,8 @@ type world struct {
 	lossy bool
 	storm bool
 	names int
+	// flights are requests that have not arrived.
+	flights []flight
 	// writes are those of the managers.
 	writes int
 	counts map[string]int

@@ -50,6 +50,16 @@ func scalingRules() []rule {
 			Why:    "It may exist in the cluster already. Until it exists in the same group, the follower keeps its replicas.",
 			Action: "Add it, or fix its name.",
 		}, absentLeader},
+		{report.Rule{
+			Code: "SPW313", Level: report.Warning, Title: "Something that is proposed for rollout-operator",
+			Why:    "Spillway does not read it, and rolls as if it did not exist.",
+			Action: "Use what the finding names instead.",
+		}, proposed},
+		{report.Rule{
+			Code: "SPW314", Level: report.Note, Title: "A follower with replicas in its manifest",
+			Why:    "Its replicas are those of its leader. A client that applies the manifest again and again sets them back, and each time Pods are added or removed; Spillway then keeps the replicas as they are, and says so.",
+			Action: "Remove spec.replicas from the manifest of the follower, or have the client ignore the field.",
+		}, fixedFollower},
 	}
 }
 
@@ -155,6 +165,29 @@ func twoScalers(m *manifest.Manifests, r *reporter) {
 			r.findf(s.Object, manifest.Fields("spec.scaleTargetRef"), "the replicas of StatefulSet %s are written by Spillway already", set.Name)
 		}
 	}
+}
+
+func proposed(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		for _, u := range o.Keys() {
+			if instead := vocabulary.Unsupported(u.Name); instead != "" {
+				r.findf(o, u.Path, "%s has no effect", u.Name)
+				r.actionf("%s, and remove it.", strings.ToUpper(instead[:1])+instead[1:])
+			}
+		}
+		if o.Kind() == vocabulary.UnsupportedKind {
+			r.findf(o, manifest.Fields("kind"), "Spillway does not evaluate it")
+			r.actionf("Write a GateTemplate with the same queries, and name it among the gates of the RolloutGroup.")
+		}
+	}
+}
+
+func fixedFollower(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
+		if leader := vocabulary.DownscaleLeader.Get(set.Annotations); leader != "" && set.Spec.Replicas != nil {
+			r.findf(o, manifest.Fields("spec.replicas"), "its replicas are those of its leader %s, and not %d", leader, *set.Spec.Replicas)
+		}
+	})
 }
 
 func oneWay(m *manifest.Manifests, r *reporter) {

@@ -52,8 +52,8 @@ func (z *zone) podState(m *v1alpha1.Move) ring.State {
 	switch {
 	case pod == nil && z.has(m.Pod):
 		return ring.Underway
-	case pod == nil:
-		return ring.Unwanted
+	case pod == nil: // a view that is not behind shows it unless it is gone, with its UID
+		return ring.Ended
 	case isUnchanged(m, pod.UID, pod.ResourceVersion) && z.wants(m):
 		return ring.Wanted
 	case isUnchanged(m, pod.UID, pod.ResourceVersion):

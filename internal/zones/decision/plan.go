@@ -48,7 +48,9 @@ func plan(o Observed, ask engine) Plan {
 	if p.NeedsLive = o.isBehind(); p.NeedsLive {
 		return p
 	}
-	p.Writes = d.holds()
+	if p.Writes = d.holds(); len(p.Writes) == 0 {
+		p.Writes = d.fences()
+	}
 	if len(p.Writes) == 0 {
 		after, permits := d.permit()
 		p.NeedsLive = d.needsLive(after)

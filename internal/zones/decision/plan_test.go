@@ -354,9 +354,10 @@ func planCases() map[string]planCase {
 			"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
 				"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n",
 		},
-		"nor is what was permitted done": {
+		"what was permitted is withdrawn": {
 			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").with(windows("0 2 * * *")),
-			"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
+			"Fence a-0\n" +
+				"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
 				"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n",
 		},
 		"and a zone that is open is held": {
@@ -584,9 +585,9 @@ func planCases() map[string]planCase {
 			group(zoneOf("b", "v2", done)).locked("a").moving("a-0").lively(Pod{Name: "a-0", UID: "a-0", ResourceVersion: "21"}),
 			"releases\n",
 		},
-		"but not while it stands": {
+		"but not while it stands: it is withdrawn before": {
 			group(zoneOf("b", "v2", done)).locked("a").moving("a-0").lively(Pod{Name: "a-0", UID: "a-0", ResourceVersion: "20"}),
-			"",
+			"Fence a-0\n",
 		},
 	}
 }

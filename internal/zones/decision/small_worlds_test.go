@@ -96,10 +96,10 @@ func (z smallZone) disrupted() bool { return z.has(newDown, gone, permitted, sup
 
 // kind is all that other zones see of one. Those of which Pods are down for good must
 // not wait for each other, and one Pod is repaired at a time, so that it matters as well
-// whether something is to be repaired, or is being replaced.
+// whether something is to be repaired, or is being replaced, or is to be withdrawn.
 func (z smallZone) kind() string {
 	if z.holding == onDelete {
-		return fmt.Sprint(z.down() > 0, z.has(oldUp), z.paused, z.has(oldDown), z.disrupted())
+		return fmt.Sprint(z.down() > 0, z.has(oldUp), z.paused, z.has(oldDown), z.disrupted(), z.paused && z.has(permitted))
 	}
 	return fmt.Sprint(z.down() > 0, z.has(oldUp), z.paused, z.holding, z.open(), z.pods == "",
 		z.has(oldDown), z.has(superseded), z.has(newDown, superseded), z.has(gone))
@@ -278,8 +278,11 @@ func TestEverySmallWorldOfDeletes(t *testing.T) {
 		if got, want := newlyPermitted(&p), w.permits(); got != want {
 			t.Errorf("%+v\npermits %q, ought to permit %q", w, got, want)
 		}
-		if got, want := deleted(&p), w.deletes(); got != want {
+		if got, want := written(&p, Delete), w.deletes(); got != want {
 			t.Errorf("%+v\ndeletes %q, ought to delete %q", w, got, want)
+		}
+		if got, want := written(&p, Fence), w.withdraws(); got != want {
+			t.Errorf("%+v\nwithdraws %q, ought to withdraw %q", w, got, want)
 		}
 		if l := p.Status.Lock; p.Permits && (l == nil || l.Holder != "rollout/ingester") {
 			t.Errorf("%+v\npermits without the lock", w)
@@ -332,10 +335,12 @@ func (p *Plan) knew(m v1alpha1.Move) bool {
 	return false
 }
 
-func deleted(p *Plan) string {
+func written(p *Plan, act Act) string {
 	var names []string
 	for _, w := range p.Writes {
-		names = append(names, w.Zone+"/"+w.Pod)
+		if w.Act == act {
+			names = append(names, w.Zone+"/"+w.Pod)
+		}
 	}
 	slices.Sort(names)
 	return strings.Join(names, " ")
@@ -343,7 +348,7 @@ func deleted(p *Plan) string {
 
 // permits are the Pods that must be permitted, by the rules.
 func (w smallWorld) permits() string {
-	if w.lock == "them" {
+	if w.lock == "them" || w.withdraws() != "" {
 		return ""
 	}
 	var names []string
@@ -422,13 +427,26 @@ func (w smallWorld) turn() int {
 	return turn
 }
 
+// withdraws are the Pods that may be deleted at any moment, and must not be: their zone is
+// paused. Nothing else is done until that is certain.
+func (w smallWorld) withdraws() string {
+	return w.permitted(func(_ int, z smallZone) bool { return z.paused })
+}
+
 // deletes are the Pods that must be deleted: those that are permitted, unless
-// something else must be permitted first.
+// something else must be permitted or withdrawn first.
 func (w smallWorld) deletes() string {
+	return w.permitted(func(i int, z smallZone) bool {
+		return !z.paused && w.lock == zoneNames[i] && w.permits() == "" && w.withdraws() == ""
+	})
+}
+
+// permitted are the Pods of some zones that may be deleted at any moment.
+func (w smallWorld) permitted(of func(int, smallZone) bool) string {
 	var names []string
 	for i, z := range w.zones {
 		for n := range z.pods {
-			if podState(z.pods[n]) == permitted && !z.paused && w.lock == zoneNames[i] && w.permits() == "" {
+			if podState(z.pods[n]) == permitted && of(i, z) {
 				names = append(names, fmt.Sprintf("%s/%s-%d", zoneNames[i], zoneNames[i], n))
 			}
 		}

@@ -26,6 +26,9 @@ const (
 	Lend Act = "Lend"
 	// Delete deletes a Pod.
 	Delete Act = "Delete"
+	// Fence changes an annotation of a Pod or a StatefulSet, so that no write that was
+	// permitted arrives any more: it names another resourceVersion.
+	Fence Act = "Fence"
 	// Advance sets status.currentRevision to the update revision.
 	Advance Act = "Advance"
 	// CreateGate creates a RolloutGate of a zone, EndGate says of one during the zone that this
@@ -55,8 +58,6 @@ type Write struct {
 	Question *ask.Question
 	Gate     *ask.Gate
 	At       time.Time
-	// Until is when it is too late for the write; zero for never.
-	Until time.Time
 }
 
 // Change identifies the write.
@@ -89,6 +90,16 @@ func (d *decision) holds() []Write {
 		if d.hasToBeHeld(z) {
 			writes = append(writes, d.hold(z))
 		}
+	}
+	return writes
+}
+
+// fences withdraw the moves that are not wanted any more. Nothing else is permitted by
+// giving one up before that: the request of another manager may arrive at any time.
+func (d *decision) fences() []Write {
+	var writes []Write
+	for _, m := range d.intents.Fences() {
+		writes = append(writes, Write{Act: Fence, Zone: m.Zone, Pod: m.Pod, UID: m.UID, ResourceVersion: m.ResourceVersion})
 	}
 	return writes
 }
@@ -148,7 +159,7 @@ func (d *decision) acts() []Write {
 }
 
 func (z *zone) act(m *v1alpha1.Move) Write {
-	w := Write{Act: Delete, Zone: m.Zone, Pod: m.Pod, UID: m.UID, ResourceVersion: m.ResourceVersion, Until: ring.Until(m.At)}
+	w := Write{Act: Delete, Zone: m.Zone, Pod: m.Pod, UID: m.UID, ResourceVersion: m.ResourceVersion}
 	switch {
 	case m.Pod != "":
 	case m.Lend:

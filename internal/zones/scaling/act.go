@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
@@ -130,7 +131,14 @@ func (a *actor) scale(ctx context.Context, s *snapshot, scale *Scale) error {
 
 // write writes the replicas.
 func (a *actor) write(ctx context.Context, s *snapshot, scale *Scale) error {
-	patch, err := ring.MergePatch(scale.Set.UID, scale.Set.ResourceVersion, map[string]any{"spec": map[string]any{"replicas": scale.To}})
+	noted, err := json.Marshal(scale.Set.next(scale.To, a.options.Now()))
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	patch, err := ring.MergePatch(scale.Set.UID, scale.Set.ResourceVersion, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{vocabulary.Scaled.Native: string(noted)}},
+		"spec":     map[string]any{"replicas": scale.To},
+	})
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,7 @@ func setOf(s *appsv1.StatefulSet) Set {
 		Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, Deleting: s.DeletionTimestamp != nil,
 		FirstOrdinal: replica.FirstOrdinal(s), Replicas: replica.Count(s), ReadyReplicas: int(s.Status.ReadyReplicas),
 		Settled: s.Generation == s.Status.ObservedGeneration, Settings: SettingsOf(s.Labels, s.Annotations),
+		Scaled: scaledOf(vocabulary.Scaled.Get(s.Annotations)),
 	}
 }
 

@@ -41,6 +41,8 @@ type Set struct { //nolint:recvcheck // tables of tests build it by values
 	// data; empty if there is none.
 	Unprepared string
 	Settings   Settings
+	// Scaled is what was noted when replicas were written last, nil if nothing was.
+	Scaled *Scaled
 	// Mirrored is what the mirrored object says, nil if none is mirrored.
 	Mirrored *Mirrored
 	// Answers are what the Pods have answered, by ordinal. They have all that is known,

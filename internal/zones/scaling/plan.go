@@ -252,6 +252,7 @@ func (o *Observed) wish(s *Set) (wish, bool) {
 	default:
 		o.mirror(&w)
 	}
+	o.contest(&w)
 	return w, true
 }
 

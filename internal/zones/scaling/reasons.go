@@ -27,6 +27,11 @@ const (
 	// serve the path that the annotation names; if one does not run and has data, let it
 	// run, or delete its PersistentVolumeClaim if the data is not needed.
 	ReasonDelay rollout.Reason = "DownscaleDelayed"
+	// ReasonContested: another client sets replicas back that Spillway has written.
+	// Action: remove spec.replicas from what the other client applies, or have it ignore the
+	// field; to keep other replicas than those of the leader, set
+	// spillway.dev/rollout-force-replicas.
+	ReasonContested rollout.Reason = "ReplicasContested"
 )
 
 // The reasons of Events that are no Holds.

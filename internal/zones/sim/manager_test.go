@@ -34,8 +34,14 @@ type request struct {
 	version uint64
 	permits bool
 	write   decision.Write
-	// sent is true once it is too late to think better of it.
-	sent bool
+}
+
+// flight is a request that was sent, and arrives when it does: its manager has given up to
+// wait for an answer, and nothing ends it but its preconditions.
+type flight struct {
+	request request
+	manager *manager
+	at      time.Time
 }
 
 // manager is a replica of the manager.
@@ -103,7 +109,7 @@ func (m *manager) refresh(lazy float64) {
 func (m *manager) act() {
 	switch {
 	case m.world.now.Before(m.asleep):
-	case m.world.storm && m.world.chance(m.world.sleepy) && (len(m.requests) == 0 || !m.requests[0].sent):
+	case m.world.storm && m.world.chance(m.world.sleepy):
 		m.asleep = m.world.now.Add(m.world.seconds(5, 120))
 		m.world.notef("%s sleeps until %s", m.name, m.asleep.Format(time.TimeOnly))
 	case m.world.storm && m.world.chance(m.crash):
@@ -264,44 +270,37 @@ func (m *manager) orphans(moves []v1alpha1.Move) (orphans []decision.Pod) {
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// goOn sends the next request, or lets one arrive that was sent.
+// goOn sends the next request. One that is slow arrives at any later time; the manager looks
+// again, and decides from what it sees.
 func (m *manager) goOn() {
 	r := m.requests[0]
+	m.requests = m.requests[1:]
 
-	if !r.sent && m.world.storm && m.isSlow(&r) {
-		m.requests[0].sent = true
+	if !m.world.storm || !m.world.chance(0.1) {
+		m.arrive(r)
 
 		return
 	}
 
-	m.requests = m.requests[1:]
+	w := m.world
+	w.count("slow requests")
+	w.flights = append(w.flights, flight{request: r, manager: m, at: w.now.Add(w.seconds(1, w.pick(5, 60, 600)))})
+	m.looked = false
+}
 
-	if r.sent || m.late {
-		m.arrive(r)
-	} else {
-		_ = m.send(r)
+// land lets those requests arrive whose time has come. What the API server answers to them,
+// nothing hears.
+func (w *world) land() {
+	for _, f := range w.flights {
+		if !w.now.Before(f.at) {
+			deaf := *f.manager
+			deaf.verified = map[types.UID]generations{}
+			w.notef("a request of %s arrives late", f.manager.name)
+			deaf.arrive(f.request)
+		}
 	}
-}
 
-// isSlow is true of a request that was sent in time, and arrives later.
-func (m *manager) isSlow(r *request) bool {
-	slow := false
-	_ = ring.Do(context.Background(), m.now, r.write.Until, func(context.Context) error {
-		slow = m.world.chance(0.1)
-
-		return nil
-	})
-
-	return slow
-}
-
-// send makes a write when it cannot be too late.
-func (m *manager) send(r request) error {
-	return ring.Do(context.Background(), m.now, r.write.Until, func(context.Context) error {
-		m.arrive(r)
-
-		return nil
-	})
+	w.flights = slices.DeleteFunc(w.flights, func(f flight) bool { return !w.now.Before(f.at) })
 }
 
 func (m *manager) arrive(r request) {
@@ -316,6 +315,8 @@ func (m *manager) arrive(r request) {
 		m.looked = false
 	case r.write.Act == decision.Delete:
 		m.deletePod(r.write)
+	case r.write.Act == decision.Fence && r.write.Pod != "":
+		m.fencePod(r.write)
 	default:
 		m.writeSet(r.write)
 	}
@@ -432,6 +433,17 @@ func (m *manager) deletePod(write decision.Write) {
 	w.oracle.tookDown(s, p, up, m.name)
 }
 
+// fencePod changes nothing of a Pod but its version.
+func (m *manager) fencePod(write decision.Write) {
+	w := m.world
+	if p := w.podNamed(write.Pod); p != nil && m.meets(p.uid, p.version, ring.Preconditions(write.UID, write.ResourceVersion)) {
+		w.writes++
+		w.count(string(write.Act))
+		w.notef("%s withdraws the delete of %s", m.name, p.name)
+		p.version = w.nextPod()
+	}
+}
+
 func (m *manager) writeSet(write decision.Write) {
 	w := m.world
 	s := w.set(write.Zone)
@@ -451,6 +463,10 @@ func (m *manager) writeSet(write decision.Write) {
 		s.partition, s.maxUnavailable = 0, write.MaxUnavailable
 	case decision.Lend:
 		s.strategy, s.partition, s.lent = decision.OnDelete, 0, true
+	case decision.Fence:
+		w.changed(s)
+
+		return
 	case decision.Advance:
 		s.current = write.Revision
 		w.changed(s)

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -18,8 +19,6 @@ type rules struct {
 	unconditional bool
 	// overwrites the status whatever client has written it meanwhile.
 	overwrites bool
-	// late acts upon moves however old they are.
-	late bool
 	// trusting takes a cache for good enough where the plan asks for a live look.
 	trusting bool
 	// ageless does not know how old its views are.
@@ -66,7 +65,7 @@ func broken() map[string]*rules {
 	return map[string]*rules{
 		"writes carry no preconditions":                     {plan: none, unconditional: true},
 		"the status is written whatever client has done so": {plan: none, overwrites: true},
-		"moves are acted upon however old they are":         {plan: none, late: true},
+		"a move lapses by time":                             blind(lapse),
 		"a cache is good enough":                            {plan: none, trusting: true},
 		"how old a view is is unknown":                      {plan: none, ageless: true},
 		"what is held is taken for done":                    {plan: none, careless: true},
@@ -85,6 +84,13 @@ func broken() map[string]*rules {
 		"what is not ready never will be":                   blind(allStuck),
 		"what is moved is down for another reason":          blind(noneMoved),
 	}
+}
+
+// lapse gives up moves that were not made for 40 seconds, without a fence.
+func lapse(_ *manager, o *decision.Observed) {
+	o.Group.Status.Moves = slices.DeleteFunc(slices.Clone(o.Group.Status.Moves), func(m v1alpha1.Move) bool {
+		return o.Now.Sub(m.At.Time) > 40*time.Second
+	})
 }
 
 func freeLock(_ *manager, o *decision.Observed) {

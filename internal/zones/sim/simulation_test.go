@@ -47,8 +47,8 @@ func game() *worlds.Game {
 			return play(seed, allRules(), how.Logged)
 		},
 		Often: map[string]int{
-			"flapping": 10, "crashes": 10, "conflicts": 10, "downs": 10, "evictions": 10, "downscales": 10, "live looks": 10,
-			string(decision.Open): 10, string(decision.Lend): 10, string(decision.Hold): 10, string(decision.Advance): 10,
+			"flapping": 10, "crashes": 10, "conflicts": 10, "downs": 10, "evictions": 10, "downscales": 10, "live looks": 10, "slow requests": 10,
+			string(decision.Open): 10, string(decision.Lend): 10, string(decision.Hold): 10, string(decision.Advance): 10, string(decision.Fence): 100,
 		},
 	}
 }
@@ -89,6 +89,7 @@ func (s *simulation) ended() bool { return s.failure != "" || len(s.world.oracle
 func (s *simulation) tick() {
 	s.ticks++
 	s.world.live()
+	s.world.land()
 
 	if s.world.storm {
 		s.world.users()
@@ -166,6 +167,10 @@ func (s *simulation) isComplete() bool {
 func (s *simulation) beQuiet() {
 	if s.ended() {
 		return
+	}
+
+	for len(s.world.flights) > 0 && !s.ended() { // what arrives late is cleaned up
+		s.tick()
 	}
 
 	for range 15 {

@@ -19,7 +19,9 @@ type story struct {
 // stories are played before the worlds of the seeds.
 func stories() map[string]func(*story) {
 	return map[string]func(*story){
-		"a manager is about to act when its time is over": theTimeIsOverBeforeTheAct,
+		"a manager acts upon what others have withdrawn": theManagerSleepsBeforeTheAct,
+		"a delete that was withdrawn arrives later":      theDeleteIsHeldBack,
+		"an opening that was withdrawn arrives later":    theOpeningIsHeldBack,
 	}
 }
 
@@ -103,24 +105,63 @@ func (s *story) permits(m *manager) {
 	}
 }
 
-// theTimeIsOverBeforeTheAct: the first manager has permitted to delete a Pod, and does not run
-// until nothing may come of it any more. The user takes that change back meanwhile and wants
-// another, and the second manager takes down another zone.
-func theTimeIsOverBeforeTheAct(s *story) {
+// theManagerSleepsBeforeTheAct: the first manager has permitted to delete a Pod, and does not
+// run for a minute. The user takes that change back meanwhile and wants another, and the second
+// manager takes down another zone.
+func theManagerSleepsBeforeTheAct(s *story) {
 	s.wants("zone-a", "r1")
 	s.permits(s.first)
+	s.anotherZoneGoes()
+	s.acts(s.first)
+}
+
+// theDeleteIsHeldBack: the network holds the delete of a Pod back for 47 seconds. The user
+// pauses that zone meanwhile, and wants another to change.
+func theDeleteIsHeldBack(s *story) {
+	s.wants("zone-a", "r1")
+	s.permits(s.first)
+	s.isHeldBack(s.first, 47*time.Second)
+	s.anotherZoneGoes()
+	s.world.now = s.world.now.Add(10 * time.Second)
+	s.world.land()
+}
+
+// theOpeningIsHeldBack: the same of a zone that its partition holds.
+func theOpeningIsHeldBack(s *story) {
+	for i := range s.world.sets {
+		set := &s.world.sets[i]
+		set.strategy, set.partition = decision.RollingUpdate, decision.Held
+		s.world.respecified(set)
+	}
+	s.world.caps.MaxUnavailable = true
+	s.world.controllers()
+	theDeleteIsHeldBack(s)
+	s.world.controllers()
+}
+
+// isHeldBack puts what a manager is about to write on a slow network.
+func (s *story) isHeldBack(m *manager, by time.Duration) {
+	for _, r := range m.requests {
+		s.world.flights = append(s.world.flights, flight{request: r, manager: m, at: s.world.now.Add(by)})
+	}
+	m.requests = nil
+}
+
+// anotherZoneGoes has the user take back what zone-a was to become and want another template
+// for zone-b, and the second manager go on with that for a while.
+func (s *story) anotherZoneGoes() {
 	s.wants("zone-a", "r0")
-	s.world.now = s.world.now.Add(time.Minute)
 	s.wants("zone-b", "r1")
 
-	for range 4 {
-		s.world.now = s.world.now.Add(time.Second)
+	for range 12 {
+		s.world.now = s.world.now.Add(4 * time.Second)
 		s.passes(s.second)
+		s.world.controllers()
+		s.world.oracle.look()
+		if s.world.oracle.isDisrupted("zone-b-0") {
+			return
+		}
 	}
 
-	if !s.world.oracle.isDisrupted("zone-b-0") {
-		s.failure = "zone-b-0 is not taken down, so this story tells nothing"
-	}
-
-	s.acts(s.first)
+	s.failure = "zone-b-0 is not taken down, so this story tells nothing"
 }

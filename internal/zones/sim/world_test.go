@@ -95,6 +95,8 @@ type world struct {
 	revisions, uids int
 	// edits are templates that a user is about to apply, one after the other.
 	edits []edit
+	// flights are requests that have not arrived.
+	flights []flight
 	// writes are those of the managers.
 	writes int
 	// counts are how often something happened, by its word. The log is kept only

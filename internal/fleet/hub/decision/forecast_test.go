@@ -75,6 +75,7 @@ func (w *timed) assign(write *decision.Write) {
 	for i := range w.o.Records {
 		if r := &w.o.Records[i]; r.Cluster == write.Cluster.Name {
 			r.Revision, r.AssignedAt, r.Since, r.State = write.Revision, write.AssignedAt, w.o.Now, v1alpha1.StateUpdating
+			r.Generation++
 			w.ready[r.Cluster] = w.o.Now.Add(w.takes())
 		}
 	}

@@ -61,8 +61,10 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	var moves []v1alpha1.Move
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
-		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
-			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.o.Now)}
+		if r := d.record(name); r != nil && len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
+			move := v1alpha1.Move{
+				Cluster: name, Revision: step.To, Repair: step.Repair, UID: r.UID, Generation: r.Generation, Fence: r.Fence, At: metav1.NewMicroTime(d.o.Now),
+			}
 			if step.To == rollout.Removed {
 				c := d.known[name]
 				// With a move that may still be made it counted as down, and the budget was not asked.
@@ -80,11 +82,10 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
 	return &ring.Intents[v1alpha1.Move]{
 		Now: d.o.Now, Live: d.o.Live, Written: d.o.Module.Status.Moves, State: d.state,
-		At:       func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
-		PutOff:   func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
-		Same:     func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
-		Renew:    d.date,
-		Withdraw: func(m *v1alpha1.Move) { m.Withdrawn = true },
+		At:     func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
+		PutOff: func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
+		Same:   func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
+		Renew:  d.date,
 	}
 }
 
@@ -103,10 +104,39 @@ func (d *decision) date(m *v1alpha1.Move) {
 	}
 }
 
-// state is what the assemblages show of a move.
+// creates make the assemblages of clusters that have none, so that a move can name what it
+// changes. Nothing is assigned by that.
+func (d *decision) creates() []Write {
+	var writes []Write
+	if d.isPaused() || d.o.Module.IsExternal() {
+		return nil
+	}
+	for _, step := range d.plan.Steps {
+		name := step.Path[len(step.Path)-1]
+		if c := d.known[name]; c != nil && c.Cluster != nil && c.record == nil && !d.o.Foreign[name] && !d.isPutOff(name) {
+			writes = append(writes, Write{Act: CreateAssemblage, Cluster: c.Cluster})
+		}
+	}
+	return writes[:min(len(writes), maxWrites)]
+}
+
+// fences withdraw the moves that are not wanted any more.
+func (d *decision) fences() []Write {
+	var writes []Write
+	for _, m := range d.intents.Fences() {
+		c := d.find(m.Cluster)
+		writes = append(writes, Write{Act: Fence, Cluster: c.Cluster, Record: c.record})
+	}
+	return writes
+}
+
+// state is what the assemblages show of a move. One whose assemblage says something else was
+// made, or is not made any more: it is made with the resourceVersion of a view that shows
+// neither another spec nor a fence, so that the API server refuses it if there is one since.
+// That a cluster reports something changes the resourceVersion, and nothing of this.
 func (d *decision) state(m *v1alpha1.Move) ring.State {
-	switch {
-	case isDone(m, d.record(m.Cluster)):
+	switch r := d.record(m.Cluster); {
+	case r == nil || r.UID != m.UID || r.Generation != m.Generation || r.Fence != m.Fence:
 		return ring.Ended
 	case d.wants(m):
 		return ring.Wanted
@@ -146,7 +176,7 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 		return d.wantsRemoval(m)
 	}
 	c := d.member(m.Cluster)
-	if d.o.Revision(m.Revision) == nil || c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.IsExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
+	if d.o.Revision(m.Revision) == nil || c == nil || c.stage < 0 || d.isPaused() || d.o.Module.IsExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
 	if m.Repair && c.isUp() || c.isEnding() {

@@ -30,7 +30,15 @@ func Decide(o model.Observed) Plan {
 		p.Writes = []Write{{Act: AddFinalizer}}
 		return p
 	}
+	if p.Writes = d.fences(); len(p.Writes) > 0 { // before anything else is permitted
+		p.Status = d.status()
+		return p
+	}
 	if d.resolve(&p) {
+		return p
+	}
+	if p.Writes = d.creates(); len(p.Writes) > 0 { // nothing rolls before that, and no gate measures
+		p.Status = d.status()
 		return p
 	}
 	if status, permits := d.permit(); permits {
@@ -83,6 +91,11 @@ const (
 	// a stage that this is over.
 	ReachGate Act = "ReachGate"
 	EndGate   Act = "EndGate"
+	// CreateAssemblage makes an empty assemblage for a cluster that has none.
+	CreateAssemblage Act = "CreateAssemblage"
+	// Fence changes an annotation of an assemblage, so that no move that was permitted is
+	// made any more: it names another resourceVersion.
+	Fence Act = "Fence"
 	// Assign writes the sync of the module into the assemblage of a cluster, as a
 	// move permits.
 	Assign Act = "Assign"
@@ -114,8 +127,6 @@ type Write struct {
 	// ResourceVersion and At are for ReachGate and EndGate, with UID, Stage and Gate.
 	ResourceVersion string
 	At              time.Time
-	// Until is when it is too late for the write; zero for never.
-	Until time.Time
 }
 
 // Change identifies the write.

@@ -317,7 +317,8 @@ func TestWindowsThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// What was permitted counts, whatever a view shows; and is not acted upon for ever.
+// What was permitted counts, whatever a view shows, until its assemblage has changed; and what is
+// not wanted any more is withdrawn by that, however old it is, before anything else is permitted.
 func TestMovesCount(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up\nb v1 up")
 	p := decision.Decide(o)
@@ -336,11 +337,11 @@ func TestMovesCount(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", after, got, want)
 		}
 	}
-	o.Module.Spec.Suspend, o.Now = true, noon.Add(time.Hour)
-	if p = decision.Decide(o); !p.NeedsLive {
-		t.Error("a move is withdrawn that a manager may have acted upon")
+	o.Module.Spec.Suspend, o.Now, o.Live = true, noon.Add(1000*time.Hour), true
+	if p = decision.Decide(o); result(&p) != "Fence "+first || len(p.Status.Moves) != 1 {
+		t.Errorf("it does %s, and keeps %d moves", result(&p), len(p.Status.Moves))
 	}
-	o.Live = true
+	o.Records[0].Fence = "1"
 	if p = decision.Decide(o); len(p.Status.Moves) != 0 {
 		t.Errorf("moves %v", p.Status.Moves)
 	}
@@ -351,8 +352,8 @@ func TestMovesCount(t *testing.T) {
 	}
 }
 
-// A move to a revision that is not seen is not acted upon: it is unknown what to write,
-// and with nothing written the cluster would lose what it has.
+// A move to a revision that is not seen is not acted upon, and withdrawn: it is unknown what to
+// write, and with nothing written the cluster would lose what it has.
 func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up")
 	o.Module.Status = decision.Decide(o).Status
@@ -361,7 +362,7 @@ func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 		t.Fatalf("it does %s", result(&p))
 	}
 	o.Revisions = o.Revisions[:1]
-	if p := decision.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != decision.CreateRevision || len(p.Status.Moves) != 1 {
+	if p := decision.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != decision.Fence || len(p.Status.Moves) != 1 {
 		t.Errorf("it writes %+v, and keeps %d moves", p.Writes, len(p.Status.Moves))
 	}
 }
@@ -447,7 +448,7 @@ func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
 		t.Errorf("%s: %+v", said(&p), p.Status.Moves)
 	}
 	o.Module.Status = p.Status
-	o.Records[1].Deleting = true
+	o.Records[1].Deleting, o.Records[1].Generation = true, o.Records[1].Generation+1
 	if p := decision.Decide(o); len(p.Writes) > 0 {
 		t.Errorf("it is written to: %+v", p.Writes)
 	}

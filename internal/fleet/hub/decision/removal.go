@@ -211,7 +211,7 @@ func (d *decision) givenUp() int {
 	n := 0
 	for i := range d.o.Module.Status.Moves {
 		m := &d.o.Module.Status.Moves[i]
-		n += one(m.Remove && d.state(m) != ring.Ended && !d.intents.Keeps(m))
+		n += one(m.Remove && d.state(m) == ring.Ended && !isDone(m, d.record(m.Cluster)))
 	}
 	return n
 }
@@ -238,7 +238,7 @@ func (d *decision) removalCorrections() []Write {
 // down is not, once the cluster is up: the budget was not asked for it.
 func (d *decision) wantsRemoval(move *v1alpha1.Move) bool {
 	m := d.known[move.Cluster]
-	return m != nil && m.isAssigned() && !m.Deleting && !move.Withdrawn && (!move.Repair || !m.isUp()) && d.selector != nil && !d.isSelected(m.Cluster) &&
+	return m != nil && m.isAssigned() && !m.Deleting && (!move.Repair || !m.isUp()) && d.selector != nil && !d.isSelected(m.Cluster) &&
 		!d.isPaused() && !d.o.Module.IsExternal() && !d.o.Module.Deleting && !d.o.Foreign[move.Cluster] && !d.isOrphanPending(m.record)
 }
 
@@ -256,7 +256,7 @@ func (d *decision) deletionWrites() []Write {
 	for i := range d.o.Clusters {
 		clusters[d.o.Clusters[i].Name] = &d.o.Clusters[i]
 	}
-	var writes []Write
+	writes := d.fences()
 	left := 0
 	for i := range d.o.Records {
 		r := &d.o.Records[i]

@@ -115,7 +115,8 @@ func TestNoRevisionIsDeletedWhileAMoveIsPermitted(t *testing.T) {
 	if got := deletes(); len(got) != 1 || got[0] != revisionOf("v1") {
 		t.Errorf("deleted: %v", got)
 	}
-	move := permitted("a", "v2")
+	move := permitted(&o)
+	move.Revision = revisionOf("v2")
 	move.At = metav1.NewMicroTime(noon.Add(-time.Second))
 	o.Module.Status.Moves = []v1alpha1.Move{move}
 	if got := deletes(); len(got) > 0 {
@@ -161,7 +162,8 @@ func TestAClusterThatIsSelectedAgainKeepsOthersFromLosingTheModule(t *testing.T)
 	if p := decision.Decide(o); len(p.Steps) != 1 {
 		t.Fatalf("b does not lose the module: %s", said(&p))
 	}
-	move := permitted("a", "v2")
+	move := permitted(&o)
+	move.Revision = revisionOf("v2")
 	move.Remove, move.AssignedAt = true, new(metav1.NewMicroTime(o.Records[0].AssignedAt))
 	o.Module.Status.Moves = []v1alpha1.Move{move}
 	if p := decision.Decide(o); len(p.Steps) > 0 || !strings.Contains(said(&p), "removals is waiting: a is losing the module, and is selected again") {

@@ -22,7 +22,7 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 	o.Module.Spec = v1alpha1.ModuleSpec{
 		Selector: &metav1.LabelSelector{}, Strategy: v1alpha1.Incremental, Template: &v1alpha1.ModuleTemplate{Spec: template},
 	}
-	o.Records = []model.Record{{Cluster: "a", Assigned: true, Revision: name, Reported: true, State: v1alpha1.StateSucceeded, Succeeded: name, Resolved: "v1@sha1:0"}}
+	o.Records = []model.Record{{Cluster: "a", Assigned: true, Revision: name, Reported: true, State: v1alpha1.StateSucceeded, Succeeded: name, Resolved: "v1@sha1:0"}, {Cluster: "b"}}
 	p := Decide(o)
 	if len(p.Writes) != 1 || p.Writes[0].Act != Resolve || p.Writes[0].Resolved != "v1@sha1:0" || p.Permits {
 		t.Errorf("it must be written down first: %+v", p.Writes)
@@ -33,7 +33,7 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 		"a user holds it":                            func(r *model.Record) { r.Hold = &v1alpha1.Hold{By: "alice"} },
 	} {
 		other := o
-		other.Records = []model.Record{o.Records[0]}
+		other.Records = []model.Record{o.Records[0], o.Records[1]}
 		change(&other.Records[0])
 		if p := Decide(other); slices.ContainsFunc(p.Writes, func(w Write) bool { return w.Act == Resolve }) {
 			t.Errorf("%s, and it is taken for what the tag is", name)

@@ -6,7 +6,6 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
-	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -19,7 +18,7 @@ func (d *decision) writes() []Write {
 			act = Unassign
 		}
 		writes = append(writes, Write{
-			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m), Until: ring.Until(m.At),
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m),
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {

@@ -73,9 +73,6 @@ func TestAWriteNamesWhatItChanges(t *testing.T) {
 func TestNothingIsDoneFromAViewThatMustNotBeDecidedFrom(t *testing.T) {
 	behind := func(o *model.Observed) { o.Module.Status.Seen = &v1alpha1.Seen{Assemblages: "2"} }
 	for name, change := range map[string]func(o *model.Observed){
-		"another manager may have acted upon a move": func(o *model.Observed) {
-			o.Module.Status.Moves, o.Module.Spec.Suspend, o.Now = []v1alpha1.Move{permitted("a", "v2")}, true, noon.Add(time.Hour)
-		},
 		"an earlier decision was made from a newer view": behind,
 		"the module is being deleted":                    func(o *model.Observed) { behind(o); o.Module.Deleting = true },
 		"the module needs its finalizer":                 func(o *model.Observed) { behind(o); o.Module.Finalized = false },
@@ -97,9 +94,10 @@ func TestNothingIsDoneFromAViewThatMustNotBeDecidedFrom(t *testing.T) {
 	}
 }
 
-// permitted is a move of a cluster that was permitted at noon.
-func permitted(cluster, tag string) v1alpha1.Move {
-	return v1alpha1.Move{Cluster: cluster, Revision: revisionOf(tag), At: metav1.NewMicroTime(noon)}
+// permitted is a move of the first cluster that was permitted at noon.
+func permitted(o *model.Observed) v1alpha1.Move {
+	r := &o.Records[0]
+	return v1alpha1.Move{Cluster: r.Cluster, Revision: revisionOf("v1"), UID: r.UID, Generation: r.Generation, At: metav1.NewMicroTime(noon)}
 }
 
 // A module that is being deleted is removed from every cluster that has it, and goes
@@ -126,7 +124,7 @@ func TestAModuleThatIsBeingDeletedIsRemovedEverywhere(t *testing.T) {
 			"a v1 up\nb v1 up", func(o *model.Observed) { o.Refusals = ring.Refusals{"a": {At: noon.Add(time.Minute)}} }, "Unassign b",
 		},
 		"then the module goes":                {"a\nb", nil, "RemoveFinalizer "},
-		"unless an update may still be made":  {"a", func(o *model.Observed) { o.Module.Status.Moves = []v1alpha1.Move{permitted("a", "v1")} }, ""},
+		"unless an update may still be made":  {"a", func(o *model.Observed) { o.Module.Status.Moves = []v1alpha1.Move{permitted(o)} }, "Fence a"},
 		"nothing is left to do when it went":  {"a v1 up", func(o *model.Observed) { o.Module.Finalized = false }, ""},
 		"no revision is created for a change": {"a v1 up", func(o *model.Observed) { o.Revisions = o.Revisions[:1] }, "Unassign a"},
 	} {

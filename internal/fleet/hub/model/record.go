@@ -21,6 +21,9 @@ type Record struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
+	// Fence is its annotation spillway.dev/withdrawn, which changes with each move that is
+	// withdrawn.
+	Fence string
 	// Deleting is true of an assemblage that is being deleted. What is written into
 	// it goes with it.
 	Deleting bool
