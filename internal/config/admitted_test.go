@@ -253,12 +253,10 @@ func TestAdmittedCaseCWithTheManagerGone(t *testing.T) {
 	}
 }
 
-// endsRight waits until web runs with the config of the hash, and nothing is left of a suspension. Pods that
-// were not suspended, and started once the config existed, are not replaced to get the hash.
+// endsRight waits until web runs with the hash, and nothing is left of a suspension.
 func (w *world) endsRight(hash string) {
 	w.t.Helper()
-	w.eventually(func() error { return want(hash, w.hash("web")) })
-	w.runs("web", 1, w.deploymentNow("web").Spec.Template.Annotations[waveHash])
+	w.runs("web", 1, hash)
 	d := w.deploymentNow("web")
 	if len(d.Spec.Template.Spec.SchedulingGates) > 0 || d.Annotations[native+"suspended"] != "" {
 		w.t.Errorf("something is left of the suspension: %+v", d)

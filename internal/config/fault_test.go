@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -86,12 +85,8 @@ func (w *world) end() map[string]string {
 
 func describe(state map[string]string, obj client.Object, template *corev1.PodTemplateSpec) {
 	annotations := slices.Sorted(maps.Keys(obj.GetAnnotations()))
-	// Whether a hash is in the template, or was only recorded, depends on what the manager saw first.
-	recorded := strings.HasPrefix(obj.GetAnnotations()[native+"config-baseline"], ":")
-	annotations = slices.DeleteFunc(annotations, func(a string) bool {
-		return a == "deployment.kubernetes.io/revision" || a == native+"config-change" || a == native+"config-baseline" && recorded
-	})
-	state[obj.GetName()] = fmt.Sprintln(testenv.ConfigHash(obj, template), template.Spec.SchedulerName, obj.GetFinalizers(), annotations)
+	annotations = slices.DeleteFunc(annotations, func(a string) bool { return a == "deployment.kubernetes.io/revision" })
+	state[obj.GetName()] = fmt.Sprintln(template.Annotations[waveHash], template.Spec.SchedulerName, obj.GetFinalizers(), annotations)
 }
 
 // run is one run of the story on a world of its own.

@@ -55,8 +55,8 @@ func (c cast) members() []member {
 	return all
 }
 
-func (m *member) manifest(priority, hash string) string {
-	text := withHash(still(workload(m.kind, m.name, envFrom(secretRef("db")), native+"priority", priority)), hash)
+func (m *member) manifest(priority string) string {
+	text := still(workload(m.kind, m.name, envFrom(secretRef("db")), native+"priority", priority))
 	if m.kind == "StatefulSet" {
 		text = replaceOnce(text, "metadata: {name: "+m.name, "metadata: {labels: {rollout-group: "+m.unit+"}, name: "+m.name)
 		text = replaceOnce(text, "serviceName: x", "serviceName: x\n  podManagementPolicy: Parallel\n  updateStrategy: {type: OnDelete}")
@@ -105,7 +105,7 @@ func newStory(w *world, c cast, first string, returns bool) *story {
 		if s.members[i].unit == first {
 			priority = "1"
 		}
-		s.apply(s.members[i].manifest(priority, wantHash(t, nil, values{"db": {"p": "good"}})))
+		s.apply(s.members[i].manifest(priority))
 	}
 	stop := s.managed(fault.New())
 	s.whole("good")

@@ -73,8 +73,9 @@ func aSet(w *world, annotations ...string) (*kubelets, *fault.Injector) {
 	k, inj := startKubelets(w), fault.New()
 	w.options.CoalesceWindow = 0
 	w.secret("db", "p", "good")
-	w.apply(withHash(orderly(annotations...), wantHash(w.t, nil, values{"db": {"p": "good"}})))
+	w.apply(orderly(annotations...))
 	stop := w.managedBy(fault.New())
+	w.eventually(func() error { return want(true, w.template("StatefulSet", "db").Annotations[waveHash] != "") })
 	w.serves()
 	stop()
 	return k, inj

@@ -220,9 +220,9 @@ spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: %s, envFr
 	i.t.Helper()
 	i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: single}, data: {a: "1"}}`, fmt.Sprintf(set, "note", "v1"))
 	i.runs("single", "v1", 1)
-	i.has(fmt.Sprintf(set, "note", "v1"), func(s string) bool { return s != "" }, "metadata", "annotations", "spillway.dev/config-baseline")
+	before := i.has(fmt.Sprintf(set, "note", "v1"), func(s string) bool { return s != "" }, hash...)
 	i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: single}, data: {a: "2"}}`)
-	i.has(fmt.Sprintf(set, "note", "v1"), func(s string) bool { return s != "" }, hash...)
+	i.has(fmt.Sprintf(set, "note", "v1"), func(s string) bool { return s != "" && s != before }, hash...)
 	i.runs("single", "v1", 1)
 
 	crashes := fmt.Sprintf(set, behavior, "v2")
@@ -250,8 +250,9 @@ func (i *installation) tellZones() {
 	}
 	apply("v1", 2)
 	if i.hashes { // zone by zone
+		before := i.has(zone("held", "held-a", "v1", "RollingUpdate", 2, ""), func(s string) bool { return s != "" }, hash...)
 		i.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {a: "2"}}`)
-		i.has(zone("held", "held-a", "v1", "RollingUpdate", 2, ""), func(s string) bool { return s != "" }, hash...)
+		i.has(zone("held", "held-a", "v1", "RollingUpdate", 2, ""), func(s string) bool { return s != "" && s != before }, hash...)
 		apply("v1", 2)
 	}
 	apply("v2", 2)

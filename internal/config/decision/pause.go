@@ -29,7 +29,7 @@ func (w *Workload) PausedFor() *content.Object {
 	if w.Settings.Paused {
 		return nil
 	}
-	if !w.Settings.Tracked || w.IsSettled() || w.IsAwaiting() || w.Suspension.IsSuspended() {
+	if !w.Settings.Tracked || w.IsSettled() || w.Accepted() == "" && !w.IsOptedInLater() || w.Suspension.IsSuspended() {
 		return nil
 	}
 	for i := range w.Uses {

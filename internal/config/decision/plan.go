@@ -228,6 +228,10 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 func (w *Workload) settledUnit(unit rollout.Unit, now time.Time) (rollout.Unit, bool) {
 	unit.Leaf = rollout.Leaf{Current: earlier, Target: w.Accepted(), Health: rollout.Healthy}
 	switch {
+	case w.Settings.Tracked && w.Accepted() == "": // for who reads what the manager has not seen yet
+		unit.Leaf.Target = unhashed
+		unit.Block = &rollout.Block{Reason: ReasonUnread, Since: w.since(now), Message: "the manager has not recorded its config yet"}
+		return unit, true
 	case w.Legacy.Finalizer:
 		unit.Block = &rollout.Block{Reason: ReasonWaveFinalizer, Since: now, Message: w.disowning()}
 		return unit, true

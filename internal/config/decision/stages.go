@@ -98,9 +98,11 @@ func (w *Workload) isUnderway(now time.Time) bool {
 }
 
 // isStaged is true of workloads that wait for their stage. What has not been scheduled yet, or
-// could not start, is not among them: it runs with nothing, and others may need it.
+// could not start, is not among them: it runs with nothing, and others may need it. Nor is what was created
+// opted in and has no hash: its Pods have started with the present content, so it is not a
+// release that it is rolled for.
 func (w *Workload) isStaged() bool {
-	return w.Settings.Tracked && w.Suspension.IsSettled() && !w.IsAwaiting()
+	return w.Settings.Tracked && w.Suspension.IsSettled() && (w.Accepted() != "" || w.IsOptedInLater() && !w.IsAwaiting())
 }
 
 // isProving is true of a workload that is not ready since the ring has rolled it. It is false

@@ -57,10 +57,10 @@ type Workload struct {
 	// inputs identifies what Hashes were computed from.
 	inputs string
 
-	// optedIn is when the workload was opted in, and isEdited is true if its config may be
-	// another one since.
-	optedIn  time.Time
-	isEdited bool
+	// optedIn is when the workload was opted in; isLater is true if it was created before. isEdited
+	// is true if its config may be another one since.
+	optedIn           time.Time
+	isLater, isEdited bool
 
 	// Object is the workload itself.
 	Object client.Object
@@ -113,6 +113,7 @@ func Read(obj client.Object) Workload {
 	w.Demand.First = w.Accepted() == ""
 	w.readPinning(template)
 	w.optedIn = optedIn(obj, w.Settings.Dialect)
+	w.isLater = w.optedIn.After(obj.GetCreationTimestamp().Time)
 	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
 		w.Settings.Tracked, w.Suspension = false, Suspension{}
 	}
@@ -133,7 +134,7 @@ func ReadTracked(obj client.Object, policy string, since time.Time) Workload {
 	annotations[vocabulary.ConfigTracked.Native] = isTrue
 	tracked.SetAnnotations(annotations)
 	w := Read(tracked)
-	w.Settings.TrackedBy = policy
+	w.Settings.TrackedBy, w.isLater = policy, true
 	if since.After(w.optedIn) {
 		w.optedIn = since
 	}
@@ -243,7 +244,13 @@ func (w *Workload) Adopts() bool {
 
 // begins is true of a workload that was opted in while it ran with the present config: the hash is
 // recorded, and written into the template with the first change.
-func (w *Workload) begins() bool { return w.Accepted() == "" && !w.isEdited && !w.IsAwaiting() }
+func (w *Workload) begins() bool { return w.IsOptedInLater() && !w.isEdited && !w.IsAwaiting() }
+
+// IsOptedInLater is true of a workload without a hash that ran before it was opted in. One that was created
+// opted in gets its hash immediately, as by wave: at admission, or by a roll.
+func (w *Workload) IsOptedInLater() bool {
+	return w.Accepted() == "" && w.isLater
+}
 
 // IsAwaiting is true of a workload of which no Pod could start yet, because config was missing. It is
 // rolled as soon as that exists, as by wave: Kubernetes would start its Pods later.
