@@ -1,11 +1,14 @@
 package config_test
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
@@ -26,6 +29,15 @@ func TestOptingInRestartsNothing(t *testing.T) {
 	for _, name := range names {
 		w.settledWith(name, 1)
 	}
+	touched := 0
+	w.eventually(func() error { // in another second than that of its creation, which tells the opt-in from that
+		touched++
+		w.patch(w.deploymentNow("annotated"), "annotated", fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d"}}}`, touched))
+		d := w.deploymentNow("annotated")
+		return want(true, slices.ContainsFunc(d.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+			return e.Subresource == "" && e.Time.After(d.CreationTimestamp.Time)
+		}))
+	})
 	w.policy("all", "{track: true, selector: {matchLabels: {team: shop}}}")
 	w.patch(w.deploymentNow("annotated"), "annotated", `{"metadata":{"annotations":{"spillway.dev/update-on-config-change":"true"}}}`)
 	w.hashed("annotated", "")
