@@ -169,6 +169,7 @@ func (s *Store) create(k *kind, obj client.Object) (client.Object, error) {
 	}
 	obj.SetUID(types.UID(fmt.Sprintf("simulated-%d", s.version+1)))
 	obj.SetCreationTimestamp(metav1.NewTime(s.now()))
+	s.stamp(nil, obj)
 	obj.SetDeletionTimestamp(nil)
 	if hasStatus(obj) {
 		obj.SetGeneration(1)
@@ -242,6 +243,7 @@ func (s *Store) put(k *kind, before, after client.Object) {
 func (s *Store) settle(k *kind, before, after client.Object) error {
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())
+	s.stamp(before.GetManagedFields(), after)
 	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
 	after.SetGeneration(before.GetGeneration())
 	after.SetResourceVersion(before.GetResourceVersion())
@@ -350,4 +352,19 @@ func fillMetadata(from client.Object, to *metav1.PartialObjectMetadata) {
 	}
 	meta.DeepCopyInto(&to.ObjectMeta)
 	to.SetGroupVersionKind(kind)
+}
+
+// stamp says of what was written since before that it was written now: the library that keeps who has written an
+// object takes the time of the machine.
+func (s *Store) stamp(before []metav1.ManagedFieldsEntry, after client.Object) {
+	entries := after.GetManagedFields()
+	for i := range entries {
+		same := func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == entries[i].Manager && e.Operation == entries[i].Operation && e.Subresource == entries[i].Subresource && e.Time.Equal(entries[i].Time)
+		}
+		if !slices.ContainsFunc(before, same) {
+			entries[i].Time = &metav1.Time{Time: s.now()}
+		}
+	}
+	after.SetManagedFields(entries)
 }
