@@ -78,7 +78,7 @@ func (r *reconciled) Forget(namespace, name string) {
 func (r *reconciled) Describe(descs chan<- *prometheus.Desc) { descs <- r.desc }
 
 // Collect implements [prometheus.Collector].
-func (r *reconciled) Collect(found chan<- prometheus.Metric) { r.collect(time.Now(), found) }
+func (r *reconciled) Collect(found chan<- prometheus.Metric) { r.collect(time.Now(), found) } //nolint:forbidigo // a scrape is now
 
 func (r *reconciled) collect(now time.Time, found chan<- prometheus.Metric) {
 	r.mu.Lock()

@@ -43,7 +43,6 @@ func Find(ctx context.Context, reader client.Reader, namespace string, own []str
 	var (
 		mutating   admissionregistrationv1.MutatingWebhookConfigurationList
 		validating admissionregistrationv1.ValidatingWebhookConfigurationList
-		ours       [][]byte
 		found      []Configuration
 	)
 	for _, list := range []client.ObjectList{&mutating, &validating} {
@@ -59,14 +58,7 @@ func Find(ctx context.Context, reader client.Reader, namespace string, own []str
 			each(admission.ValidatingKind, &validating.Items[i], hooksOfValidating(&validating.Items[i]))
 		}
 	}
-	visit(func(_ string, obj client.Object, hooks []hook) {
-		if slices.Contains(own, obj.GetName()) {
-			for _, h := range hooks {
-				ours = append(ours, h.ca)
-			}
-		}
-	})
-	ours = slices.DeleteFunc(ours, func(ca []byte) bool { return len(ca) == 0 })
+	ours := bundlesOf(own, visit)
 	if len(ours) == 0 {
 		return nil, nil
 	}
@@ -78,6 +70,18 @@ func Find(ctx context.Context, reader client.Reader, namespace string, own []str
 	})
 	slices.SortFunc(found, func(a, b Configuration) int { return strings.Compare(a.Kind+a.Name, b.Kind+b.Name) })
 	return found, nil
+}
+
+// bundlesOf are the CAs of the configurations with some names.
+func bundlesOf(own []string, visit func(func(kind string, obj client.Object, hooks []hook))) (ours [][]byte) {
+	visit(func(_ string, obj client.Object, hooks []hook) {
+		if slices.Contains(own, obj.GetName()) {
+			for _, h := range hooks {
+				ours = append(ours, h.ca)
+			}
+		}
+	})
+	return slices.DeleteFunc(ours, func(ca []byte) bool { return len(ca) == 0 })
 }
 
 // leftOut is false of a configuration that asks for no CA, or has ours.

@@ -34,7 +34,7 @@ func (a *actor) createAssemblage(ctx context.Context, s *snapshot, w *decision.W
 	for _, field := range []string{"assemblage", "syncs"} {
 		unstructured.RemoveNestedField(u.Object, "spec", field)
 	}
-	err = a.client.Create(ctx, u, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	err = a.client.Create(ctx, u, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:forbidigo // act.go calls it
 	if apierrors.IsAlreadyExists(err) {
 		return a.named(ctx, s, w)
 	}
@@ -68,7 +68,7 @@ func (a *actor) fence(ctx context.Context, s *snapshot, w *decision.Write) error
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": a.kind.assemblage}}
 	u.SetNamespace(s.key.Namespace)
 	u.SetName(w.Record.Name)
-	return a.client.Patch(ctx, u, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+	return a.client.Patch(ctx, u, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck,forbidigo // apply does; act.go calls it
 }
 
 // assemble writes the module's part of an assemblage, or takes it away. What others
