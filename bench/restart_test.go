@@ -42,7 +42,7 @@ func TestRestartAfterOneEdit(t *testing.T) {
 		}
 		return nil
 	})
-	hashed := time.Since(first.begun)
+	hashed := lastRoll(t, c, ns).Sub(first.begun)
 	first.stop(t)
 	edit(t, c, ns, name("app", 0), "edited")
 

@@ -152,13 +152,12 @@ func (w *world) awaitControllers() {
 	})
 }
 
-// workload is a Deployment without Pods, and the config that it uses, which has changed since it was rolled.
+// workload is a Deployment without Pods, and the config that it uses.
 func (w *world) workload(name string) {
 	w.create(&corev1.ConfigMap{ObjectMeta: w.named(name), Data: map[string]string{"level": "debug"}})
 	meta := w.named(name)
 	meta.Annotations = map[string]string{"spillway.dev/update-on-config-change": "true"}
 	template := template(name)
-	template.Annotations = map[string]string{"spillway.dev/config-hash": "before"}
 	template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 	w.create(&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,

@@ -25,15 +25,7 @@ import (
 // of Spillway, and leaves nothing there, also if it is interrupted.
 func TestDemoOnABareCluster(t *testing.T) {
 	t.Parallel()
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cp.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cp := testenv.Own(t, controlplane.Options{Nodes: 3})
 	if cp.Dir == "" {
 		t.Log("the cluster existed before the test: it may have the kinds")
 	}

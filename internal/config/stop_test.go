@@ -390,7 +390,7 @@ func TestATenantStopsNoOtherTenant(t *testing.T) {
 		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: tenant, Name: "hostile"}, hostile); err != nil {
 			return err
 		}
-		return want(true, testenv.ConfigHash(hostile, &hostile.Spec.Template) != "")
+		return want(true, hostile.Spec.Template.Annotations[waveHash] != "")
 	})
 	// What its users can say: it has failed with every digest that the Secret may have.
 	w.halt()

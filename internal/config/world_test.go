@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -244,12 +245,13 @@ func (w *world) deploymentNow(name string) *appsv1.Deployment {
 	return d
 }
 
-// hash is that of the config with which a Deployment was seen first, or was rolled last; empty if there
-// is none.
+// hash is that of the template, or the one that was recorded when a Deployment that ran was opted in; empty
+// if there is none.
 func (w *world) hash(name string) string {
 	w.t.Helper()
 	d := w.deploymentNow(name)
-	return testenv.ConfigHash(d, &d.Spec.Template)
+	recorded := d.Annotations[native+"config-baseline"]
+	return cmp.Or(d.Spec.Template.Annotations[waveHash], recorded[strings.LastIndex(recorded, ":")+1:])
 }
 
 // hashed waits until the Deployment has a hash other than the one given, and

@@ -33,7 +33,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/plans"
-	loops "github.com/spillway-dev/spillway/internal/ring"
+	state "github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
@@ -243,6 +243,6 @@ func addProbes(mgr ctrl.Manager) error {
 		}
 		return nil
 	}
-	alive := func(*http.Request) error { return loops.UnderWay.Hanging(hangs) }
+	alive := func(*http.Request) error { return state.UnderWay.Hanging(hangs) }
 	return errors.Join(mgr.AddHealthzCheck("passes", alive), mgr.AddReadyzCheck("caches", synced))
 }

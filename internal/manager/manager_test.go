@@ -197,22 +197,14 @@ func serves(url, text string) error {
 // The API server goes away in earnest, and comes back; what was changed in the
 // last moment is done.
 func TestTheAPIServerGoesAway(t *testing.T) {
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cp.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cp := testenv.Own(t, controlplane.Options{})
 	c, o := newClient(t, cp), options("default")
 	o.LeaderElect = false
 	stop := run(t, cp, o)
 	hash := func() (string, error) {
 		d := &appsv1.Deployment{}
 		err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, d)
-		return testenv.ConfigHash(d, &d.Spec.Template), err
+		return d.Spec.Template.Annotations["spillway.dev/config-hash"], err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app"}}
 	if err := c.Create(t.Context(), cm); err != nil {
@@ -223,6 +215,7 @@ func TestTheAPIServerGoesAway(t *testing.T) {
 	}
 	var first string
 	testenv.Eventually(t, func(context.Context) error {
+		var err error
 		if first, err = hash(); first == "" {
 			return fmt.Errorf("no hash: %w", err)
 		}

@@ -1,5 +1,10 @@
 package manifests
 
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
 // The names by which the manager and what it needs are installed.
 const (
 	name      = "spillway"
@@ -12,6 +17,11 @@ const (
 // namespace, and its dashboard, by the command, by Helm or by any other tool.
 func SelectInstalled(namespace string) map[string]string {
 	return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/instance": namespace}
+}
+
+// IsInstalled reports whether an object was installed for the manager that runs in a namespace.
+func IsInstalled(obj metav1.Object, namespace string) bool {
+	return labels.SelectorFromSet(SelectInstalled(namespace)).Matches(labels.Set(obj.GetLabels()))
 }
 
 // InstalledLabels are those of everything that the command installs for the manager that

@@ -39,7 +39,7 @@ func (o *Own) Contains(ctx context.Context, addr netip.Addr) (bool, error) {
 		return false, err
 	}
 	for _, server := range servers {
-		if services == nil && slices.ContainsFunc(ServicesOf(server), func(p netip.Prefix) bool { return p.Contains(addr) }) || server == addr {
+		if server == addr || services == nil && servicesOf(server).Contains(addr) {
 			return true, nil
 		}
 	}
@@ -97,11 +97,11 @@ const (
 	serviceBits6 = 108
 )
 
-// ServicesOf returns the network of Services in which an address is.
-func ServicesOf(addr netip.Addr) []netip.Prefix {
+// servicesOf is the network of Services in which an address is.
+func servicesOf(addr netip.Addr) netip.Prefix {
 	bits := serviceBits6
-	if addr = addr.Unmap(); addr.Is4() {
+	if addr.Is4() {
 		bits = serviceBits4
 	}
-	return []netip.Prefix{netip.PrefixFrom(addr, bits).Masked()}
+	return netip.PrefixFrom(addr, bits).Masked()
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -465,15 +466,7 @@ func TestFaultTheConnectionIsCut(t *testing.T) {
 func TestFaultTheAPIServerIsRestarted(t *testing.T) {
 	end, writes := undisturbed(t, deployed)
 	t.Parallel()
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cp.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cp := testenv.Own(t, controlplane.Options{Nodes: 2})
 	install(t, newClient(t, cp))
 	for _, after := range []int{2, writes / 3, writes * 2 / 3} {
 		t.Run(fmt.Sprintf("after %d of %d writes", after, writes), func(t *testing.T) {

@@ -143,6 +143,12 @@ func MergePatch(uid types.UID, version string, change map[string]any) (client.Pa
 	return client.RawPatch(types.MergePatchType, raw), nil
 }
 
+// FencePatch changes an annotation of an object, if it is as it was when a write was permitted that is to be
+// withdrawn: then that write names another version than the object has.
+func FencePatch(uid types.UID, version, annotation string) (client.Patch, error) {
+	return MergePatch(uid, version, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation: version}}})
+}
+
 // Require adds to the metadata of a change that the object is the one that was decided
 // upon, at the version that was seen.
 func Require(metadata map[string]any, uid types.UID, version string) {

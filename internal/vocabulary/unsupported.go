@@ -14,6 +14,9 @@ var unsupported = map[string]string{
 	"rollout-health-check": "give the RolloutGroup a gate, which asks the same before each zone",
 }
 
+// proposedIn is their domain.
+const proposedIn = "grafana.com/"
+
 // UnsupportedKind is the kind that is proposed for rollout-operator, and that Spillway does not
 // have.
 const UnsupportedKind = "RolloutHealthCheck"
@@ -25,18 +28,20 @@ type WithoutEffect struct{ Name, Instead string }
 // Unsupported says what to use instead of a label or an annotation, empty if it is none of those
 // that are proposed for rollout-operator.
 func Unsupported(name string) string {
-	return unsupported[strings.TrimPrefix(name, "grafana.com/")]
+	return unsupported[strings.TrimPrefix(name, proposedIn)]
 }
 
 // IgnoredOn are the labels and annotations of a StatefulSet that have no effect though they are
 // meant for Spillway: those that are proposed, and a label that stands among the annotations.
 func IgnoredOn(labels, annotations map[string]string) []WithoutEffect {
 	var found []WithoutEffect
-	names := slices.Concat(slices.Collect(maps.Keys(labels)), slices.Collect(maps.Keys(annotations)))
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if instead := Unsupported(name); instead != "" {
-			found = append(found, WithoutEffect{name, instead})
+	for _, prefix := range []string{proposedIn, ""} {
+		for _, proposed := range slices.Sorted(maps.Keys(unsupported)) {
+			name := prefix + proposed
+			_, isLabel := labels[name]
+			if _, isAnnotation := annotations[name]; isLabel || isAnnotation {
+				found = append(found, WithoutEffect{name, unsupported[proposed]})
+			}
 		}
 	}
 	if _, name, misplaced := PrepareDownscale.Lookup(annotations); misplaced && PrepareDownscale.Get(labels) == "" {

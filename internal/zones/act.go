@@ -125,9 +125,7 @@ func (a *actor) deletePod(ctx context.Context, namespace string, w *decision.Wri
 // fence changes a Pod or a StatefulSet, if it is as it was when its move was permitted.
 // That of a Pod is written through its status, where nothing that runs can be changed.
 func (a *actor) fence(ctx context.Context, namespace string, w *decision.Write) (*appsv1.StatefulSet, error) {
-	patch, err := ring.MergePatch(w.UID, w.ResourceVersion, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{vocabulary.Withdrawn.Native: w.ResourceVersion}},
-	})
+	patch, err := ring.FencePatch(w.UID, w.ResourceVersion, vocabulary.Withdrawn.Native)
 	if err != nil {
 		return nil, err
 	}

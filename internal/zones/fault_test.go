@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -210,15 +211,7 @@ func TestFaultAHumanInterferes(t *testing.T) {
 // and starts it again; on a control plane of its own.
 func TestFaultTheAPIServerRestarts(t *testing.T) {
 	t.Parallel()
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cp.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cp := testenv.Own(t, controlplane.Options{Nodes: 3})
 	w := newWorldOn(t, cp, "default")
 	w.manage()
 	w.beginStory(rollingUpdate)

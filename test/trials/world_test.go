@@ -232,18 +232,7 @@ const hash = "spillway.dev/config-hash"
 // hashed waits until a workload has another hash than before.
 func (w *world) hashed(manifest, before string) string {
 	w.t.Helper()
-	obj, now := w.object(manifest), ""
-	w.eventually(func(ctx context.Context) error {
-		if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		template, _, err := unstructured.NestedMap(obj.Object, "spec", "template")
-		if now = testenv.ConfigHash(obj, &unstructured.Unstructured{Object: template}); now == "" || now == before {
-			return fmt.Errorf("%s has still the hash %q: %w", obj.GetName(), now, err)
-		}
-		return nil
-	})
-	return now
+	return w.field(manifest, func(s string) bool { return s != "" && s != before }, "spec", "template", "metadata", "annotations", hash)
 }
 
 // pods waits for Pods by name, and returns their UIDs.

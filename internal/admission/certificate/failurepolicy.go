@@ -3,6 +3,7 @@ package certificate
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -100,7 +101,8 @@ func (g *guardReader) registered(ctx context.Context) []unansweredWebhook {
 	}
 	var all []unansweredWebhook
 	for i := range found {
-		for _, w := range found[i].webhooks {
+		for _, h := range found[i].hooks {
+			w := unansweredWebhook{kind: strings.TrimSuffix(found[i].kind, "Configuration"), name: h.name, policy: h.policy}
 			if inForce[g.guards[w.name]] {
 				w.policy = admissionregistrationv1.Fail
 			}
@@ -122,31 +124,4 @@ func (g *guardReader) isInForce(ctx context.Context, name string) bool {
 		}
 	}
 	return binding.Spec.PolicyName == name && slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny)
-}
-
-// webhooksOfMutating are those of a configuration, and what becomes of a request without an
-// answer.
-func webhooksOfMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) []unansweredWebhook {
-	var all []unansweredWebhook
-	for i := range c.Webhooks {
-		all = append(all, unansweredWebhook{kind: "MutatingWebhook", name: c.Webhooks[i].Name, policy: orFail(c.Webhooks[i].FailurePolicy)})
-	}
-	return all
-}
-
-// webhooksOfValidating is webhooksOfMutating for the other kind.
-func webhooksOfValidating(c *admissionregistrationv1.ValidatingWebhookConfiguration) []unansweredWebhook {
-	var all []unansweredWebhook
-	for i := range c.Webhooks {
-		all = append(all, unansweredWebhook{kind: "ValidatingWebhook", name: c.Webhooks[i].Name, policy: orFail(c.Webhooks[i].FailurePolicy)})
-	}
-	return all
-}
-
-// orFail is the policy, or the one that is the default.
-func orFail(policy *admissionregistrationv1.FailurePolicyType) admissionregistrationv1.FailurePolicyType {
-	if policy == nil {
-		return admissionregistrationv1.Fail
-	}
-	return *policy
 }

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // observer does all the reads.
@@ -85,68 +84,37 @@ func readFiles(dir string) (material, error) {
 func (r *observer) readConfigurations(ctx context.Context) ([]configuration, error) {
 	var found []configuration
 	for _, view := range r.views {
-		var (
-			mutating   admissionregistrationv1.MutatingWebhookConfigurationList
-			validating admissionregistrationv1.ValidatingWebhookConfigurationList
-		)
-		for _, list := range []client.ObjectList{&mutating, &validating} {
-			if err := view.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-				return nil, fmt.Errorf("list webhook configurations: %w", err)
+		all, err := admission.ListRegistered(ctx, view, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("read webhook configurations: %w", err)
+		}
+		for i := range all {
+			if concerns(&r.options, &all[i]) {
+				found = append(found, configurationOf(&r.options, &all[i]))
 			}
 		}
-		found = append(found, concerned(&r.options, mutating.Items, validating.Items)...)
 	}
 	slices.SortFunc(found, func(a, b configuration) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
 	return found, nil
 }
 
-func concerned(o *admission.Options, mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) []configuration {
-	var found []configuration
-	for i := range mutating {
-		if concerns(o, &mutating[i]) {
-			found = append(found, configurationOf(o, admission.MutatingKind, &mutating[i], mutatingHooks(&mutating[i]), webhooksOfMutating(&mutating[i])))
-		}
-	}
-	for i := range validating {
-		if concerns(o, &validating[i]) {
-			found = append(found, configurationOf(o, admission.ValidatingKind, &validating[i], validatingHooks(&validating[i]), webhooksOfValidating(&validating[i])))
-		}
-	}
-	return found
-}
-
 // configurationOf leaves the caBundle of our own configurations to cert-manager, if that makes the certificate.
-func configurationOf(o *admission.Options, kind string, obj client.Object, hooks []hook, webhooks []unansweredWebhook) configuration {
-	own := slices.Contains(o.Own, obj.GetName())
-	return configuration{
-		kind: kind, name: obj.GetName(), resourceVersion: obj.GetResourceVersion(), own: own, hooks: hooks, webhooks: webhooks,
-		bundled: !own || o.Source != admission.CertManager,
+func configurationOf(o *admission.Options, r *admission.Registered) configuration {
+	c := configuration{kind: r.Kind, name: r.GetName(), resourceVersion: r.GetResourceVersion(), own: slices.Contains(o.Own, r.GetName())}
+	c.bundled = !c.own || o.Source != admission.CertManager
+	for i := range r.Hooks {
+		c.hooks = append(c.hooks, hookOf(&r.Hooks[i]))
 	}
+	return c
 }
 
-func mutatingHooks(c *admissionregistrationv1.MutatingWebhookConfiguration) []hook {
-	var hooks []hook
-	for i := range c.Webhooks {
-		hooks = append(hooks, hookOf(c.Webhooks[i].Name, c.Webhooks[i].ClientConfig))
-	}
-	return hooks
-}
-
-func validatingHooks(c *admissionregistrationv1.ValidatingWebhookConfiguration) []hook {
-	var hooks []hook
-	for i := range c.Webhooks {
-		hooks = append(hooks, hookOf(c.Webhooks[i].Name, c.Webhooks[i].ClientConfig))
-	}
-	return hooks
-}
-
-func hookOf(name string, c admissionregistrationv1.WebhookClientConfig) hook {
-	h := hook{name: name, bundle: c.CABundle}
-	if s := c.Service; s != nil {
+func hookOf(r *admission.Hook) hook {
+	h := hook{name: r.Name, policy: r.FailurePolicy, bundle: r.Client.CABundle}
+	if s := r.Client.Service; s != nil {
 		h.host, h.path = s.Name+"."+s.Namespace+".svc", ptr.Deref(s.Path, "")
 		return h
 	}
-	h.url = ptr.Deref(c.URL, "")
+	h.url = ptr.Deref(r.Client.URL, "")
 	if u, err := url.Parse(h.url); err == nil {
 		h.host, h.path = u.Hostname(), u.Path
 	}
@@ -155,18 +123,17 @@ func hookOf(name string, c admissionregistrationv1.WebhookClientConfig) hook {
 
 // concerns is true for our own configurations, and for those of users that ask for it. One
 // that is being deleted is not changed.
-func concerns(o *admission.Options, obj client.Object) bool {
-	name := obj.GetName()
+func concerns(o *admission.Options, r *admission.Registered) bool {
+	name := r.GetName()
 	switch {
-	case obj.GetDeletionTimestamp() != nil:
+	case r.GetDeletionTimestamp() != nil:
 		return false
 	case slices.Contains(o.Own, name):
 		return true
 	case len(o.Only) > 0 && !slices.Contains(o.Only, name):
 		return false
 	default:
-		labels := obj.GetLabels()
-		return vocabulary.InjectCA.Get(labels) == "true" && vocabulary.ServedFrom.Get(labels) == o.Namespace
+		return r.AsksFor(o.Namespace)
 	}
 }
 

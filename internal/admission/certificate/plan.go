@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/admission/serve"
@@ -48,8 +49,7 @@ type configuration struct {
 	// bundled is true if its caBundles are ours to write; the paths of all are.
 	bundled bool
 	// hooks are its webhooks, in their order.
-	hooks    []hook
-	webhooks []unansweredWebhook
+	hooks []hook
 	// heldUntil is when the paths are written again that another client puts back.
 	heldUntil time.Time
 }
@@ -59,6 +59,7 @@ func (c *configuration) id() string { return c.kind + "/" + c.name }
 // hook is how the API server calls one webhook.
 type hook struct {
 	name   string
+	policy admissionregistrationv1.FailurePolicyType
 	bundle []byte
 	// host and path are where; url is all of it, empty for a Service.
 	host, path, url string

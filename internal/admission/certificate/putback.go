@@ -1,14 +1,17 @@
 package certificate
 
-import "time"
+import (
+	"time"
 
-const (
-	// soon is the longest time after our write in which a path must be put back for it to be a quarrel with
-	// another client, and not one that applies its manifest now and then.
-	soon = time.Minute
-	// quarrelMost is the longest pause between two writes of a quarrel.
-	quarrelMost = 5 * time.Minute
+	"github.com/spillway-dev/spillway/internal/ring"
 )
+
+// soon is the longest time after our write in which a path must be put back for it to be a quarrel with
+// another client, and not one that applies its manifest now and then.
+const soon = time.Minute
+
+// quarrels are the pauses between two writes of a quarrel.
+func quarrels() ring.Backoff { return ring.Backoff{First: time.Second, Most: 5 * time.Minute} }
 
 // putBack remembers what became of the paths that were written to configurations.
 type putBack map[string]*written
@@ -51,7 +54,7 @@ func (w *written) putBack(now time.Time) {
 		w.times = 0
 	}
 	if w.times > 1 {
-		w.until = now.Add(min(time.Second<<min(w.times, 10), quarrelMost))
+		w.until = now.Add(quarrels().After(w.times))
 	}
 }
 

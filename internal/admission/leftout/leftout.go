@@ -30,71 +30,48 @@ type Configuration struct {
 	manager, labeled string
 }
 
-// hook is what matters of a webhook.
-type hook struct {
-	ca      []byte
-	refuses bool
-}
-
 // Find lists all webhook configurations, and returns those that ask for a CA and have another
 // than the configurations of the manager in a namespace, of which own are the names. While
 // these have none yet, nothing is known.
 func Find(ctx context.Context, reader client.Reader, namespace string, own []string) ([]Configuration, error) {
-	var (
-		mutating   admissionregistrationv1.MutatingWebhookConfigurationList
-		validating admissionregistrationv1.ValidatingWebhookConfigurationList
-		found      []Configuration
-	)
-	for _, list := range []client.ObjectList{&mutating, &validating} {
-		if err := reader.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("list webhook configurations: %w", err)
+	all, err := admission.ListRegistered(ctx, reader)
+	if err != nil {
+		return nil, fmt.Errorf("look for webhook configurations: %w", err)
+	}
+	isOwn := func(c admission.Registered) bool { return slices.Contains(own, c.GetName()) }
+	var ours [][]byte
+	for i := range all {
+		for n := range all[i].Hooks {
+			if ca := all[i].Hooks[n].Client.CABundle; len(ca) > 0 && isOwn(all[i]) {
+				ours = append(ours, ca)
+			}
 		}
 	}
-	visit := func(each func(kind string, obj client.Object, hooks []hook)) {
-		for i := range mutating.Items {
-			each(admission.MutatingKind, &mutating.Items[i], hooksOfMutating(&mutating.Items[i]))
-		}
-		for i := range validating.Items {
-			each(admission.ValidatingKind, &validating.Items[i], hooksOfValidating(&validating.Items[i]))
-		}
-	}
-	ours := bundlesOf(own, visit)
 	if len(ours) == 0 {
 		return nil, nil
 	}
-	visit(func(kind string, obj client.Object, hooks []hook) {
-		if c, ok := leftOut(kind, obj, hooks, ours); ok && !slices.Contains(own, obj.GetName()) {
-			c.manager = namespace
-			found = append(found, c)
+	var found []Configuration
+	for _, c := range slices.DeleteFunc(all, isOwn) {
+		if out, ok := leftOut(&c, ours); ok {
+			out.manager = namespace
+			found = append(found, out)
 		}
-	})
+	}
 	slices.SortFunc(found, func(a, b Configuration) int { return strings.Compare(a.Kind+a.Name, b.Kind+b.Name) })
 	return found, nil
 }
 
-// bundlesOf are the CAs of the configurations with some names.
-func bundlesOf(own []string, visit func(func(kind string, obj client.Object, hooks []hook))) (ours [][]byte) {
-	visit(func(_ string, obj client.Object, hooks []hook) {
-		if slices.Contains(own, obj.GetName()) {
-			for _, h := range hooks {
-				ours = append(ours, h.ca)
-			}
-		}
-	})
-	return slices.DeleteFunc(ours, func(ca []byte) bool { return len(ca) == 0 })
-}
-
 // leftOut is false of a configuration that asks for no CA, or has ours.
-func leftOut(kind string, obj client.Object, hooks []hook, ours [][]byte) (c Configuration, _ bool) {
-	labels := obj.GetLabels()
-	if vocabulary.InjectCA.Get(labels) != "true" || obj.GetDeletionTimestamp() != nil {
+func leftOut(r *admission.Registered, ours [][]byte) (c Configuration, _ bool) {
+	labels := r.GetLabels()
+	if vocabulary.InjectCA.Get(labels) != "true" || r.GetDeletionTimestamp() != nil {
 		return c, false
 	}
-	others := slices.DeleteFunc(hooks, func(h hook) bool {
-		return slices.ContainsFunc(ours, func(ca []byte) bool { return bytes.Equal(ca, h.ca) })
+	others := slices.DeleteFunc(r.Hooks, func(h admission.Hook) bool {
+		return slices.ContainsFunc(ours, func(ca []byte) bool { return bytes.Equal(ca, h.Client.CABundle) })
 	})
-	c = Configuration{Kind: kind, Name: obj.GetName(), labeled: vocabulary.ServedFrom.Get(labels)}
-	c.Refuses = slices.ContainsFunc(others, func(h hook) bool { return h.refuses })
+	c = Configuration{Kind: r.Kind, Name: r.GetName(), labeled: vocabulary.ServedFrom.Get(labels)}
+	c.Refuses = slices.ContainsFunc(others, func(h admission.Hook) bool { return h.FailurePolicy == admissionregistrationv1.Fail })
 	return c, len(others) > 0
 }
 
@@ -116,24 +93,4 @@ func (c *Configuration) Action() string {
 		command += fmt.Sprintf(", and kubectl label %s %s --overwrite %s=%s", strings.ToLower(c.Kind), c.Name, vocabulary.ServedFrom.Names()[1], c.manager)
 	}
 	return command
-}
-
-func hooksOfMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) []hook {
-	hooks := make([]hook, len(c.Webhooks))
-	for i := range c.Webhooks {
-		hooks[i] = hookOf(&c.Webhooks[i].ClientConfig, c.Webhooks[i].FailurePolicy)
-	}
-	return hooks
-}
-
-func hooksOfValidating(c *admissionregistrationv1.ValidatingWebhookConfiguration) []hook {
-	hooks := make([]hook, len(c.Webhooks))
-	for i := range c.Webhooks {
-		hooks[i] = hookOf(&c.Webhooks[i].ClientConfig, c.Webhooks[i].FailurePolicy)
-	}
-	return hooks
-}
-
-func hookOf(c *admissionregistrationv1.WebhookClientConfig, policy *admissionregistrationv1.FailurePolicyType) hook {
-	return hook{ca: c.CABundle, refuses: policy == nil || *policy == admissionregistrationv1.Fail}
 }

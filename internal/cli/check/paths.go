@@ -6,76 +6,51 @@ import (
 	"path"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	selection "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/admission/serve"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // checkPaths looks for webhooks that lead to this installation without a key in the path, so
 // that the manager does not know who asks.
 func (i *installation) checkPaths(ctx context.Context, c client.Client) []finding {
-	var (
-		mutating   admissionregistrationv1.MutatingWebhookConfigurationList
-		validating admissionregistrationv1.ValidatingWebhookConfigurationList
-		findings   []finding
-	)
-	for _, list := range []client.ObjectList{&mutating, &validating} {
-		if err := c.List(ctx, list); err != nil {
-			return []finding{unread("the paths of webhooks", err)}
-		}
+	all, err := admission.ListRegistered(ctx, c)
+	if err != nil {
+		return []finding{unread("the paths of webhooks", err)}
 	}
-	for n := range mutating.Items {
-		var called []called
-		for _, w := range mutating.Items[n].Webhooks {
-			called = append(called, calledBy(w.Name, w.ClientConfig))
-		}
-		findings = append(findings, i.withoutKey("mutatingwebhookconfiguration", &mutating.Items[n], called)...)
-	}
-	for n := range validating.Items {
-		var called []called
-		for _, w := range validating.Items[n].Webhooks {
-			called = append(called, calledBy(w.Name, w.ClientConfig))
-		}
-		findings = append(findings, i.withoutKey("validatingwebhookconfiguration", &validating.Items[n], called)...)
+	served := i.servedPaths()
+	var findings []finding
+	for n := range all {
+		findings = append(findings, i.withoutKey(&all[n], served)...)
 	}
 	return findings
 }
 
-// called is a webhook and where it is called.
-type called struct{ name, path string }
-
-func calledBy(name string, c admissionregistrationv1.WebhookClientConfig) called {
-	w := called{name: name}
-	if c.Service != nil && c.Service.Path != nil {
-		w.path = *c.Service.Path
-	}
-	return w
-}
-
 // withoutKey names the webhooks of a configuration that lack the key.
-func (i *installation) withoutKey(kind string, obj client.Object, webhooks []called) []finding {
-	namespace, labels := i.deployment.Namespace, obj.GetLabels()
-	own := selection.SelectorFromSet(manifests.SelectInstalled(namespace)).Matches(selection.Set(labels))
-	if !own && (vocabulary.InjectCA.Get(labels) != "true" || vocabulary.ServedFrom.Get(labels) != namespace) {
+func (i *installation) withoutKey(r *admission.Registered, served map[string]bool) []finding {
+	own := manifests.IsInstalled(r, i.deployment.Namespace)
+	if !own && !r.AsksFor(i.deployment.Namespace) {
 		return nil
 	}
-	served := i.servedPaths()
 	var names []string
-	for _, w := range webhooks {
-		if !serve.IsKey(path.Base(w.path)) && (own || served[w.path]) {
-			names = append(names, w.name)
+	for n := range r.Hooks {
+		at := ""
+		if s := r.Hooks[n].Client.Service; s != nil {
+			at = ptr.Deref(s.Path, "")
+		}
+		if !serve.IsKey(path.Base(at)) && (own || served[at]) {
+			names = append(names, r.Hooks[n].Name)
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
 	what := fmt.Sprintf("%s/%s has no key in the path of %s, so that the manager cannot tell an API server from others and refuses what it would have to look up",
-		kind, obj.GetName(), strings.Join(names, ", "))
+		strings.ToLower(r.Kind), r.GetName(), strings.Join(names, ", "))
 	action := "check that a replica of the manager is ready"
 	if !own {
 		action = "name it in --webhook-configurations of spillway install, and have the tool that applies it ignore /webhooks/*/clientConfig/service/path"

@@ -296,16 +296,11 @@ func (u *uninstall) removeSecret(ctx context.Context, name string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for the certificate: %w", err)
-	case name == admission.SecretName && secret.GetLabels()[admission.ManagedByLabel] != admission.ManagedBy && !isInstalled(secret, u.namespace):
+	case name == admission.SecretName && secret.GetLabels()[admission.ManagedByLabel] != admission.ManagedBy && !manifests.IsInstalled(secret, u.namespace):
 		return nil
 	default:
 		return u.removeOne(ctx, secret)
 	}
-}
-
-// isInstalled reports whether an object was installed for the manager that runs in a namespace.
-func isInstalled(obj client.Object, namespace string) bool {
-	return labels.SelectorFromSet(manifests.SelectInstalled(namespace)).Matches(labels.Set(obj.GetLabels()))
 }
 
 func (u *uninstall) removeOne(ctx context.Context, obj *unstructured.Unstructured) error {

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -46,25 +47,21 @@ func (r reader) mayRead(ctx context.Context, refs []content.Reference) bool {
 // mayReadNamed asks about all objects of a kind first: nearly everyone who may read one may
 // read these.
 func (r reader) mayReadNamed(ctx context.Context, all question, names []string) error {
-	err := r.ask(ctx, all)
-	for i := 0; err != nil && i < len(names); i++ {
+	if r.ask(ctx, all) == nil {
+		return nil
+	}
+	for _, name := range names {
 		one := all
-		one.name = names[i]
-		if refused := r.ask(ctx, one); refused != nil {
-			return refused
-		}
-		if i == len(names)-1 {
-			err = nil
+		one.name = name
+		if err := r.ask(ctx, one); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
-// refusedError says that the user may not, or that it is not known.
-type refusedError struct{ question }
-
-// Error says what was asked.
-func (e refusedError) Error() string { return "may not get " + string(e.kind) + " in " + e.namespace }
+// errRefused says that the user may not read something, or that it is not known.
+var errRefused = errors.New("may not be read")
 
 func (r reader) ask(ctx context.Context, q question) error {
 	attributes := &authorizationv1.ResourceAttributes{Namespace: q.namespace, Name: q.name, Verb: "get", Version: "v1", Resource: "configmaps"}
@@ -85,10 +82,10 @@ func (r reader) ask(ctx context.Context, q question) error {
 	}
 	if err := r.writer.Create(ctx, review, client.DisableReadYourWritesConsistency); err != nil { //nolint:forbidigo // it is a question, and stores nothing
 		log.FromContext(ctx).V(1).Info("it is not known what the user may read", "reason", err.Error())
-		return refusedError{q}
+		return errRefused
 	}
 	if !review.Status.Allowed {
-		return refusedError{q}
+		return errRefused
 	}
 	return nil
 }

@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"maps"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -113,9 +113,7 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		GenerateName:    digested,
 
 		CreationTimestamp: m.CreationTimestamp,
-	}
-	if at := writtenAt(m); !at.Equal(m.CreationTimestamp.Time) {
-		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}}}
+		ManagedFields:     kube.Attribution(m, dataField, binaryField),
 	}
 	if IsSnapshot(m) {
 		kept.Labels, kept.ManagedFields = only(m.Labels, vocabulary.Snapshot), nil
@@ -124,22 +122,8 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return kept
 }
 
-// writtenAt is when a client wrote the values of an object last, to the second: when it was created, if who has
-// written them is not known.
-func writtenAt(m metav1.Object) time.Time {
-	at := m.GetCreationTimestamp().Time
-	for _, entry := range m.GetManagedFields() {
-		if t := entry.Time; t != nil && t.After(at) && ownsValues(&entry) {
-			at = t.Time
-		}
-	}
-	return at
-}
-
-// ownsValues is true if an entry is of who has written values, and of the one that [identity] keeps.
-func ownsValues(e *metav1.ManagedFieldsEntry) bool {
-	return e.FieldsV1 == nil || strings.Contains(e.FieldsV1.GetRawString(), `"f:data"`) || strings.Contains(e.FieldsV1.GetRawString(), `"f:binaryData"`)
-}
+// The fields that have the values of an object.
+const dataField, binaryField = "data", "binaryData"
 
 // IsSnapshot is true of an object that says that it is a snapshot of another one.
 func IsSnapshot(m metav1.Object) bool { return vocabulary.Snapshot.Get(m.GetLabels()) == "true" }

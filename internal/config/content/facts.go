@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -97,7 +98,7 @@ func factOf(obj client.Object) fact {
 		exists:     true,
 		version:    versionOf(obj),
 		created:    obj.GetCreationTimestamp().Time,
-		written:    writtenAt(obj),
+		written:    kube.WrittenAt(obj, dataField, binaryField),
 		uid:        string(obj.GetUID()),
 		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
 		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),

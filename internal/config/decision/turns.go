@@ -21,10 +21,9 @@ type candidate struct {
 }
 
 // ranks order the workloads that compete for a limit of the manager; the highest goes first, and others have
-// none. Namespaces take
-// turns, that first which had the last roll the longest ago, so that what the users of one write keeps
-// no other one waiting. Within a namespace the priority decides, then what is down already, then
-// what waits for longer.
+// none. Namespaces take turns, that first which had the last roll the longest ago, so that what the users
+// of one write keeps no other one waiting. Within a namespace the priority decides, then what is
+// down already, then what waits for longer.
 func (o *Observed) ranks() []int {
 	served, of := o.served(), map[string][]candidate{}
 	for i := range o.Workloads {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
@@ -173,15 +174,7 @@ func (s Set) Tracks() bool { return slices.ContainsFunc(s, func(p *Policy) bool 
 
 // TracksSince is when it was written that the policy tracks workloads, or when the policy was created
 // if that is not known.
-func (p *Policy) TracksSince() time.Time {
-	at := p.object.GetCreationTimestamp().Time
-	for _, e := range p.object.GetManagedFields() {
-		if e.Time != nil && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:track"`) && e.Time.After(at) {
-			at = e.Time.Time
-		}
-	}
-	return at
-}
+func (p *Policy) TracksSince() time.Time { return kube.WrittenAt(p.object, "track") }
 
 func (p *Policy) tracksIn(namespace string) bool {
 	named := p.Namespace == namespace || slices.Contains(p.namespaces, namespace)

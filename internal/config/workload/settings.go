@@ -9,11 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -64,49 +64,22 @@ func (p Problem) String() string {
 	return fmt.Sprintf("annotation %s: invalid value %s: %s", p.Annotation, message.Quote(p.Value), p.Action)
 }
 
-// optedIn is when a workload was opted in: when the annotation was written, or the workload was created
-// if who wrote that is not known.
-func optedIn(obj client.Object, annotation string) time.Time {
-	at := obj.GetCreationTimestamp().Time
-	for _, e := range obj.GetManagedFields() {
-		if wrote(&e, annotation) && e.Time.After(at) {
-			at = e.Time.Time
-		}
-	}
-	return at
-}
-
-// Slim leaves out of a workload what the ring does not read: who has written it, but for who has opted it in, as
+// Slim leaves out of a workload what the ring does not read: who has written it, but for when it was opted in, as
 // long as it has no hash; and of one that is not relevant, which a policy may track, what was
 // applied last. It is for caches, and changes the object in place.
 func Slim(obj client.Object) {
-	entries := obj.GetManagedFields()
-	obj.SetManagedFields(nil)
+	_, annotation, tracked := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations())
+	if _, _, hashed := vocabulary.ConfigHash.Lookup(TemplateOf(obj).Annotations); tracked && !hashed {
+		obj.SetManagedFields(kube.Attribution(obj, annotation))
+	} else {
+		obj.SetManagedFields(nil)
+	}
 	if annotations := obj.GetAnnotations(); !IsRelevant(obj) && annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		annotations = maps.Clone(annotations)
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		obj.SetAnnotations(annotations)
 	}
-	_, annotation, tracked := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations())
-	if _, _, hashed := vocabulary.ConfigHash.Lookup(TemplateOf(obj).Annotations); !tracked || hashed {
-		return
-	}
-	for i := range entries {
-		if e := &entries[i]; wrote(e, annotation) {
-			field := metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{` + fieldOf(annotation) + `:{}}}}`)
-			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: e.Time, FieldsV1: field}})
-			return
-		}
-	}
 }
-
-// wrote is true if an entry is of who wrote an annotation.
-func wrote(e *metav1.ManagedFieldsEntry, annotation string) bool {
-	return e.Time != nil && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), fieldOf(annotation))
-}
-
-// fieldOf is the name of an annotation among managed fields.
-func fieldOf(annotation string) string { return strconv.Quote("f:" + annotation) }
 
 // IsTracked is true if changes of its config are to roll a workload.
 func IsTracked(obj client.Object) bool {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -58,7 +59,7 @@ type Workload struct {
 	inputs string
 
 	// optedIn is when the workload was opted in; isLater is true if it was created before. isEdited
-	// is true if its config may be another one since.
+	// is true if its config may be another one since, which matters where it has no hash.
 	optedIn           time.Time
 	isLater, isEdited bool
 
@@ -112,7 +113,7 @@ func Read(obj client.Object) Workload {
 	w.Template = readTemplate(template, w.Settings.Dialect)
 	w.Demand.First = w.Accepted() == ""
 	w.readPinning(template)
-	w.optedIn = optedIn(obj, w.Settings.Dialect)
+	w.optedIn = kube.WrittenAt(obj, w.Settings.Dialect)
 	w.isLater = w.optedIn.After(obj.GetCreationTimestamp().Time)
 	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
 		w.Settings.Tracked, w.Suspension = false, Suspension{}
@@ -123,7 +124,7 @@ func Read(obj client.Object) Workload {
 // ReadTracked reads a workload that a policy tracks, if it does not say itself whether it is tracked: as
 // if it had the annotation. It was opted in when the policy was written last, or later.
 func ReadTracked(obj client.Object, policy string, since time.Time) Workload {
-	if _, _, says := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations()); says || policy == "" {
+	if _, _, says := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations()); says {
 		return Read(obj)
 	}
 	tracked := shallow(obj)
@@ -156,7 +157,7 @@ func (w *Workload) Observe(known *content.Known) {
 		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
 		w.Config = known.Facts()
 		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
-		w.isEdited = w.Config.IsEdited(w.Uses, w.Object.GetCreationTimestamp().Time, w.optedIn)
+		w.isEdited = w.IsOptedInLater() && w.Config.IsEdited(w.Uses, w.Object.GetCreationTimestamp().Time, w.optedIn)
 		if w.Hashes != nil {
 			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)
 		}
@@ -248,9 +249,7 @@ func (w *Workload) begins() bool { return w.IsOptedInLater() && !w.isEdited && !
 
 // IsOptedInLater is true of a workload without a hash that ran before it was opted in. One that was created
 // opted in gets its hash immediately, as by wave: at admission, or by a roll.
-func (w *Workload) IsOptedInLater() bool {
-	return w.Accepted() == "" && w.isLater
-}
+func (w *Workload) IsOptedInLater() bool { return w.Accepted() == "" && w.isLater }
 
 // IsAwaiting is true of a workload of which no Pod could start yet, because config was missing. It is
 // rolled as soon as that exists, as by wave: Kubernetes would start its Pods later.

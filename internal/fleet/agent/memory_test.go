@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,14 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 )
@@ -77,30 +75,11 @@ func (m *memory) begin(life *fault.Life) {
 	m.life = life
 	c := life.Of(m.store)
 	r := &reconciler{
-		observer: observer{flavor: local, options: Options{Now: func() time.Time { return m.now }}, cached: c, referents: liveReferents{c}},
+		observer: observer{flavor: local, options: Options{Now: func() time.Time { return m.now }}, cached: c, referents: testenv.Referents{Reader: c}},
 		actor:    newActor(c, c, local, func() time.Time { return m.now }),
 		reporter: outcome.NewReporter(kube.Offline{}.Events(), local.kind),
 	}
 	m.controllers = []reconcile.Reconciler{r, &collector{flavor: local, kind: sourcev1.GitRepositoryKind, cached: c, writer: c}}
-}
-
-// liveReferents reads what bindings refer to each time.
-type liveReferents struct{ client.Reader }
-
-func (liveReferents) Begin(types.NamespacedName)  {}
-func (liveReferents) Forget(types.NamespacedName) {}
-
-func (l liveReferents) Complete(ctx context.Context, seeker types.NamespacedName, needs []binding.Object, known binding.Known) (bool, error) {
-	for _, o := range needs {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
-		err := l.Get(ctx, client.ObjectKey{Namespace: seeker.Namespace, Name: o.Name}, u)
-		if client.IgnoreNotFound(err) != nil {
-			return false, err
-		}
-		known[o] = binding.Look{Content: u.Object}
-	}
-	return len(needs) > 0, nil
 }
 
 // settles lets all act until nothing changes any more.

@@ -59,9 +59,7 @@ func (a *actor) named(ctx context.Context, s *snapshot, w *decision.Write) error
 
 // fence changes an assemblage, if it is as it was when its move was permitted.
 func (a *actor) fence(ctx context.Context, s *snapshot, w *decision.Write) error {
-	patch, err := ring.MergePatch(w.Record.UID, w.Record.ResourceVersion, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{vocabulary.Withdrawn.Native: w.Record.ResourceVersion}},
-	})
+	patch, err := ring.FencePatch(w.Record.UID, w.Record.ResourceVersion, vocabulary.Withdrawn.Native)
 	if err != nil {
 		return err
 	}

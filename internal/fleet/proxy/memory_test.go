@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -23,10 +21,10 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
-	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -69,7 +67,7 @@ func (m *memory) begin(life *fault.Life) {
 	c, now := life.Of(m.hub), func() time.Time { return m.now }
 	m.controller = &reconciler{
 		observer: observer{
-			now: now, cached: c, referents: liveReferents{c}, clusters: reached{life.Of(m.far)}, watches: newWatches(nil, now), orphans: &assemblage.Orphans{Live: c},
+			now: now, cached: c, referents: testenv.Referents{Reader: c}, clusters: reached{life.Of(m.far)}, watches: newWatches(nil, now), orphans: &assemblage.Orphans{Live: c},
 		},
 		actor:    newActor(c, c),
 		reporter: outcome.NewReporter(kube.Offline{}.Events(), "ProxyAssemblage"),
@@ -86,25 +84,6 @@ func (r reached) Connect(context.Context, types.NamespacedName) (*cluster.Connec
 func (reached) IsLost(context.Context, metav1.Object, string) (bool, error) { return false, nil }
 func (reached) Expect(context.Context, types.NamespacedName) (over func())  { return func() {} }
 func (reached) Failed(types.NamespacedName, error)                          {}
-
-// liveReferents reads what bindings refer to each time.
-type liveReferents struct{ client.Reader }
-
-func (liveReferents) Begin(types.NamespacedName)  {}
-func (liveReferents) Forget(types.NamespacedName) {}
-
-func (l liveReferents) Complete(ctx context.Context, seeker types.NamespacedName, needs []binding.Object, known binding.Known) (bool, error) {
-	for _, o := range needs {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
-		err := l.Get(ctx, client.ObjectKey{Namespace: seeker.Namespace, Name: o.Name}, u)
-		if client.IgnoreNotFound(err) != nil {
-			return false, err
-		}
-		known[o] = binding.Look{Content: u.Object}
-	}
-	return len(needs) > 0, nil
-}
 
 // settles lets all act until nothing changes any more.
 func (m *memory) settles() {

@@ -70,6 +70,21 @@ func start(ctx context.Context, options Options, beside func(context.Context, *c
 // shared starts the control plane when it is called first.
 var shared func() *controlplane.ControlPlane
 
+// Own starts a control plane for a test that cannot share one, such as one that stops it.
+func Own(t testing.TB, o controlplane.Options) *controlplane.ControlPlane {
+	t.Helper()
+	cp, err := controlplane.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cp.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cp
+}
+
 // Shared is the control plane of this test process. The first call starts it, or asks
 // for that of all packages, and panics if that fails.
 func Shared() *controlplane.ControlPlane { return shared() }

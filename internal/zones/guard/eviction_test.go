@@ -367,11 +367,7 @@ func (w *world) isBack(name string) bool {
 // installed.
 func TestDefect12WithoutTheKinds(t *testing.T) {
 	t.Parallel()
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cp.Stop() })
+	cp := testenv.Own(t, controlplane.Options{Nodes: 1})
 	w := newWorldOn(t, cp, "default")
 	routes := w.routesOn(cp)
 	w.create(orphan())

@@ -35,15 +35,7 @@ var allZones = []string{"zone-a", "zone-b", "zone-c"}
 // are down. Where there is no budget, evictions go on.
 func TestGuardsHoldFromTheFirstRequest(t *testing.T) {
 	t.Parallel()
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cp.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cp := testenv.Own(t, controlplane.Options{Nodes: 3})
 	w := newWorldOn(t, cp, "default")
 	installKinds(t, w.client)
 	address := w.register()

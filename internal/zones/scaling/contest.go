@@ -1,10 +1,12 @@
 package scaling
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -20,15 +22,12 @@ type Scaled struct {
 	Since  time.Time `json:"since,omitzero"`
 }
 
-const (
-	// raises is how often in a row replicas are added that another client removes. Replicas
-	// that it adds are not removed again at all: each time Pods would go.
-	raises = 3
-	// contestFirst is for how long a set is left as it is after that, twice as long each
-	// time, up to contestMost.
-	contestFirst = 10 * time.Minute
-	contestMost  = 6 * time.Hour
-)
+// raises is how often in a row replicas are added that another client removes. Replicas
+// that it adds are not removed again at all: each time Pods would go.
+const raises = 3
+
+// contested is for how long a set is left as it is after that.
+func contested() ring.Backoff { return ring.Backoff{First: 10 * time.Minute, Most: 6 * time.Hour} }
 
 // scaledOf reads what is noted, nil if nothing is, or another client has written it.
 func scaledOf(value string) *Scaled {
@@ -39,14 +38,14 @@ func scaledOf(value string) *Scaled {
 	return s
 }
 
+// first is when the replicas were written first.
+func (s *Scaled) first() time.Time { return cmp.Or(s.Since, s.At) }
+
 // next is what is noted when replicas are written.
 func (s *Set) next(to int, now time.Time) Scaled {
 	next := Scaled{Replicas: to, At: now.UTC().Truncate(time.Second)}
 	if s.undone(to) {
-		next.Undone, next.Since = s.Scaled.Undone+1, s.Scaled.Since
-		if next.Since.IsZero() {
-			next.Since = s.Scaled.At
-		}
+		next.Undone, next.Since = s.Scaled.Undone+1, s.Scaled.first()
 	}
 	return next
 }
@@ -69,20 +68,12 @@ func (o *Observed) contest(w *wish) {
 	if !w.lowers() && times < raises {
 		return
 	}
-	wait := contestFirst
-	for range s.Scaled.Undone {
-		wait = min(2*wait, contestMost)
-	}
-	since := s.Scaled.Since
-	if since.IsZero() {
-		since = s.Scaled.At
-	}
-	until := s.Scaled.At.Add(wait)
+	until := s.Scaled.At.Add(contested().After(s.Scaled.Undone))
 	if !o.Now.Before(until) {
 		return
 	}
 	w.calls = nil
 	w.block = &rollout.Block{Reason: ReasonContested, Since: s.Scaled.At, Until: until, Message: fmt.Sprintf(
 		"another client sets its replicas back from %d to %d (%s since %s); remove spec.replicas from what that client applies; tried again at %s",
-		w.to, s.Replicas, said, rollout.Clock(since), rollout.Clock(until))}
+		w.to, s.Replicas, said, rollout.Clock(s.Scaled.first()), rollout.Clock(until))}
 }

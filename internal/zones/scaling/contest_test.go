@@ -44,11 +44,11 @@ func TestReplicasThatAnotherClientSetsBack(t *testing.T) {
 	if !strings.Contains(said, "another client sets its replicas back from 3 to 5 (once since 4 May 12:00:00 UTC)") || !strings.Contains(said, "tried again at 4 May 12:10:00 UTC") {
 		t.Errorf("it says %q", said)
 	}
-	o.Now = now.Add(contestFirst)
+	o.Now = now.Add(contested().First)
 	if writes() != 1 || b.Scaled.Undone != 1 {
 		t.Errorf("it is tried again, and noted: %+v", b.Scaled)
 	}
-	o.Now = o.Now.Add(contestFirst)
+	o.Now = o.Now.Add(contested().First)
 	if writes() != 0 {
 		t.Error("it waits longer each time")
 	}

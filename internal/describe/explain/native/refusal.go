@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/shell"
@@ -87,41 +88,39 @@ func (a *Asker) refusedByPolicy(ctx context.Context, _ describe.Ref, message str
 	return nil, nil //nolint:nilnil // it has gone meanwhile
 }
 
-// hook is a webhook, and the configuration that it stands in.
-type hook struct {
-	describe.Ref
-
-	name   string
-	client admissionregistrationv1.WebhookClientConfig
-}
-
 // refusedByWebhook finds the webhook that is mentioned, and who should answer it.
 func (a *Asker) refusedByWebhook(ctx context.Context, _ describe.Ref, message string) (*chain.Answer, error) {
 	if !strings.Contains(message, "webhook") {
 		return nil, nil //nolint:nilnil // it is not about a webhook
 	}
-	hooks, err := a.hooks(ctx)
+	all, err := admission.ListRegistered(ctx, a.Client)
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range hooks {
-		if !strings.Contains(message, `"`+h.name+`"`) {
-			continue
+	for i := range all {
+		for n := range all[i].Hooks {
+			if h := &all[i].Hooks[n]; strings.Contains(message, `"`+h.Name+`"`) {
+				return a.byWebhook(describe.Ref{Kind: all[i].Kind, Name: all[i].GetName()}, h, message), nil
+			}
 		}
-		if strings.Contains(message, "denied the request") {
-			link := a.Link(h.Ref, chain.ReasonRefused, "webhook %s denied it: %s", h.name, causeIn(message))
-			link.Next = a.Kubectl("describe", h.Ref)
-			return &chain.Answer{Links: []chain.Link{link}}, nil
-		}
-		link := a.Link(h.Ref, chain.ReasonWebhook, "webhook %s does not answer: %s", h.name, causeIn(message))
-		link.Next = a.Kubectl("describe", h.Ref)
-		found := chain.Answer{Links: []chain.Link{link}}
-		if s := h.client.Service; s != nil {
-			found.Then = a.About(describe.Ref{Kind: describe.KindService, Namespace: s.Namespace, Name: s.Name})
-		}
-		return &found, nil
 	}
 	return nil, nil //nolint:nilnil // it has gone meanwhile
+}
+
+// byWebhook is that a webhook of a configuration refused, or does not answer.
+func (a *Asker) byWebhook(of describe.Ref, h *admission.Hook, message string) *chain.Answer {
+	if strings.Contains(message, "denied the request") {
+		link := a.Link(of, chain.ReasonRefused, "webhook %s denied it: %s", h.Name, causeIn(message))
+		link.Next = a.Kubectl("describe", of)
+		return &chain.Answer{Links: []chain.Link{link}}
+	}
+	link := a.Link(of, chain.ReasonWebhook, "webhook %s does not answer: %s", h.Name, causeIn(message))
+	link.Next = a.Kubectl("describe", of)
+	found := chain.Answer{Links: []chain.Link{link}}
+	if s := h.Client.Service; s != nil {
+		found.Then = a.About(describe.Ref{Kind: describe.KindService, Namespace: s.Namespace, Name: s.Name})
+	}
+	return &found
 }
 
 // causeIn is the end of a message, where the cause stands.
@@ -132,29 +131,6 @@ func causeIn(message string) string {
 		}
 	}
 	return message
-}
-
-func (a *Asker) hooks(ctx context.Context) ([]hook, error) {
-	var hooks []hook
-	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
-	if err := a.Client.List(ctx, &mutating); err != nil {
-		return nil, fmt.Errorf("list MutatingWebhookConfigurations: %w", err)
-	}
-	for _, c := range mutating.Items {
-		for _, w := range c.Webhooks {
-			hooks = append(hooks, hook{describe.Ref{Kind: "MutatingWebhookConfiguration", Name: c.Name}, w.Name, w.ClientConfig})
-		}
-	}
-	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
-	if err := a.Client.List(ctx, &validating); err != nil {
-		return nil, fmt.Errorf("list ValidatingWebhookConfigurations: %w", err)
-	}
-	for _, c := range validating.Items {
-		for _, w := range c.Webhooks {
-			hooks = append(hooks, hook{describe.Ref{Kind: "ValidatingWebhookConfiguration", Name: c.Name}, w.Name, w.ClientConfig})
-		}
-	}
-	return hooks, nil
 }
 
 // refusedForAccount finds that the ServiceAccount of Pods does not exist.
