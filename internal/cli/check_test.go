@@ -71,7 +71,7 @@ func TestAnInstallation(t *testing.T) {
 	}
 	says(1, "manager "+system+"/spillway\n", "✓ 2 of 2 Pods are ready, image spillway:test", "✗ no replica leads: Lease spillway-manager not found; kubectl logs",
 		"kinds are those of version", "policies, webhooks and bindings", "has no certificate authority",
-		"✗ validatingwebhookconfiguration/"+system+".zones.spillway.dev has no key in the path of no-downscale.zones.spillway.dev", "! the webhooks have no certificate yet: Secret",
+		"✗ validatingwebhookconfiguration/"+system+".zones.spillway.dev has no key in the path of no-downscale.zones.spillway.dev", "! the webhooks have no certificate yet: none in Secret spillway-webhooks-certificate",
 		"ring config\n", "permissions in namespace "+watched, "✓ no rollouts")
 
 	now := metav1.NowMicro()
@@ -81,8 +81,10 @@ func TestAnInstallation(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds},
 	}
 	must(c.Create(t.Context(), lease))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: admission.SecretName}, Data: map[string][]byte{corev1.TLSCertKey: certificateUntil(t, time.Now().Add(time.Hour))}}
-	must(c.Create(t.Context(), secret))
+	secret := &corev1.Secret{}
+	must(c.Get(t.Context(), client.ObjectKey{Namespace: system, Name: admission.SecretName}, secret))
+	secret.Data = map[string][]byte{corev1.TLSCertKey: certificateUntil(t, time.Now().Add(time.Hour))}
+	must(c.Update(t.Context(), secret))
 	configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
 	must(c.List(t.Context(), configurations, client.MatchingLabels{"app.kubernetes.io/instance": system}))
 	keyed := "/x/" + serve.NewKey()
@@ -97,6 +99,7 @@ func TestAnInstallation(t *testing.T) {
 	must(c.List(t.Context(), mutating, client.MatchingLabels{"app.kubernetes.io/instance": system}))
 	for i := range mutating.Items {
 		for j := range mutating.Items[i].Webhooks {
+			mutating.Items[i].Webhooks[j].ClientConfig.CABundle = secret.Data[corev1.TLSCertKey]
 			mutating.Items[i].Webhooks[j].ClientConfig.Service.Path = &keyed
 		}
 		must(c.Update(t.Context(), &mutating.Items[i]))

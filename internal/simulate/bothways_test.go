@@ -96,13 +96,14 @@ func scenarios(t *testing.T) []string {
 	return names
 }
 
+// read reads a file of a scenario that is played from the moment of benchOptions on.
 func read(t *testing.T, name, file string) []source.Document {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readAt(t, string(text), time.Now())
+	return readAt(t, string(text), benchOptions().Now)
 }
 
 // read reads a file of the scenario, whose Pods have a server.

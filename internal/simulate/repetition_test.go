@@ -36,7 +36,7 @@ spec: {operatorVersion: {name: app-1}}
 // what is said is short.
 func TestAPlanThatCannotEndIsNotPlayedForEver(t *testing.T) {
 	t.Parallel()
-	r, err := simulate.Run(t.Context(), objects(readAt(t, endless, time.Now())), nil, benchOptions())
+	r, err := simulate.Run(t.Context(), objects(readAt(t, endless, benchOptions().Now)), nil, benchOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestAPlanThatCannotEndIsNotPlayedForEver(t *testing.T) {
 // TestATimeoutEndsAPlanThatCannotEnd: the same states come back until then.
 func TestATimeoutEndsAPlanThatCannotEnd(t *testing.T) {
 	t.Parallel()
-	r, err := simulate.Run(t.Context(), objects(readAt(t, strings.Replace(endless, "deploy: {strategy", "deploy: {timeout: 2h, strategy", 1), time.Now())), nil, benchOptions())
+	r, err := simulate.Run(t.Context(), objects(readAt(t, strings.Replace(endless, "deploy: {strategy", "deploy: {timeout: 2h, strategy", 1), benchOptions().Now)), nil, benchOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +65,12 @@ func TestAVersionThatIsNotServedIsRefused(t *testing.T) {
 	t.Parallel()
 	const budget = "{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: app}}"
 	const advice = "API version policy/v1beta1 is no longer served; use policy/v1"
-	documents := readAt(t, budget, time.Now())
+	documents := readAt(t, budget, benchOptions().Now)
 	_, err := simulate.Run(t.Context(), objects(documents), nil, benchOptions())
 	if err = simulate.Locate(err, documents); err == nil || !strings.Contains(err.Error(), `in version "policy/v1beta1"; use policy/v1`) {
 		t.Error(err)
 	}
-	r, err := simulate.Run(t.Context(), objects(readAt(t, strings.Replace(endless, "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}'}}", budget, 1), time.Now())), nil, benchOptions())
+	r, err := simulate.Run(t.Context(), objects(readAt(t, strings.Replace(endless, "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}'}}", budget, 1), benchOptions().Now)), nil, benchOptions())
 	if err != nil || len(r.Stuck) == 0 || !strings.Contains(r.Stuck[0].Sentence, advice) {
 		t.Errorf("%v, %+v", err, r.Stuck)
 	}
@@ -81,7 +81,7 @@ func TestASimulationEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := simulate.Run(ctx, objects(readAt(t, endless, time.Now())), nil, benchOptions()); !errors.Is(err, context.Canceled) {
+	if _, err := simulate.Run(ctx, objects(readAt(t, endless, benchOptions().Now)), nil, benchOptions()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

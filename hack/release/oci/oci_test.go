@@ -426,7 +426,7 @@ func TestKeyless(t *testing.T) {
 	cosign := filepath.Join(dir, "cosign")
 	program := func(script string) {
 		t.Helper()
-		if err := os.WriteFile(cosign, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(cosign, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -102,7 +102,7 @@ func (p pusher) push(r Release) error {
 	}
 	for _, digest := range digests {
 		if err := p.signing.Sign(p.ctx, p.repository.Digest(digest.String()), p.options...); err != nil {
-			return err //nolint:wrapcheck // it says what could not be signed
+			return err
 		}
 	}
 	return nil

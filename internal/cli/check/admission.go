@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,29 +141,27 @@ const expiresSoon = 7 * 24 * time.Hour
 // checkCertificate says how long the API server trusts the webhooks: by the certificate, or,
 // if the Secret may not be read, by the authority in the configurations.
 func checkCertificate(ctx context.Context, c client.Client, namespace string, now time.Time) []finding {
-	configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-	if err := c.List(ctx, configurations, client.MatchingLabels(manifests.SelectInstalled(namespace))); err != nil {
+	registered, err := admission.ListRegistered(ctx, c, client.MatchingLabels(manifests.SelectInstalled(namespace)))
+	if err != nil {
 		return []finding{unread("certificates", err)}
 	}
 	var findings []finding
-	for n := range configurations.Items {
-		configuration := &configurations.Items[n]
-		for w := range configuration.Webhooks {
-			if len(configuration.Webhooks[w].ClientConfig.CABundle) == 0 {
-				findings = append(findings, finding{What: fmt.Sprintf("webhook %s has no certificate authority: the API server cannot ask the manager", configuration.Webhooks[w].Name), Action: "check that a replica of the manager is ready"})
-				break
-			}
+	for n := range registered {
+		i := slices.IndexFunc(registered[n].Hooks, func(h admission.Hook) bool { return len(h.Client.CABundle) == 0 })
+		if i >= 0 {
+			findings = append(findings, finding{What: fmt.Sprintf("webhook %s has no certificate authority: the API server cannot ask the manager", registered[n].Hooks[i].Name), Action: "check that a replica of the manager is ready"})
 		}
 	}
 	secret := &corev1.Secret{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: admission.SecretName}, secret)
-	if apierrors.IsNotFound(err) {
-		return append(findings, finding{Advice: true, What: "the webhooks have no certificate yet: Secret " + admission.SecretName + " not found", Action: "check that a replica of the manager leads"})
-	}
-	if err != nil {
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: admission.SecretName}, secret)
+	switch raw := secret.Data[corev1.TLSCertKey]; {
+	case client.IgnoreNotFound(err) != nil:
 		return append(findings, unread("the certificate of the webhooks", err))
+	case len(raw) == 0: // it is installed empty
+		return append(findings, finding{Advice: true, What: "the webhooks have no certificate yet: none in Secret " + admission.SecretName, Action: "check that a replica of the manager leads"})
+	default:
+		return append(findings, certificate(raw, now))
 	}
-	return append(findings, certificate(secret.Data[corev1.TLSCertKey], now))
 }
 
 // certificate says how old a certificate is, and how long it is valid.
