@@ -251,7 +251,8 @@ func (w *world) hash(name string) string {
 	w.t.Helper()
 	d := w.deploymentNow(name)
 	recorded := d.Annotations[native+"config-baseline"]
-	return cmp.Or(d.Spec.Template.Annotations[waveHash], recorded[strings.LastIndex(recorded, ":")+1:])
+	template := d.Spec.Template.Annotations
+	return cmp.Or(template[native+"config-hash"], template[waveHash], recorded[strings.LastIndex(recorded, ":")+1:])
 }
 
 // hashed waits until the Deployment has a hash other than the one given, and
