@@ -114,6 +114,16 @@ func (s *seen) tolerable(units []*seen) int {
 	return n
 }
 
+// isMute: what becomes of it says nothing about its target.
+func (s *seen) isMute() bool { return s.unit.Leaf.NoEvidence != "" && !s.isRemoval() }
+
+// isSkipped: it is mute, and may not move now.
+func (s *seen) isSkipped() bool {
+	b := s.unit.Block
+
+	return s.isMute() && s.outdated() && b != nil && (b.Until.IsZero() || b.Until.After(noon))
+}
+
 func (s *seen) isDone() bool { return !s.outdated() && s.available() }
 
 // allows is a limit of so many leaves.
@@ -190,7 +200,7 @@ func down(leaves []*seen) int {
 	n := 0
 
 	for _, l := range leaves {
-		n += count(!l.available())
+		n += count(!l.available() && !l.isSkipped())
 	}
 
 	return n
