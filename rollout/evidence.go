@@ -8,6 +8,12 @@ func (n *node) isMute() bool {
 	return n.isLeaf() && n.unit.Leaf.NoEvidence != "" && !n.isRemoval()
 }
 
+// isSpared tells whether a leaf without evidence takes no place in a budget though it is down: it
+// was down before it was moved, or is not moved yet, so the rollout took nothing away.
+func (n *node) isSpared() bool {
+	return n.isMute() && (n.outdated || n.unit.Leaf.Repairing)
+}
+
 // isEvident tells whether enough beneath a unit shows that the target is good.
 func (n *node) isEvident() bool { return n.evident >= n.unit.Policy.MinEvidence }
 

@@ -117,11 +117,9 @@ func (s *seen) tolerable(units []*seen) int {
 // isMute: what becomes of it says nothing about its target.
 func (s *seen) isMute() bool { return s.unit.Leaf.NoEvidence != "" && !s.isRemoval() }
 
-// isSkipped: it is mute, and may not move now.
-func (s *seen) isSkipped() bool {
-	b := s.unit.Block
-
-	return s.isMute() && s.outdated() && b != nil && (b.Until.IsZero() || b.Until.After(noon))
+// isSpared: it takes no place though it is down, as it was so before.
+func (s *seen) isSpared() bool {
+	return s.isMute() && (s.outdated() || s.unit.Leaf.Repairing)
 }
 
 func (s *seen) isDone() bool { return !s.outdated() && s.available() }
@@ -200,7 +198,7 @@ func down(leaves []*seen) int {
 	n := 0
 
 	for _, l := range leaves {
-		n += count(!l.available() && !l.isSkipped())
+		n += count(!l.available() && !l.isSpared())
 	}
 
 	return n

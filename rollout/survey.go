@@ -95,7 +95,7 @@ type verdict struct {
 	outdated bool
 	// late is true of a leaf that failed by its deadline.
 	late bool
-	// skipped is true of a leaf without evidence that may not be moved now.
+	// skipped is true of a leaf without evidence that has a Block of its own.
 	skipped bool
 	// stopped is true once too much has failed here, or the time ran out.
 	stopped bool
@@ -216,7 +216,7 @@ func (d *decision) learnLeaf(n *node) {
 	n.up = d.available(n)
 	n.late = d.late(n)
 	n.stopped = n.late || leaf.Health == Failed && !n.outdated && !n.isMute()
-	n.skipped = n.isMute() && n.outdated && d.isBlocked(n)
+	n.skipped = n.isMute() && n.outdated && n.unit.Block != nil
 	n.over = n.up && !n.outdated
 	n.open = n.outdated
 	n.tally = n.countLeaf()
@@ -228,7 +228,7 @@ func (n *node) countLeaf() tally {
 	t.updated = one(!n.outdated)
 	t.available = one(n.up)
 	t.ready = one(n.over)
-	t.down = one(!n.up && !n.skipped)
+	t.down = one(!n.up && !n.isSpared())
 	t.failed = one(n.stopped)
 	t.untolerated = t.failed
 	t.downFailed = one(!n.up && n.stopped)

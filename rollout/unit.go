@@ -103,9 +103,10 @@ type Leaf struct {
 	// NoEvidence is why what becomes of the leaf says nothing about its target, as what may
 	// follow "it is": "suspended", "scaled to 0 replicas", "not ready since before it was
 	// assigned v2". Empty if it says something. What gives no evidence is never a failure, no
-	// unit waits for it, and it moves after what gives some; see [Policy].MinEvidence. While
-	// a Block of its own keeps it from moving, it is skipped: it takes no place in a budget,
-	// either. It is moved in its turn once that is over.
+	// unit waits for it, and it moves after what gives some; see [Policy].MinEvidence. Down, it
+	// takes no place in a budget until it is moved, and not then either if it is Repairing.
+	// With a Block of its own it is skipped: no unit waits for it. It is
+	// moved in its turn once that is over.
 	NoEvidence string
 	// LostSince is since when it is Degraded, of a settled leaf that is to count as
 	// failed if it is so for as long as the Deadline: what is gone is never ready at

@@ -62,7 +62,7 @@ func recordOf(a *assembled, module string) model.Record {
 	}
 	r.Sync = sync
 	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
-	r.AssignedAt = ring.TimeOf(assignment.AssignedAt)
+	r.AssignedAt, r.Unready = ring.TimeOf(assignment.AssignedAt), assignment.Unready
 	if status := a.report(module); status != nil && assigned {
 		readReport(&r, status, a)
 	}

@@ -93,7 +93,7 @@ func (d *decision) stageUnit(s *stage) rollout.Unit {
 	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
 	policy.MaxFailures = ring.LimitOf(maxFailures(&s.spec, r))
 	if d.isNews() {
-		policy.Soak = seconds(s.spec.SoakSeconds)
+		policy.Soak, policy.MinEvidence = seconds(s.spec.SoakSeconds), d.minEvidence(s)
 	}
 	return rollout.Unit{Name: s.name, Group: true, Policy: policy, Gates: d.gates(s)}
 }
@@ -188,6 +188,8 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 		}
 	case leaf.Current == target:
 		unit.StartedAt = m.started
+	case m.skip != nil:
+		unit.Block = m.skip
 	case m.isEnding():
 		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:

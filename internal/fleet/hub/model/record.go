@@ -40,6 +40,8 @@ type Record struct {
 	// a revision says, it is that.
 	Revision   string
 	AssignedAt time.Time
+	// Unready is true if the cluster was not ready before that.
+	Unready bool
 	// Drifted is true if the sync is not what its revision and the module say.
 	Drifted bool
 	// Edited is true if what it is to run is not what its revision says, whatever the

@@ -1,0 +1,80 @@
+package decision
+
+import (
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Of a revision, a cluster is evidence if it was ready before it was assigned it, and answers.
+// One that is suspended or does not answer is not assigned anything: nothing would come of it
+// but a deadline that passes. One that was not ready with what reached all clusters goes after
+// the others, and counts for the revision if it becomes ready, but not against it if it does not.
+
+// addEvidence says why a cluster is no evidence of the target, if it is none. Going back to what
+// all clusters ran asks nobody: whoever has what failed is assigned the other, answering or not.
+func (d *decision) addEvidence(m *member) {
+	if d.target != d.wanted || !d.o.Module.IsStaged() {
+		return
+	}
+	outdated := m.leaf.Current != d.target
+	switch {
+	case m.isSuspended():
+		m.leaf.NoEvidence, m.leaf.Cause = "suspended", outcome.ReasonSuspended
+		m.skipIf(outdated, outcome.ReasonSuspended, "skipped until it is resumed: "+m.record.Message)
+	case m.isUnreachable():
+		m.leaf.NoEvidence = "not reachable"
+		m.skipIf(outdated, outcome.ReasonUnreachable, "skipped until it answers: "+m.leaf.Reason)
+	case !m.Ready:
+		m.leaf.NoEvidence = "not ready: its control plane is not up"
+		m.skipIf(outdated, outcome.ReasonUnreachable, "skipped until its control plane is up")
+	case outdated && d.isSick(m), !outdated && d.wasUnready(m):
+		m.leaf.NoEvidence, m.leaf.Repairing = "not ready since before it was assigned "+d.target, true
+	}
+}
+
+// skipIf skips a cluster that would be moved.
+func (m *member) skipIf(outdated bool, reason rollout.Reason, message string) {
+	if outdated {
+		m.skip = &rollout.Block{Reason: reason, Message: message}
+	}
+}
+
+// isSuspended is true of a cluster in which a user has suspended what would apply the module.
+func (m *member) isSuspended() bool {
+	return m.isAssigned() && m.move == nil && m.record.Reported && m.record.Reason == outcome.ReasonSuspended
+}
+
+// isSick is true of a cluster that is not ready with what reached all, or never was with that. What
+// was failing with another revision is to be repaired by the target, and says whether it is.
+func (d *decision) isSick(m *member) bool {
+	switch {
+	case !m.isAssigned() || m.leaf.Current != d.good || m.move != nil:
+		return false
+	case m.leaf.Health == rollout.Failed || m.leaf.Health == rollout.Degraded:
+		return true
+	default: // what was ready and is applied again is not
+		return m.leaf.Health != rollout.Healthy && m.record.Succeeded != m.record.Revision
+	}
+}
+
+// wasUnready is true of a cluster that was not ready before it was assigned the target, and has not
+// become ready with it.
+func (d *decision) wasUnready(m *member) bool {
+	if m.move != nil {
+		return m.move.Unready
+	}
+	return m.isAssigned() && m.record.Unready && m.record.Succeeded != d.target
+}
+
+// minEvidence is how many clusters of a stage must show that a revision is good: none where
+// failures stop nothing either.
+func (d *decision) minEvidence(s *stage) int {
+	switch {
+	case len(d.members) == 0 || s.spec.AllowEmpty || !d.o.Module.IsStaged() || d.onFailure() == rollout.Continue:
+		return 0
+	case s.spec.MinEvidence != nil:
+		return int(*s.spec.MinEvidence)
+	default:
+		return 1
+	}
+}
