@@ -11,7 +11,7 @@ func (n *node) isMute() bool {
 // isSpared tells whether a leaf without evidence takes no place in a budget though it is down: it
 // was down before it was moved, or is not moved yet, so the rollout took nothing away.
 func (n *node) isSpared() bool {
-	return n.isMute() && (n.outdated || n.unit.Leaf.Repairing)
+	return n.isMute() && !n.unit.Leaf.Disrupted && (n.outdated || n.unit.Leaf.Repairing)
 }
 
 // isEvident tells whether enough beneath a unit shows that the target is good.

@@ -119,7 +119,7 @@ func (s *seen) isMute() bool { return s.unit.Leaf.NoEvidence != "" && !s.isRemov
 
 // isSpared: it takes no place though it is down, as it was so before.
 func (s *seen) isSpared() bool {
-	return s.isMute() && (s.outdated() || s.unit.Leaf.Repairing)
+	return s.isMute() && !s.unit.Leaf.Disrupted && (s.outdated() || s.unit.Leaf.Repairing)
 }
 
 func (s *seen) isDone() bool { return !s.outdated() && s.available() }

@@ -104,7 +104,7 @@ type Leaf struct {
 	// follow "it is": "suspended", "scaled to 0 replicas", "not ready since before it was
 	// assigned v2". Empty if it says something. What gives no evidence is never a failure, no
 	// unit waits for it, and it moves after what gives some; see [Policy].MinEvidence. Down, it
-	// takes no place in a budget until it is moved, and not then either if it is Repairing.
+	// takes no place in a budget unless it is Disrupted, or was moved and is not Repairing.
 	// With a Block of its own it is skipped: no unit waits for it. It is
 	// moved in its turn once that is over.
 	NoEvidence string

@@ -64,8 +64,9 @@ type Assignment struct {
 	// of a revision from a later one of the same revision.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
-	// Unready is true if the cluster was not ready before the revision was assigned, so that
-	// it is no evidence against the revision if the cluster does not become ready.
+	// Unready is true if the cluster was not ready before the revision was assigned, or had
+	// nothing of the module, so that it is no evidence against a revision if the cluster does
+	// not become ready.
 	// +optional
 	Unready bool `json:"unready,omitempty"`
 	// DeletionPolicy says what happens to what runs when the sync is removed.

@@ -17,6 +17,7 @@ func (d *decision) addEvidence(m *member) {
 		return
 	}
 	outdated := m.leaf.Current != d.target
+	m.leaf.Disrupted = outdated && m.isAssigned() && !m.record.Unready && d.isInTime(m)
 	switch {
 	case m.isSuspended():
 		m.leaf.NoEvidence, m.leaf.Cause = "suspended", outcome.ReasonSuspended
@@ -44,11 +45,14 @@ func (m *member) isSuspended() bool {
 	return m.isAssigned() && m.move == nil && m.record.Reported && m.record.Reason == outcome.ReasonSuspended
 }
 
-// isSick is true of a cluster that is not ready with what reached all, or never was with that. What
-// was failing with another revision is to be repaired by the target, and says whether it is.
+// isSick is true of a cluster that is not ready with what reached all, and was not made so by being
+// assigned that: it was not ready before, or its time is over. What was failing with another revision
+// is to be repaired by the target, and says whether it is.
 func (d *decision) isSick(m *member) bool {
 	switch {
 	case !m.isAssigned() || m.leaf.Current != d.good || m.move != nil:
+		return false
+	case m.leaf.Disrupted:
 		return false
 	case m.leaf.Health == rollout.Failed || m.leaf.Health == rollout.Degraded:
 		return true
@@ -56,6 +60,9 @@ func (d *decision) isSick(m *member) bool {
 		return m.leaf.Health != rollout.Healthy && m.record.Succeeded != m.record.Revision
 	}
 }
+
+// isInTime is true of a cluster that may not be ready because of what it was assigned.
+func (d *decision) isInTime(m *member) bool { return d.o.Now.Before(m.started.Add(d.deadline())) }
 
 // wasUnready is true of a cluster that was not ready before it was assigned the target, and has not
 // become ready with it.

@@ -244,6 +244,10 @@ func TestPlans(t *testing.T) {
 		},
 		"one that fails at it is like all others": {
 			incremental, "b v1 up\nc v1 failed new @1m",
+			"c is updating from v1 to v2 (already unavailable)\nb is queued (position 1): 1 of 1 allowed unavailable in all (c is not healthy)",
+		},
+		"but for what was assigned it with nothing before": {
+			incremental, "b v1 up\nc v1 failed new unready @1m",
 			"b is updating from v1 to v2\nc is waiting: it is not ready since before it was assigned v2, so others in all show first that v2 is good",
 		},
 		"pinned is left out": {
