@@ -172,6 +172,10 @@ type SyncStatus struct {
 	// while others are rolled out; empty if there is none.
 	// +optional
 	LastSucceededRevision string `json:"lastSucceededRevision,omitempty"`
+	// LastSucceededAssignedAt is the AssignedAt of the assignment that has succeeded last: of
+	// one revision there may be several.
+	// +optional
+	LastSucceededAssignedAt *metav1.MicroTime `json:"lastSucceededAssignedAt,omitempty"`
 	// Resolved is the commit or the digest that was applied last.
 	// +optional
 	Resolved string `json:"resolved,omitempty"`

@@ -111,5 +111,6 @@ func readReport(r *model.Record, s *v1alpha1.SyncStatus, a *assembled) {
 	r.Reported = s.Revision == r.Revision && ring.TimeOf(s.AssignedAt).Equal(r.AssignedAt)
 	r.State, r.Since, r.Reason, r.Message = s.State, ring.TimeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
 	r.Succeeded, r.Resolved = s.LastSucceededRevision, s.Resolved
+	r.Proven = r.Succeeded == r.Revision && s.LastSucceededAssignedAt != nil && ring.TimeOf(s.LastSucceededAssignedAt).Equal(r.AssignedAt)
 	r.Noticed = a.status.ObservedGeneration >= a.GetGeneration() && (r.DeletionPolicy != v1alpha1.Orphan || s.DeletionPolicy == v1alpha1.Orphan)
 }

@@ -99,13 +99,13 @@ func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.M
 		ObservedGeneration: generation, LastTransitionTime: &now, FailedAt: r.FailedAt, DeletionPolicy: r.Policy,
 	}
 	if was != nil {
-		s.LastSucceededRevision, s.Resolved = was.LastSucceededRevision, was.Resolved
+		s.LastSucceededRevision, s.LastSucceededAssignedAt, s.Resolved = was.LastSucceededRevision, was.LastSucceededAssignedAt, was.Resolved
 		if was.State == r.State && was.Revision == r.Revision && was.AssignedAt.Equal(r.AssignedAt) && was.LastTransitionTime != nil {
 			s.LastTransitionTime = was.LastTransitionTime
 		}
 	}
 	if r.State == v1alpha1.StateSucceeded {
-		s.LastSucceededRevision, s.Resolved = r.Revision, r.Resolved
+		s.LastSucceededRevision, s.LastSucceededAssignedAt, s.Resolved = r.Revision, r.AssignedAt, r.Resolved
 	}
 	return s
 }

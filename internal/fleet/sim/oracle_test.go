@@ -552,11 +552,11 @@ func (o *oracle) tellsNothing(v *model.Observed, c *model.Cluster, r *model.Reco
 	case r.Reported && r.State == v1alpha1.StateUnreachable:
 		return true
 	case r.Revision == revision:
-		return r.Unready && r.Succeeded != revision
+		return r.Unready && !r.Proven
 	default:
 		late := !v.Now.Before(r.AssignedAt.Add(time.Duration(*v.Module.Spec.Rollout.ProgressDeadlineSeconds) * time.Second))
 
-		return r.Revision == v.Module.Status.CurrentRevision && (r.Unready || late) && r.State != v1alpha1.StateSucceeded
+		return r.Revision == v.Module.Status.CurrentRevision && (r.Unready || r.Proven || late) && r.State != v1alpha1.StateSucceeded
 	}
 }
 

@@ -201,7 +201,7 @@ func (w *small) observed() model.Observed {
 func (s state) record(name string) model.Record {
 	r := model.Record{
 		Cluster: name, Name: name, Assigned: true, Revision: oldRevision, AssignedAt: noon.Add(-time.Minute), Reported: true,
-		State: v1alpha1.StateSucceeded, Since: noon.Add(-time.Minute), Succeeded: oldRevision, DeletionPolicy: v1alpha1.Delete,
+		State: v1alpha1.StateSucceeded, Since: noon.Add(-time.Minute), Succeeded: oldRevision, Proven: true, DeletionPolicy: v1alpha1.Delete,
 	}
 
 	switch s {

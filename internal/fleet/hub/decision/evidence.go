@@ -1,6 +1,8 @@
 package decision
 
 import (
+	"slices"
+
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -13,11 +15,11 @@ import (
 // addEvidence says why a cluster is no evidence of the target, if it is none. Going back to what
 // all clusters ran asks nobody: whoever has what failed is assigned the other, answering or not.
 func (d *decision) addEvidence(m *member) {
-	if d.target != d.wanted || !d.o.Module.IsStaged() {
+	if d.goesBack(m) || !d.o.Module.IsStaged() {
 		return
 	}
 	outdated := m.leaf.Current != d.target
-	m.leaf.Disrupted = outdated && m.isAssigned() && !m.record.Unready && d.isInTime(m)
+	m.leaf.Disrupted = outdated && m.isAssigned() && !m.record.Unready && !m.record.Proven && (d.isInTime(m) || !d.isProven(m.leaf.Current))
 	switch {
 	case m.isSuspended():
 		m.leaf.NoEvidence, m.leaf.Cause = "suspended", outcome.ReasonSuspended
@@ -31,6 +33,15 @@ func (d *decision) addEvidence(m *member) {
 	case outdated && d.isSick(m), !outdated && d.wasUnready(m):
 		m.leaf.NoEvidence, m.leaf.Repairing = "not ready since before it was assigned "+d.target, true
 	}
+}
+
+// goesBack is true of a cluster that is to leave what has failed, or what is newer than the target.
+func (d *decision) goesBack(m *member) bool {
+	if d.isNews() || d.target != d.wanted {
+		return d.target != d.wanted
+	}
+	has, target := d.o.Revision(m.leaf.Current), d.o.Revision(d.target)
+	return has != nil && target != nil && has.Number > target.Number
 }
 
 // skipIf skips a cluster that would be moved.
@@ -50,19 +61,25 @@ func (m *member) isSuspended() bool {
 // is to be repaired by the target, and says whether it is.
 func (d *decision) isSick(m *member) bool {
 	switch {
-	case !m.isAssigned() || m.leaf.Current != d.good || m.move != nil:
+	case !m.isAssigned() || m.leaf.Current != d.good || m.move != nil || m.removing:
 		return false
 	case m.leaf.Disrupted:
 		return false
 	case m.leaf.Health == rollout.Failed || m.leaf.Health == rollout.Degraded:
 		return true
 	default: // what was ready and is applied again is not
-		return m.leaf.Health != rollout.Healthy && m.record.Succeeded != m.record.Revision
+		return m.leaf.Health != rollout.Healthy && !m.record.Proven
 	}
 }
 
 // isInTime is true of a cluster that may not be ready because of what it was assigned.
 func (d *decision) isInTime(m *member) bool { return d.o.Now.Before(m.started.Add(d.deadline())) }
+
+// isProven is true of what reached all clusters, and of what did before.
+func (d *decision) isProven(revision string) bool {
+	good, has := d.o.Revision(d.good), d.o.Revision(revision)
+	return good != nil && has != nil && has.Number <= good.Number
+}
 
 // wasUnready is true of a cluster that was not ready before it was assigned the target, and has not
 // become ready with it.
@@ -70,14 +87,17 @@ func (d *decision) wasUnready(m *member) bool {
 	if m.move != nil {
 		return m.move.Unready
 	}
-	return m.isAssigned() && m.record.Unready && m.record.Succeeded != d.target
+	return m.isAssigned() && m.record.Unready && !m.record.Proven
 }
 
 // minEvidence is how many clusters of a stage must show that a revision is good: none where
-// failures stop nothing either.
-func (d *decision) minEvidence(s *stage) int {
+// failures stop nothing either, and where there is nothing that comes after a stage without clusters.
+func (d *decision) minEvidence(i int) int {
+	s := &d.stages[i]
 	switch {
-	case len(d.members) == 0 || s.spec.AllowEmpty || !d.o.Module.IsStaged() || d.onFailure() == rollout.Continue:
+	case !slices.ContainsFunc(d.stages[i:], func(s stage) bool { return len(s.members) > 0 }):
+		return 0
+	case s.spec.AllowEmpty || !d.o.Module.IsStaged() || d.onFailure() == rollout.Continue:
 		return 0
 	case s.spec.MinEvidence != nil:
 		return int(*s.spec.MinEvidence)

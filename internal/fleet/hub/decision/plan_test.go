@@ -55,7 +55,7 @@ func read(words []string) (model.Cluster, model.Record) {
 		case word == "v1" || word == "v2":
 			r.Assigned, r.Reported, r.Revision, r.Succeeded = true, true, revisionOf(word), revisionOf("v1")
 		case word == "up":
-			r.State, r.Succeeded = v1alpha1.StateSucceeded, r.Revision
+			r.State, r.Succeeded, r.Proven = v1alpha1.StateSucceeded, r.Revision, true
 		case strings.HasPrefix(word, "@"):
 			ago, _ := time.ParseDuration(word[1:])
 			r.Since, r.AssignedAt = noon.Add(-ago), noon.Add(-ago)

@@ -100,9 +100,9 @@ func (f *facts) isSilent(i int) bool {
 // isSpared is true of a cluster that was down before it gets the target: that takes no place.
 func (f *facts) isSpared(i int) bool {
 	r := &f.Records[i]
-	since := r.Unready || !f.Now.Before(r.AssignedAt.Add(deadlinePassed))
-	sick := f.isAt(i, "v1") && since && (r.State == v1alpha1.StateFailed || r.State != v1alpha1.StateSucceeded && r.Succeeded != r.Revision)
-	return f.staged() && !f.isAt(i, "v2") && (since && f.isSilent(i) || sick)
+	since := r.Unready || r.Proven || !f.Now.Before(r.AssignedAt.Add(deadlinePassed))
+	sick := f.isAt(i, "v1") && since && (r.State == v1alpha1.StateFailed || r.State != v1alpha1.StateSucceeded && !r.Proven)
+	return f.staged() && !f.isAt(i, "v2") && (since && f.isSilent(i) || sick) // v1 reached all
 }
 
 func (f *facts) isLate(i int) bool {

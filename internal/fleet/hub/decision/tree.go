@@ -41,6 +41,9 @@ func (d *decision) root() rollout.Unit {
 	for i := range d.stages {
 		s := &d.stages[i]
 		unit := d.stageUnit(s)
+		if d.isNews() {
+			unit.Policy.MinEvidence = d.minEvidence(i)
+		}
 		unit.Children = make([]rollout.Unit, 0, len(s.members))
 		for _, m := range s.members {
 			if m.isNew {
@@ -93,7 +96,7 @@ func (d *decision) stageUnit(s *stage) rollout.Unit {
 	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
 	policy.MaxFailures = ring.LimitOf(maxFailures(&s.spec, r))
 	if d.isNews() {
-		policy.Soak, policy.MinEvidence = seconds(s.spec.SoakSeconds), d.minEvidence(s)
+		policy.Soak = seconds(s.spec.SoakSeconds)
 	}
 	return rollout.Unit{Name: s.name, Group: true, Policy: policy, Gates: d.gates(s)}
 }

@@ -65,6 +65,8 @@ type Record struct {
 	Message string
 	// Succeeded is the last revision at which the sync has succeeded.
 	Succeeded string
+	// Proven is true if this very assignment has succeeded once.
+	Proven bool
 	// Noticed is true once the last change of the assemblage has been seen by
 	// the client that carries it out; where what runs is to stay, once it would if the sync
 	// were removed.
