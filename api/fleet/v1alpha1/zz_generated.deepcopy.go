@@ -1311,6 +1311,10 @@ func (in *SyncStatus) DeepCopyInto(out *SyncStatus) {
 		in, out := &in.LastTransitionTime, &out.LastTransitionTime
 		*out = (*in).DeepCopy()
 	}
+	if in.LastSucceededAssignedAt != nil {
+		in, out := &in.LastSucceededAssignedAt, &out.LastSucceededAssignedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.FailedAt != nil {
 		in, out := &in.FailedAt, &out.FailedAt
 		*out = (*in).DeepCopy()

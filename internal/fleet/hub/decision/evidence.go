@@ -15,10 +15,10 @@ import (
 // addEvidence says why a cluster is no evidence of the target, if it is none. Going back to what
 // all clusters ran asks nobody: whoever has what failed is assigned the other, answering or not.
 func (d *decision) addEvidence(m *member) {
-	if d.goesBack(m) || !d.o.Module.IsStaged() {
+	outdated := m.leaf.Current != d.target
+	if outdated && d.goesBack(m) || !d.o.Module.IsStaged() {
 		return
 	}
-	outdated := m.leaf.Current != d.target
 	m.leaf.Disrupted = outdated && m.isAssigned() && !m.record.Unready && !m.record.Proven && (d.isInTime(m) || !d.isProven(m.leaf.Current))
 	switch {
 	case m.isSuspended():
@@ -31,8 +31,11 @@ func (d *decision) addEvidence(m *member) {
 		m.leaf.NoEvidence = "not ready: its control plane is not up"
 		m.skipIf(outdated, outcome.ReasonUnreachable, "skipped until its control plane is up")
 	case outdated && d.isSick(m), !outdated && d.wasUnready(m):
-		m.leaf.NoEvidence, m.leaf.Repairing = "not ready since before it was assigned "+d.target, true
+		m.leaf.NoEvidence = "not ready since before it was assigned " + d.target
 	}
+	// What was unready before was not made so, nor what was ready with the revision that reached all. With
+	// one that is new, what was ready for a while may be so no more because of it.
+	m.leaf.Repairing = !outdated && m.move == nil && m.isAssigned() && (m.record.Unready || m.record.Proven && !d.isNews())
 }
 
 // goesBack is true of a cluster that is to leave what has failed, or what is newer than the target.
