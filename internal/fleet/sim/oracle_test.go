@@ -541,7 +541,7 @@ func (o *oracle) checkEarlier(v *model.Observed, s *v1alpha1.Stage, m *v1alpha1.
 	}
 }
 
-// tellsNothing is true of a cluster of which nobody knows how it does, or that was not ready before it
+// tellsNothing is true of a cluster of which it is unknown how it does, or that was not ready before it
 // was to get a revision.
 func (o *oracle) tellsNothing(v *model.Observed, c *model.Cluster, r *model.Record, revision string) bool {
 	switch {

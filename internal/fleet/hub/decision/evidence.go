@@ -13,7 +13,7 @@ import (
 // the others, and counts for the revision if it becomes ready, but not against it if it does not.
 
 // addEvidence says why a cluster is no evidence of the target, if it is none. Going back to what
-// all clusters ran asks nobody: whoever has what failed is assigned the other, answering or not.
+// all clusters ran needs no evidence: each cluster that has what failed is assigned the other, answering or not.
 func (d *decision) addEvidence(m *member) {
 	outdated := m.leaf.Current != d.target
 	if outdated && d.goesBack(m) || !d.o.Module.IsStaged() {

@@ -118,7 +118,7 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 up unreachable @9m\nb v1 up",
 			"a is up to date but not reachable: cluster a does not answer since 4 May 11:51:00 UTC\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable: cluster a does not answer since 4 May 11:51:00 UTC)",
 		},
-		"a stage where nobody can tell holds": {
+		"a stage where no cluster can tell holds": {
 			incremental + ", rollout: {stages: [{name: canary, selector: {matchLabels: {stage: a}}}, {name: rest}]}", "a v1 waiting suspended stage=a\nb v1 up",
 			"canary is waiting: 0 of 1 show that the target is good, a is suspended\na is waiting: skipped until it is resumed: suspended\n" +
 				"rest is waiting: canary is waiting: 0 of 1 show that the target is good, a is suspended",
@@ -146,7 +146,7 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 failed unready @1h\nb v1 up",
 			"b is updating from v1 to v2\na is up to date but not healthy",
 		},
-		"nor if there is nobody else, and it completes nothing": {
+		"nor if there is no other, and it completes nothing": {
 			incremental, "a v2 failed unready @1h",
 			"a is up to date but not healthy",
 		},

@@ -92,7 +92,7 @@ func (f *facts) hasFailed(i int) bool {
 	return f.Records[i].Assigned && f.Clusters[i].Ready && f.Records[i].State == v1alpha1.StateFailed
 }
 
-// isSilent is true of a cluster of which nobody can tell how it does: it is no evidence.
+// isSilent is true of a cluster of which it is unknown how it does: it is no evidence.
 func (f *facts) isSilent(i int) bool {
 	return f.staged() && (!f.Clusters[i].Ready || f.Records[i].Assigned && f.Records[i].State == v1alpha1.StateUnreachable)
 }
