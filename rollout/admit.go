@@ -43,10 +43,11 @@ func (d *decision) candidates() []*node {
 	return leaves
 }
 
-// compareLeaves puts the higher priority first, then what is down already; the
-// order of the tree is kept by sorting stably.
+// compareLeaves puts what gives no evidence last, then the higher priority first, then what is
+// down already; the order of the tree is kept by sorting stably.
 func compareLeaves(a, b *node) int {
 	return cmp.Or(
+		cmp.Compare(one(a.isMute()), one(b.isMute())),
 		cmp.Compare(b.unit.Leaf.Priority, a.unit.Leaf.Priority),
 		cmp.Compare(one(a.up), one(b.up)),
 	)
@@ -56,6 +57,10 @@ func compareLeaves(a, b *node) int {
 func (d *decision) refuse(n *node) *cause {
 	if retry := n.unit.Leaf.RetryAt; !retry.IsZero() && !d.reached(retry) {
 		return n.retryCause()
+	}
+
+	if on := n.unheard(); on != nil {
+		return n.unheardCause(on)
 	}
 
 	if d.isKept(n) {

@@ -240,6 +240,8 @@ func (d *decision) settling(n *node) *cause {
 	switch {
 	case gate != nil && gate.Verdict == Refused:
 		return n.gateCause(gate)
+	case !n.isEvident():
+		return n.evidenceCause()
 	case !n.soaked(d):
 		return n.soakCause()
 	default:
@@ -254,6 +256,8 @@ func (n *node) recovering() *cause {
 	leaf := &n.unit.Leaf
 
 	switch {
+	case n.isMute() && leaf.Health != Healthy:
+		return n.unhealthyCause()
 	case leaf.Health == Failed:
 		return n.failedCause()
 	case n.late:

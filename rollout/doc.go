@@ -22,14 +22,16 @@
 // Each of them is a property test:
 //
 //   - Every unit that is not where it should be, though everything beneath it is
-//     or has failed and is tolerated (so every such leaf), is exactly one [Step] or
-//     one [Hold] of the plan, and no other unit is either. A leaf is where it
+//     or has failed and is tolerated, or gives no evidence (so every such leaf), is exactly
+//     one [Step] or one [Hold] of the plan, and no other unit is either. A leaf is where it
 //     should be when it is at its target and available; any unit when, besides,
-//     it has soaked and its gates have passed.
+//     enough shows that the target is good, it has soaked and its gates have passed.
 //   - Steps never bring more units down than any budget above them allows,
 //     counting what is down already.
 //   - Never are more leaves being removed than any budget above them allows, and none
 //     is where more are to be removed than MaxRemoved and the number approved.
+//   - What gives no evidence is no failure, moves after what does, and completes no unit
+//     that asks for evidence.
 //   - Under [OneAtATime] no two children are disrupted by Spillway at the same time.
 //   - Decide is a pure function: it reads no clock, performs no I/O, keeps no
 //     state and changes nothing that it was given. The same [Observed] gives

@@ -30,6 +30,8 @@ type wilderness struct {
 	approvals bool
 	// wholes are units that start as a whole.
 	wholes bool
+	// mutes are leaves that give no evidence, and units that ask for some.
+	mutes bool
 	// repairs are leaves that may recover, or are being repaired, and limits on them.
 	repairs bool
 }
@@ -37,7 +39,7 @@ type wilderness struct {
 // anything is everything that there is.
 var anything = wilderness{
 	holds: true, failures: true, waivers: true, illness: true, soaks: true, rates: true, removals: true,
-	approvals: true, wholes: true, repairs: true,
+	approvals: true, wholes: true, repairs: true, mutes: true,
 }
 
 // drawWorld draws a random world.
@@ -76,7 +78,12 @@ func drawGroup(t *rapid.T, w wilderness, name string, depth int) rollout.Unit {
 		if depth < 2 && u.Whole == nil && rapid.Bool().Draw(t, "is group") {
 			u.Children = append(u.Children, drawGroup(t, w, child+"-", depth+1))
 		} else {
-			u.Children = append(u.Children, drawLeaf(t, w, child))
+			leaf := drawLeaf(t, w, child)
+			if w.mutes && u.Whole == nil && rapid.IntRange(0, 3).Draw(t, "is mute") == 0 {
+				leaf.Leaf.NoEvidence = "mute"
+			}
+
+			u.Children = append(u.Children, leaf)
 		}
 	}
 
@@ -130,6 +137,10 @@ func drawPolicy(t *rapid.T, w wilderness) rollout.Policy {
 	}).Draw(t, "order")}
 
 	p.MaxUnavailable = drawLimit(t, "max unavailable", 1)
+
+	if w.mutes {
+		p.MinEvidence = max(0, rapid.IntRange(-2, 2).Draw(t, "min evidence"))
+	}
 
 	if w.repairs {
 		p.Repairs = drawLimit(t, "repairs", 1)

@@ -142,7 +142,7 @@ func (n *node) isDue() bool {
 	leaf := &n.unit.Leaf
 
 	switch {
-	case n.deadline <= 0:
+	case n.deadline <= 0 || n.isMute():
 		return false
 	case leaf.Settled:
 		return n.isLost()

@@ -114,6 +114,14 @@ func (s *seen) tolerable(units []*seen) int {
 	return n
 }
 
+// isMute: what becomes of it says nothing about its target.
+func (s *seen) isMute() bool { return s.unit.Leaf.NoEvidence != "" && !s.isRemoval() }
+
+// isSpared: it takes no place though it is down, as it was so before.
+func (s *seen) isSpared() bool {
+	return s.isMute() && !s.unit.Leaf.Disrupted && (s.outdated() || s.unit.Leaf.Repairing)
+}
+
 func (s *seen) isDone() bool { return !s.outdated() && s.available() }
 
 // allows is a limit of so many leaves.
@@ -190,7 +198,7 @@ func down(leaves []*seen) int {
 	n := 0
 
 	for _, l := range leaves {
-		n += count(!l.available())
+		n += count(!l.available() && !l.isSpared())
 	}
 
 	return n

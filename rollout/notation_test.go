@@ -134,10 +134,12 @@ var notation = map[string]attribute{
 		u.Leaf.Current, u.Leaf.Target = rollout.Removed, rollout.Removed
 		return nil
 	},
-	"max-removed": limit(func(u *rollout.Unit) *rollout.Limit { return &u.Policy.MaxRemoved }),
-	"approved":    number(func(u *rollout.Unit) *int { return &u.Policy.RemovalsApproved }),
-	"budget":      func(u *rollout.Unit, _ time.Time, name string) error { u.Policy.Budget = name; return nil },
-	"whole":       whole,
+	"max-removed":  limit(func(u *rollout.Unit) *rollout.Limit { return &u.Policy.MaxRemoved }),
+	"approved":     number(func(u *rollout.Unit) *int { return &u.Policy.RemovalsApproved }),
+	"budget":       func(u *rollout.Unit, _ time.Time, name string) error { u.Policy.Budget = name; return nil },
+	"whole":        whole,
+	"mute":         func(u *rollout.Unit, _ time.Time, why string) error { u.Leaf.NoEvidence = why; return nil },
+	"min-evidence": number(func(u *rollout.Unit) *int { return &u.Policy.MinEvidence }),
 }
 
 func revision(u *rollout.Unit, _ time.Time, value string) error {

@@ -121,6 +121,11 @@ const (
 	// maxUnavailable of a group, maxUnreadyClusters of a module, --max-rolling of the
 	// manager.
 	ReasonBudget Reason = "BudgetExhausted"
+	// ReasonNoEvidence: too little shows whether the target is good: what could show it is
+	// suspended, unreachable, without replicas or was not ready before, or there is nothing.
+	// Action: bring back what the message names, or correct the selector of the stage; a stage
+	// of a module goes on without evidence with allowEmpty.
+	ReasonNoEvidence Reason = "NoEvidence"
 	// ReasonRate: as many steps as the rate limit allows were taken.
 	// Action: nothing, the wait ends automatically; --update-rate of the manager sets the
 	// limit.

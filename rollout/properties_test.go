@@ -45,14 +45,14 @@ func TestEveryUnitIsOneStepOrOneHold(t *testing.T) {
 // checkGroupHold: a group is held for itself only once nothing beneath it is left.
 func checkGroupHold(t *rapid.T, p plan, s *seen, hold rollout.Hold) {
 	switch hold.Reason {
-	case rollout.ReasonSoak, rollout.ReasonGate, rollout.ReasonGateRefused:
+	case rollout.ReasonSoak, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonNoEvidence:
 	default:
 		t.Fatalf("group %q is held by %s: %s", s.path, hold.Reason, hold.Message)
 	}
 
 	for _, l := range s.leaves {
 		// What had settled does not fail by a timeout, but is given up by it.
-		if !l.isDone() && !p.gaveUp(l) && (!l.unit.Leaf.Settled || !hasTimeouts(l)) {
+		if !l.isDone() && !l.isMute() && !p.gaveUp(l) && (!l.unit.Leaf.Settled || !hasTimeouts(l)) {
 			t.Fatalf("group %q is held though %s is neither done nor failed", s.path, l.path)
 		}
 	}
@@ -357,15 +357,66 @@ func steps(p plan, s *seen) int {
 }
 
 func checkOver(t *rapid.T, p plan, s *seen) {
-	if _, held := p.holds[s.path]; held && !p.gaveUp(s) {
+	if _, held := p.holds[s.path]; held && !p.gaveUp(s) && !s.isMute() {
 		t.Fatalf("a later unit moves though %s is held: %s", s.path, p.holds[s.path].Message)
 	}
 
 	for _, l := range s.leaves {
-		if !l.isDone() && !p.gaveUp(l) && !hasTimeouts(l) {
+		if !l.isDone() && !l.isMute() && !p.gaveUp(l) && !hasTimeouts(l) {
 			t.Fatalf("a later unit moves though %s is not done", l.path)
 		}
 	}
+}
+
+// TestEvidence is that what gives none is no failure and moves last, and that nothing is complete
+// without enough.
+func TestEvidence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawWorld(t, anything)
+		p := decide(t, o)
+
+		for _, s := range look(o.Root) {
+			if s.isLeaf() {
+				checkMute(t, p, s)
+			} else if g := p.Group(splitPath(s.path)...); g.Complete && evident(s.leaves) < s.unit.Policy.MinEvidence {
+				t.Fatalf("%q is complete with %d of %d", s.path, evident(s.leaves), s.unit.Policy.MinEvidence)
+			}
+		}
+	})
+}
+
+// checkMute: a leaf without evidence has not failed, and moves only where others have given
+// evidence, or cannot.
+func checkMute(t *rapid.T, p plan, s *seen) {
+	if !s.isMute() {
+		return
+	}
+
+	if hold := p.holds[s.path]; hold.Reason == rollout.ReasonFailed && len(hold.On) == 0 && !s.outdated() {
+		t.Fatalf("%s gives no evidence, and failed: %s", s.path, hold.Message)
+	}
+
+	if _, steps := p.steps[s.path]; !steps {
+		return
+	}
+
+	for _, a := range s.above {
+		tells := func(l *seen) bool { return !l.isMute() && !p.gaveUp(l) && l.unit.Leaf.Health != rollout.Failed }
+		if evident(a.leaves) < a.unit.Policy.MinEvidence && slices.ContainsFunc(a.leaves, tells) {
+			t.Fatalf("%s moves before others in %q have given evidence", s.path, a.path)
+		}
+	}
+}
+
+// evident counts the leaves that show that the target is good.
+func evident(leaves []*seen) int {
+	n := 0
+
+	for _, l := range leaves {
+		n += count(l.isDone() && !l.isMute())
+	}
+
+	return n
 }
 
 // TestNothingMovesThatIsForbidden is that pauses, blocks, gates, and locks of

@@ -72,6 +72,9 @@ type tally struct {
 	unfinished, unfinishedDown, unfinishedRemoving int
 	// moving are those at their target that may become available by waiting.
 	moving int
+	// evident are those that show that the target is good, telling those that do or may
+	// come to do so.
+	evident, telling int
 	// disrupted are those that were moved and have not been available since,
 	// repairing those of them that were down already.
 	disrupted, repairing int
@@ -92,6 +95,8 @@ type verdict struct {
 	outdated bool
 	// late is true of a leaf that failed by its deadline.
 	late bool
+	// skipped is true of a leaf without evidence that has a Block of its own.
+	skipped bool
 	// stopped is true once too much has failed here, or the time ran out.
 	stopped bool
 	// timedOut is true if it was the time.
@@ -201,7 +206,7 @@ func (d *decision) learn(n *node) {
 		d.learnGroup(n)
 	}
 
-	n.complete = n.over && n.soaked(d) && n.gate(After) == nil
+	n.complete = n.over && n.isEvident() && n.soaked(d) && n.gate(After) == nil
 	n.open = n.open && !d.closed(n)
 }
 
@@ -210,7 +215,8 @@ func (d *decision) learnLeaf(n *node) {
 	n.outdated = leaf.Current != leaf.Target
 	n.up = d.available(n)
 	n.late = d.late(n)
-	n.stopped = n.late || leaf.Health == Failed && !n.outdated
+	n.stopped = n.late || leaf.Health == Failed && !n.outdated && !n.isMute()
+	n.skipped = n.isMute() && n.outdated && n.unit.Block != nil
 	n.over = n.up && !n.outdated
 	n.open = n.outdated
 	n.tally = n.countLeaf()
@@ -222,12 +228,14 @@ func (n *node) countLeaf() tally {
 	t.updated = one(!n.outdated)
 	t.available = one(n.up)
 	t.ready = one(n.over)
-	t.down = one(!n.up)
+	t.down = one(!n.up && !n.isSpared())
 	t.failed = one(n.stopped)
 	t.untolerated = t.failed
 	t.downFailed = one(!n.up && n.stopped)
-	t.unfinished = one(!n.over && !n.stopped && !leaf.Settled)
-	t.moving = one(!n.outdated && !n.up && !n.stopped)
+	t.unfinished = one(!n.over && !n.stopped && !leaf.Settled && !n.isMute())
+	t.moving = one(!n.outdated && !n.up && !n.stopped && !n.isMute())
+	t.evident = one(n.over && !n.isMute())
+	t.telling = one(!n.stopped && !n.isMute())
 	t.removing = one(n.isRemoval() && !n.outdated && !n.up)
 	t.removingFailed = one(t.removing > 0 && n.stopped)
 	t.unfinishedDown = t.unfinished * t.down
@@ -239,7 +247,7 @@ func (n *node) countLeaf() tally {
 		t.healthySince, t.undated = leaf.HealthySince, leaf.HealthySince.IsZero()
 	}
 
-	if !n.up {
+	if t.down > 0 {
 		t.firstDown = n
 	}
 
@@ -287,6 +295,8 @@ func (t *tally) add(c *tally) {
 	t.unfinishedDown += c.unfinishedDown
 	t.unfinishedRemoving += c.unfinishedRemoving
 	t.moving += c.moving
+	t.evident += c.evident
+	t.telling += c.telling
 	t.disrupted += c.disrupted
 	t.repairing += c.repairing
 	t.undated = t.undated || c.undated
@@ -315,9 +325,10 @@ func (n *node) allOver() bool {
 }
 
 // past tells whether nothing more is to be waited for in a child: it is
-// complete, or what has failed in it is tolerated and nothing in it moves.
+// complete, or skipped, or gives no evidence where others have given it, or what has failed
+// in it is tolerated and nothing in it moves.
 func (n *node) past(c *node) bool {
-	return c.complete || n.tolerates && c.stopped && c.moving == 0
+	return c.complete || c.skipped || c.isMute() && n.isEvident() || n.tolerates && c.stopped && c.moving == 0
 }
 
 func (n *node) isLeaf() bool {

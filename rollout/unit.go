@@ -100,6 +100,14 @@ type Leaf struct {
 	// in the child for which the lock is ours. Repairing is true if it was unavailable when
 	// it was moved. Optional; see [Policy].Repairs.
 	Disrupted, Repairing bool
+	// NoEvidence is why what becomes of the leaf says nothing about its target, as what may
+	// follow "it is": "suspended", "scaled to 0 replicas", "not ready since before it was
+	// assigned v2". Empty if it says something. What gives no evidence is never a failure, no
+	// unit waits for it, and it moves after what gives some; see [Policy].MinEvidence. Down, it
+	// takes no place in a budget unless it is Disrupted, or was moved and is not Repairing.
+	// With a Block of its own it is skipped: no unit waits for it. It is
+	// moved in its turn once that is over.
+	NoEvidence string
 	// LostSince is since when it is Degraded, of a settled leaf that is to count as
 	// failed if it is so for as long as the Deadline: what is gone is never ready at
 	// its target if no one can tell. Zero if that is unknown, or no failure. Optional.
@@ -226,6 +234,12 @@ type Policy struct {
 	MaxFailures Limit
 	// OnFailure says what happens when more have failed.
 	OnFailure OnFailure
+	// MinEvidence is how many leaves beneath have to show that the target is good, before the
+	// unit is complete: to be available at it, and not without evidence (see
+	// [Leaf].NoEvidence). Of zero, none has to. Until so many do, nothing without evidence is
+	// moved beneath, unless nothing else could show it. A unit beneath which there is nothing
+	// is complete only if this is zero.
+	MinEvidence int
 }
 
 // OnFailure is what happens once too many leaves have failed.

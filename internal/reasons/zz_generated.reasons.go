@@ -72,6 +72,7 @@ var table = map[string]entry{
 	"NoClusters":                   {"noclusters", "no cluster that the selector matches exists, or none of them can be assigned anything", "correct spec.selector, the labels of the clusters, or what the message says that they lack; if the module is to be for no cluster, set spec.allowEmpty"},
 	"NoDisruptionAllowed":          {"nodisruptionallowed", "a disruption budget allows no disruption", "wait until more Pods are healthy, or allow more disruptions"},
 	"NoEndpoints":                  {"noendpoints", "a Service has no ready endpoint", "find out why the Pods that it selects are not ready, or whether it selects any"},
+	"NoEvidence":                   {"noevidence", "too little shows whether the target is good: what could show it is suspended, unreachable, without replicas or was not ready before, or there is nothing", "bring back what the message names, or correct the selector of the stage; a stage of a module goes on without evidence with allowEmpty"},
 	"NoStage":                      {"nostage", "no stage selects the cluster", "nothing if that is intended; otherwise add a stage that selects the cluster"},
 	"NodeLost":                     {"nodelost", "a node is gone, or does not respond", "bring the node back, or delete its Pods by force once it is known to be off"},
 	"NotAssigned":                  {"notassigned", "the sync has no revision; it only pins the cluster", "nothing; spillway fleet unpin lets the cluster follow the rollout"},

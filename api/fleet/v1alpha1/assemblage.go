@@ -64,6 +64,11 @@ type Assignment struct {
 	// of a revision from a later one of the same revision.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
+	// Unready is true if the cluster was not ready before the revision was assigned, or had
+	// nothing of the module, so that it is no evidence against a revision if the cluster does
+	// not become ready.
+	// +optional
+	Unready bool `json:"unready,omitempty"`
 	// DeletionPolicy says what happens to what runs when the sync is removed.
 	// Default Delete.
 	// +optional
@@ -167,9 +172,17 @@ type SyncStatus struct {
 	// while others are rolled out; empty if there is none.
 	// +optional
 	LastSucceededRevision string `json:"lastSucceededRevision,omitempty"`
+	// LastSucceededAssignedAt is the AssignedAt of the assignment that has succeeded last: of
+	// one revision there may be several.
+	// +optional
+	LastSucceededAssignedAt *metav1.MicroTime `json:"lastSucceededAssignedAt,omitempty"`
 	// Resolved is the commit or the digest that was applied last.
 	// +optional
 	Resolved string `json:"resolved,omitempty"`
+	// FailedAt is when Flux failed first to apply it, in a way that may pass, while it has not
+	// failed again: it has failed once it fails a second time in a row.
+	// +optional
+	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 	// DeletionPolicy is Orphan once the Kustomization has that setting: what runs is
 	// then kept if the sync is removed. Empty while that is not so, or not known.
 	// +optional

@@ -344,6 +344,16 @@ type Stage struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// MinEvidence is how many of its clusters must show that the revision is good, by becoming
+	// ready with it, before the stage is complete: clusters that are suspended, do not answer or
+	// were not ready before show nothing. Default 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinEvidence *int32 `json:"minEvidence,omitempty"`
+	// AllowEmpty says that the stage needs no evidence: it may have no clusters, or none
+	// that can show anything.
+	// +optional
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
 	// SoakSeconds is how long all of its clusters must stay ready before the next
 	// stage begins.
 	// +optional

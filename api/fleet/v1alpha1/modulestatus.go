@@ -123,6 +123,9 @@ type Summary struct {
 	Held int32 `json:"held"`
 	// Unreachable do not answer.
 	Unreachable int32 `json:"unreachable"`
+	// Skipped are not assigned the target revision because nothing would come of it now:
+	// they are suspended, or do not answer. They are assigned it once that is over.
+	Skipped int32 `json:"skipped"`
 }
 
 // StageStatus counts the clusters of a stage.
@@ -175,6 +178,9 @@ type Move struct {
 	// unavailable. If the cluster becomes ready before, the update is not made.
 	// +optional
 	Repair bool `json:"repair,omitempty"`
+	// Unready is that of the assignment: the cluster was not ready before.
+	// +optional
+	Unready bool `json:"unready,omitempty"`
 	// Remove is true if the cluster loses the module, and Revision is what it has.
 	// +optional
 	Remove bool `json:"remove,omitempty"`

@@ -1167,6 +1167,11 @@ func (in *Stage) DeepCopyInto(out *Stage) {
 		*out = new(intstr.IntOrString)
 		**out = **in
 	}
+	if in.MinEvidence != nil {
+		in, out := &in.MinEvidence, &out.MinEvidence
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Gates != nil {
 		in, out := &in.Gates, &out.Gates
 		*out = make([]Gate, len(*in))
@@ -1304,6 +1309,14 @@ func (in *SyncStatus) DeepCopyInto(out *SyncStatus) {
 	}
 	if in.LastTransitionTime != nil {
 		in, out := &in.LastTransitionTime, &out.LastTransitionTime
+		*out = (*in).DeepCopy()
+	}
+	if in.LastSucceededAssignedAt != nil {
+		in, out := &in.LastSucceededAssignedAt, &out.LastSucceededAssignedAt
+		*out = (*in).DeepCopy()
+	}
+	if in.FailedAt != nil {
+		in, out := &in.FailedAt, &out.FailedAt
 		*out = (*in).DeepCopy()
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -20,6 +21,8 @@ type verdict struct {
 	message string
 	// resolved is what was applied, if it succeeded.
 	resolved string
+	// failedAt is when it failed for the first time, while it is tried again.
+	failedAt *metav1.Time
 	// policy is Orphan if what runs stays when the sync is removed.
 	policy v1alpha1.DeletionPolicy
 	// ask is a failure that the cluster may have caused: it must be probed.
@@ -28,7 +31,7 @@ type verdict struct {
 	kick bool
 }
 
-// permanent are failures that have nothing to do with the cluster.
+// permanent are failures that have nothing to do with the cluster, and that no other try heals.
 var permanent = map[string]bool{meta.BuildFailedReason: true, meta.InvalidCELExpressionReason: true}
 
 // passing are reasons for not being ready that usually pass without an action.
@@ -38,6 +41,9 @@ var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckC
 // wanted. was is what was said of the same assignment before, nil if nothing was.
 func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
 	v := judge(o, source, k, was)
+	if v.state == v1alpha1.StateUpdating && v.failedAt == nil && was != nil {
+		v.failedAt = was.FailedAt // Flux is trying again
+	}
 	if v.state == v1alpha1.StateUpdating && was != nil && was.State == v1alpha1.StateSucceeded && isRepointed(k) {
 		return stays(was)
 	}
@@ -108,8 +114,39 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 	}
 }
 
-// fail says that it has failed, unless the cluster is to blame.
+// fail says that it has failed, unless the cluster is to blame, or another try may succeed.
 func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
+	v := blame(o, k, ready, was)
+	if v.state != v1alpha1.StateFailed || isConfirmed(ready, was) {
+		return v
+	}
+	again := updating("Flux could not apply it, and tries again: %s", v.message)
+	if again.ask, again.failedAt = v.ask, &ready.LastTransitionTime; was != nil && was.FailedAt != nil {
+		again.failedAt = was.FailedAt
+	}
+	return again
+}
+
+// isConfirmed is true of a failure that another try does not heal: by what it is, because Flux has
+// waited for as long as it may, or because it has failed again.
+func isConfirmed(ready *metav1.Condition, was *v1alpha1.SyncStatus) bool {
+	switch {
+	case permanent[ready.Reason] || ready.Reason == meta.HealthCheckFailedReason:
+		return true
+	case strings.Contains(ready.Message, invalid):
+		return true
+	case was == nil:
+		return false
+	default:
+		return was.State == v1alpha1.StateFailed || was.FailedAt != nil && ready.LastTransitionTime.After(was.FailedAt.Time)
+	}
+}
+
+// invalid is how Flux quotes the reason of an API server that a manifest is not valid.
+var invalid = "(" + string(metav1.StatusReasonInvalid) + ")"
+
+// blame says whether it has failed, or the cluster must be asked first.
+func blame(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
 	v := failed(outcome.ReasonOf(ready), "%s", outcome.Shortened(ready.Message))
 	if !o.Assemblage.isRemote() || permanent[ready.Reason] {
 		return v

@@ -31,6 +31,13 @@ func TestSettle(t *testing.T) {
 	was := func(state v1alpha1.State) *v1alpha1.SyncStatus {
 		return &v1alpha1.SyncStatus{State: state, Reason: "Before", Message: "as before"}
 	}
+	triedAt := func(before time.Duration) *v1alpha1.SyncStatus {
+		failed, err := time.Parse(time.RFC3339, happened)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &v1alpha1.SyncStatus{State: v1alpha1.StateUpdating, FailedAt: new(metav1.NewTime(failed.Add(before)))}
+	}
 	const (
 		fresh = ", lastAppliedRevision: " + fetched
 		stale = ", lastAppliedRevision: v0@sha1:0"
@@ -54,7 +61,10 @@ func TestSettle(t *testing.T) {
 		"tried again after a failure":              {fetchedSource, ready("2", "Unknown", "Progressing", ""), was(v1alpha1.StateFailed), v1alpha1.StateFailed, "as before"},
 		"not healthy in time":                      {fetchedSource, ready("2", "False", "HealthCheckFailed", ", observedGeneration: 1"), nil, v1alpha1.StateFailed, "flux says so"},
 		"a failure of an older generation":         {fetchedSource, ready("1", "False", "HealthCheckFailed", ""), nil, v1alpha1.StateUpdating, "has not observed"},
-		"a manifest that cannot be applied":        {fetchedSource, ready("2", "False", "ReconciliationFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
+		"what cannot be applied may be soon":       {fetchedSource, ready("2", "False", "ReconciliationFailed", ""), nil, v1alpha1.StateUpdating, "tries again: flux says so"},
+		"looked at again":                          {fetchedSource, ready("2", "False", "ReconciliationFailed", ""), triedAt(0), v1alpha1.StateUpdating, "tries again: flux says so"},
+		"failed again":                             {fetchedSource, ready("2", "False", "ReconciliationFailed", ""), triedAt(-time.Minute), v1alpha1.StateFailed, "flux says so"},
+		"a manifest that is not valid":             {fetchedSource, strings.Replace(ready("2", "False", "ReconciliationFailed", ""), "flux says so", "Deployment/x dry-run failed (Invalid)", 1), nil, v1alpha1.StateFailed, "Invalid"},
 		"a package that cannot be built":           {fetchedSource, ready("2", "False", "BuildFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
 		"the artifact is missing":                  {fetchedSource, ready("2", "False", "ArtifactFailed", ""), nil, v1alpha1.StateUpdating, "flux says so"},
 		"another one goes first":                   {fetchedSource, ready("2", "False", "DependencyNotReady", ""), nil, v1alpha1.StateWaiting, "flux says so"},
@@ -103,7 +113,8 @@ func TestSettleTellsALostClusterFromABadManifest(t *testing.T) {
 		kick   bool
 	}{
 		"not asked yet":                 {"ReconciliationFailed", Reach{}, "", v1alpha1.StateUpdating, failure, false},
-		"it answered after the failure": {"ReconciliationFailed", Reach{Verified: map[string]bool{failure: true}}, "", v1alpha1.StateFailed, failure, false},
+		"it answered after the failure": {"ReconciliationFailed", Reach{Verified: map[string]bool{failure: true}}, "", v1alpha1.StateUpdating, failure, false},
+		"it answered, and has failed":   {"HealthCheckFailed", Reach{Verified: map[string]bool{strings.Replace(failure, "Reconciliation", "HealthCheck", 1): true}}, "", v1alpha1.StateFailed, strings.Replace(failure, "Reconciliation", "HealthCheck", 1), false},
 		"it answered after another":     {"ReconciliationFailed", Reach{Verified: map[string]bool{"x": true}}, "", v1alpha1.StateUpdating, failure, false},
 		"it does not answer":            {"ReconciliationFailed", Reach{Problem: down}, "", v1alpha1.StateUnreachable, "", false},
 		"it answers again":              {"ReconciliationFailed", Reach{}, v1alpha1.StateUnreachable, v1alpha1.StateUpdating, "", true},

@@ -17,7 +17,7 @@ func (d *decision) report() {
 	a := &d.o.Assemblage
 	reports := make([]outcome.Report, 0, len(a.Syncs))
 	for i, v := range d.verdicts {
-		r := outcome.Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved, Policy: v.policy}
+		r := outcome.Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved, FailedAt: v.failedAt, Policy: v.policy}
 		d.plan.Wake = ring.Earlier(d.plan.Wake, r.KeepMessage(&a.Status, d.o.Now))
 		reports = append(reports, r)
 	}

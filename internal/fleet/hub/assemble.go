@@ -131,7 +131,7 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 	switch {
 	case w.Act == decision.Unassign, w.Act == decision.CreateAssemblage:
 	case template != nil:
-		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
+		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt), w.Unready), template))
 	case w.Act == decision.Correct: // the revision is deleted and what it says unknown; what the cluster has stays
 		syncs = append(syncs, a.kind.leaving(w.Record.Sync, s.Module.DeletionPolicy()))
 	default:

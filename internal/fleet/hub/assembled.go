@@ -62,7 +62,7 @@ func recordOf(a *assembled, module string) model.Record {
 	}
 	r.Sync = sync
 	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
-	r.AssignedAt = ring.TimeOf(assignment.AssignedAt)
+	r.AssignedAt, r.Unready = ring.TimeOf(assignment.AssignedAt), assignment.Unready
 	if status := a.report(module); status != nil && assigned {
 		readReport(&r, status, a)
 	}
@@ -111,5 +111,6 @@ func readReport(r *model.Record, s *v1alpha1.SyncStatus, a *assembled) {
 	r.Reported = s.Revision == r.Revision && ring.TimeOf(s.AssignedAt).Equal(r.AssignedAt)
 	r.State, r.Since, r.Reason, r.Message = s.State, ring.TimeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
 	r.Succeeded, r.Resolved = s.LastSucceededRevision, s.Resolved
+	r.Proven = r.Succeeded == r.Revision && s.LastSucceededAssignedAt != nil && ring.TimeOf(s.LastSucceededAssignedAt).Equal(r.AssignedAt)
 	r.Noticed = a.status.ObservedGeneration >= a.GetGeneration() && (r.DeletionPolicy != v1alpha1.Orphan || s.DeletionPolicy == v1alpha1.Orphan)
 }

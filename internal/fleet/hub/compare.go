@@ -24,7 +24,7 @@ func (o *observer) compare(s *snapshot, m *memory, a *assembled, r *model.Record
 		return // it is unknown what it should be
 	}
 	assignment, sync, _ := a.sync(s.key.Name)
-	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt)
+	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt, assignment.Unready)
 	r.Drifted = !o.kind.says(sync, wanted, s.templates[r.Revision])
 	r.Edited = r.Drifted && !o.kind.says(sync, *assignment, s.templates[r.Revision])
 	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
@@ -118,8 +118,8 @@ func (o *observer) adopt(s *snapshot, a *assembled, r *model.Record) {
 }
 
 // assignment is what a module says of a sync besides what its revision does.
-func (k *kind) assignment(m *model.Module, revision string, at *metav1.MicroTime) v1alpha1.Assignment {
-	return v1alpha1.Assignment{Name: m.Name, Revision: revision, AssignedAt: at, DeletionPolicy: m.DeletionPolicy()}
+func (k *kind) assignment(m *model.Module, revision string, at *metav1.MicroTime, unready bool) v1alpha1.Assignment {
+	return v1alpha1.Assignment{Name: m.Name, Revision: revision, AssignedAt: at, Unready: unready, DeletionPolicy: m.DeletionPolicy()}
 }
 
 // drift is whether a sync was what its revision says, and when that was so.

@@ -132,6 +132,9 @@ func assigned(a *v1alpha1.ProxyAssemblage) string {
 // silent is the fate of a tag of which nothing is reported: what was said before stays.
 const silent v1alpha1.State = "silent"
 
+// suspended is the fate of a tag whose Kustomization a user has suspended.
+const suspended v1alpha1.State = "suspended"
+
 // play reports what becomes of the syncs of an assemblage. What another client was faster
 // with is seen, and answered, again.
 func (p *player) play(ctx context.Context, a *v1alpha1.ProxyAssemblage) {
@@ -172,16 +175,19 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 	}
 	report := v1alpha1.SyncStatus{
 		Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: state, ObservedGeneration: a.Generation,
-		LastTransitionTime: before.LastTransitionTime, LastSucceededRevision: before.LastSucceededRevision, Resolved: before.Resolved,
+		LastTransitionTime: before.LastTransitionTime, LastSucceededRevision: before.LastSucceededRevision, LastSucceededAssignedAt: before.LastSucceededAssignedAt, Resolved: before.Resolved,
 		DeletionPolicy: s.DeletionPolicy,
 	}
-	if before.Revision != report.Revision || !before.AssignedAt.Equal(report.AssignedAt) || before.State != state {
+	if state == suspended {
+		report.State, report.Reason, report.Message = v1alpha1.StateWaiting, "Suspended", "Kustomization app is suspended"
+	}
+	if before.Revision != report.Revision || !before.AssignedAt.Equal(report.AssignedAt) || before.State != report.State {
 		now := metav1.NowMicro()
 		report.LastTransitionTime = &now
 	}
 	switch state {
 	case v1alpha1.StateSucceeded:
-		report.LastSucceededRevision, report.Resolved = s.Revision, resolved
+		report.LastSucceededRevision, report.LastSucceededAssignedAt, report.Resolved = s.Revision, s.AssignedAt, resolved
 	case v1alpha1.StateFailed:
 		report.Reason, report.Message = "HealthCheckFailed", "Deployment web is not ready"
 	default:

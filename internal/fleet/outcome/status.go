@@ -24,6 +24,8 @@ type Report struct {
 	Message string
 	// Resolved is what was applied, if it succeeded.
 	Resolved string
+	// FailedAt is when it failed for the first time, if it is tried again.
+	FailedAt *metav1.Time
 	// Policy is Orphan if what runs stays when the sync is removed now.
 	Policy v1alpha1.DeletionPolicy
 }
@@ -94,16 +96,16 @@ func StatusOf(was *v1alpha1.AssemblageStatus, reports []Report, generation int64
 func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.MicroTime) v1alpha1.SyncStatus {
 	s := v1alpha1.SyncStatus{
 		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: string(r.Reason), Message: message.Sentence(r.Message),
-		ObservedGeneration: generation, LastTransitionTime: &now, DeletionPolicy: r.Policy,
+		ObservedGeneration: generation, LastTransitionTime: &now, FailedAt: r.FailedAt, DeletionPolicy: r.Policy,
 	}
 	if was != nil {
-		s.LastSucceededRevision, s.Resolved = was.LastSucceededRevision, was.Resolved
+		s.LastSucceededRevision, s.LastSucceededAssignedAt, s.Resolved = was.LastSucceededRevision, was.LastSucceededAssignedAt, was.Resolved
 		if was.State == r.State && was.Revision == r.Revision && was.AssignedAt.Equal(r.AssignedAt) && was.LastTransitionTime != nil {
 			s.LastTransitionTime = was.LastTransitionTime
 		}
 	}
 	if r.State == v1alpha1.StateSucceeded {
-		s.LastSucceededRevision, s.Resolved = r.Revision, r.Resolved
+		s.LastSucceededRevision, s.LastSucceededAssignedAt, s.Resolved = r.Revision, r.AssignedAt, r.Resolved
 	}
 	return s
 }

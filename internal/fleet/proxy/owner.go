@@ -77,11 +77,11 @@ func (d *decision) isSame() bool {
 	return len(d.needs) == 0 && namesOf(d.entries) == vocabulary.SentSyncs.Get(d.o.Live.Annotations)
 }
 
-// isSameButMoment is true of a sync that runs what is to be sent, but for when that was
-// assigned, and that a commit may stand there for the tag.
+// isSameButMoment is true of a sync that runs what is to be sent, but for when and in which state
+// that was assigned, and that a commit may stand there for the tag.
 func isSameButMoment(live, entry *v1alpha1.NamedSync) bool {
 	same := *live
-	same.AssignedAt = entry.AssignedAt
+	same.AssignedAt, same.Unready = entry.AssignedAt, entry.Unready
 	if live.Revision != "" && live.Revision == entry.Revision && isCommitOf(live.Source, entry.Source) {
 		same.Source = entry.Source
 	}

@@ -303,7 +303,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation, Fence: a.fence,
 		Assigned: a.assigned, Leaving: a.leaving, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
-		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
+		Succeeded: a.succeeded, Proven: a.succeeded == a.revision && a.proven.Equal(a.at), Noticed: a.seen == a.generation, Resolved: a.resolved,
 	}
 	succeeded, elsewhere := r.Reported && r.State == v1alpha1.StateSucceeded, false
 

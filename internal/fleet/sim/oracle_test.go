@@ -223,7 +223,10 @@ func (o *oracle) isWaived(name string) bool {
 	failed = a.state == v1alpha1.StateFailed || failed && at.Equal(a.at)
 	late := !w.now.Before(a.at.Add(time.Duration(*w.module.spec.Rollout.ProgressDeadlineSeconds) * time.Second))
 
-	return a.hold != nil || w.module.spec.Rollout.OnFailure == v1alpha1.Continue && (failed || late)
+	// What has what reached all, and had the time to become ready with it, is down for reasons of its own.
+	own := late && a.revision == w.module.status.CurrentRevision
+
+	return a.hold != nil || own || w.module.spec.Rollout.OnFailure == v1alpha1.Continue && (failed || late)
 }
 
 // stageOf is the stage of a cluster by the labels alone.
@@ -496,13 +499,14 @@ func (o *oracle) checkPinning(v *model.Observed, m *v1alpha1.Move) {
 	}
 }
 
-// checkEarlier: a stage is complete before the next one begins.
+// checkEarlier: a stage is complete before the next one begins, but for what can tell nothing, and
+// something in it shows that the revision is good.
 func (o *oracle) checkEarlier(v *model.Observed, s *v1alpha1.Stage, m *v1alpha1.Move) {
 	if v.Module.Spec.Strategy == v1alpha1.Replace {
 		return
 	}
 
-	failed, n := 0, 0
+	failed, evident, n := 0, 0, 0
 
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
@@ -513,13 +517,19 @@ func (o *oracle) checkEarlier(v *model.Observed, s *v1alpha1.Stage, m *v1alpha1.
 		n++
 
 		switch {
+		case o.tellsNothing(v, c, r, m.Revision):
 		case r == nil || !r.Assigned || r.Revision != m.Revision:
 			o.complainf("%s moves to %s before %s of stage %s", m.Cluster, m.Revision, c.Name, s.Name)
 		case !r.Reported || r.State != v1alpha1.StateSucceeded || c.Unreachable || !c.Ready || o.isElsewhere(v, r):
 			failed++
 		default:
+			evident++
 			o.checkSoak(v, s, r, m)
 		}
+	}
+
+	if evident == 0 && !s.AllowEmpty && v.Module.Spec.Rollout.OnFailure != v1alpha1.Continue {
+		o.complainf("%s moves though nothing of stage %s shows that %s is good", m.Cluster, s.Name, m.Revision)
 	}
 
 	if failed > o.mayFail(v, n) {
@@ -528,6 +538,25 @@ func (o *oracle) checkEarlier(v *model.Observed, s *v1alpha1.Stage, m *v1alpha1.
 
 	if n > 0 {
 		o.checkGates(v, s, v1alpha1.After, m)
+	}
+}
+
+// tellsNothing is true of a cluster of which it is unknown how it does, or that was not ready before it
+// was to get a revision.
+func (o *oracle) tellsNothing(v *model.Observed, c *model.Cluster, r *model.Record, revision string) bool {
+	switch {
+	case !c.Ready || c.Unreachable:
+		return true
+	case r == nil || !r.Assigned:
+		return false
+	case r.Reported && r.State == v1alpha1.StateUnreachable:
+		return true
+	case r.Revision == revision:
+		return r.Unready && !r.Proven
+	default:
+		late := !v.Now.Before(r.AssignedAt.Add(time.Duration(*v.Module.Spec.Rollout.ProgressDeadlineSeconds) * time.Second))
+
+		return r.Revision == v.Module.Status.CurrentRevision && (r.Unready || r.Proven || late) && r.State != v1alpha1.StateSucceeded
 	}
 }
 

@@ -355,6 +355,9 @@ func (w *world) endStorm() {
 	w.respec(func(s *v1alpha1.ModuleSpec) {
 		s.Suspend, s.AllowEmpty, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, true, "", new(int32(10000))
 		s.Rollout.MaxUnreadyTotal = nil // what is unready in a later stage may use it up, until a user answers that
+		for i := range s.Rollout.Stages {
+			s.Rollout.Stages[i].AllowEmpty = true // otherwise one without clusters holds, until a user answers that
+		}
 	})
 
 	if len(w.clusters) > 20 { // one at a time would take for ever

@@ -43,6 +43,8 @@ type assemblage struct {
 	state     v1alpha1.State
 	since     time.Time
 	succeeded string
+	// proven is when that was assigned.
+	proven time.Time
 	// resolved is the commit that it succeeded with last.
 	resolved string
 }
@@ -186,7 +188,7 @@ func (w *world) settled() {
 		if c := &w.clusters[i]; c.Ready && w.isSelected(&c.Cluster) {
 			w.changed(c.Name, assemblage{
 				uid: "a" + c.UID, assigned: true, revision: good, at: at, policy: v1alpha1.Delete, seen: 1,
-				reported: good, reportOf: at, state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
+				reported: good, reportOf: at, state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good, proven: at,
 				resolved: w.found(&assemblage{}, w.commit(good)),
 			}, true)
 			c.fetched = w.commit(good)
@@ -359,7 +361,7 @@ func (w *world) work(c *cluster) {
 	case a.assigned && a.state == v1alpha1.StateUpdating && !w.now.Before(c.begun.Add(c.takes)):
 		a.state, a.since = v1alpha1.StateFailed, w.now
 		if w.isGood(a.revision) {
-			a.state, a.succeeded, a.resolved = v1alpha1.StateSucceeded, a.revision, w.found(&a, c.fetched)
+			a.state, a.succeeded, a.proven, a.resolved = v1alpha1.StateSucceeded, a.revision, a.at, w.found(&a, c.fetched)
 		}
 		w.changed(c.Name, a, false)
 		w.notef("%s: %s is %s", c.Name, a.revision, a.state)

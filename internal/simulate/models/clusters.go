@@ -142,14 +142,15 @@ func (c *clusters) reportOn(a *fleetv1.Assignment, former []fleetv1.SyncStatus, 
 	before, now := formerly(former, a), metav1.NewMicroTime(c.Now)
 	s := fleetv1.SyncStatus{
 		Name: a.Name, Revision: a.Revision, AssignedAt: a.AssignedAt, State: fleetv1.StateSucceeded,
-		LastSucceededRevision: a.Revision, LastTransitionTime: &now,
+		LastSucceededRevision: a.Revision, LastSucceededAssignedAt: a.AssignedAt, LastTransitionTime: &now,
 	}
 	rest := time.Duration(0)
 	if before == nil || before.State != fleetv1.StateSucceeded {
 		rest = c.rest(a, takes)
 	}
 	if rest != 0 {
-		s.State, s.LastSucceededRevision = fleetv1.StateUpdating, succeeded(former, s.Name)
+		s.State = fleetv1.StateUpdating
+		s.LastSucceededRevision, s.LastSucceededAssignedAt = succeeded(former, s.Name)
 	}
 	if before != nil && before.State == s.State {
 		s.LastTransitionTime = before.LastTransitionTime
@@ -176,12 +177,12 @@ func formerly(reports []fleetv1.SyncStatus, a *fleetv1.Assignment) *fleetv1.Sync
 	return &reports[i]
 }
 
-// succeeded is the revision at which a sync has succeeded last.
-func succeeded(reports []fleetv1.SyncStatus, name string) string {
+// succeeded is the assignment at which a sync has succeeded last.
+func succeeded(reports []fleetv1.SyncStatus, name string) (revision string, assignedAt *metav1.MicroTime) {
 	for i := range reports {
 		if reports[i].Name == name {
-			return reports[i].LastSucceededRevision
+			return reports[i].LastSucceededRevision, reports[i].LastSucceededAssignedAt
 		}
 	}
-	return ""
+	return "", nil
 }

@@ -71,6 +71,9 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 				move.Revision, move.Remove, move.Repair = step.From, true, !c.isUp() || c.move != nil
 				move.AssignedAt = microOrNil(c.record.AssignedAt)
 			}
+			if c := d.known[name]; c != nil && !move.Remove {
+				move.Unready = c.isNew || c.leaf.NoEvidence != ""
+			}
 			d.date(&move)
 			moves = append(moves, move)
 		}

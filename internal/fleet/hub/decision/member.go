@@ -36,6 +36,8 @@ type member struct {
 	// isNew is true of a cluster that gets the good revision outside of any stage,
 	// because it has never run the module.
 	isNew bool
+	// skip is why it is not assigned the target now, though nothing else keeps it, nil if it is.
+	skip *rollout.Block
 	// stage is its place in decision.stages, or what else becomes of it.
 	stage int
 	// hold is why it waits, nil if it does not; moves is true if it moves now.
@@ -213,7 +215,9 @@ func (d *decision) assess(m *member) {
 	if len(d.o.Refusals) > 0 {
 		d.addRefusal(m)
 	}
-	m.isNew = d.isNew(m)
+	if m.isNew = d.isNew(m); !m.isNew {
+		d.addEvidence(m)
+	}
 }
 
 func (m *member) isAssigned() bool { return m.record != nil && m.record.Assigned }

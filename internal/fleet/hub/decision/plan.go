@@ -114,9 +114,11 @@ type Write struct {
 	// what was seen of it, nil if there is no assemblage.
 	Cluster *model.Cluster
 	Record  *model.Record
-	// Revision is what is assigned, made or deleted, AssignedAt since when.
+	// Revision is what is assigned, made or deleted, AssignedAt since when, and Unready whether
+	// the cluster was not ready before.
 	Revision   string
 	AssignedAt time.Time
+	Unready    bool
 	// Number is for CreateRevision, Resolved and the UID of the revision for Resolve,
 	// Stage and Gate for CreateGate.
 	Number   int64

@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -20,8 +21,8 @@ import (
 // planned is a module at v2, that was at v1, and its clusters, one a line: "name tag
 // state key=value ...". The state is up, updating, failed, unreachable or waiting; a
 // cluster without a tag is assigned nothing. A word that begins with "@" is for how
-// long it has been in its state; "held", "new", "notready", "drifted", "stale", "gone" and
-// "unknown" say more.
+// long it has been in its state; "held", "new", "notready", "drifted", "stale", "gone",
+// "suspended", "unready" (before it was assigned that) and "unknown" say more.
 func planned(t *testing.T, spec, clusters string) model.Observed {
 	t.Helper()
 	o := model.Observed{Now: noon, AsOf: "1", Revisions: []model.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
@@ -54,7 +55,7 @@ func read(words []string) (model.Cluster, model.Record) {
 		case word == "v1" || word == "v2":
 			r.Assigned, r.Reported, r.Revision, r.Succeeded = true, true, revisionOf(word), revisionOf("v1")
 		case word == "up":
-			r.State, r.Succeeded = v1alpha1.StateSucceeded, r.Revision
+			r.State, r.Succeeded, r.Proven = v1alpha1.StateSucceeded, r.Revision, true
 		case strings.HasPrefix(word, "@"):
 			ago, _ := time.ParseDuration(word[1:])
 			r.Since, r.AssignedAt = noon.Add(-ago), noon.Add(-ago)
@@ -64,6 +65,10 @@ func read(words []string) (model.Cluster, model.Record) {
 			r.Succeeded = ""
 		case word == "notready":
 			c.Ready = false
+		case word == "suspended":
+			r.Reason, r.Message = outcome.ReasonSuspended, "suspended"
+		case word == "unready":
+			r.Unready = true
 		case word == "drifted":
 			r.Drifted = true
 		case word == "stale":
@@ -103,19 +108,51 @@ func TestPlans(t *testing.T) {
 		},
 		"unready for reasons of its own takes a place": {
 			incremental, "a v2 unreachable @1m\nb v1 up",
-			"a is updating: not reachable: cluster a does not answer since 4 May 11:59:00 UTC\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable: cluster a does not answer since 4 May 11:59:00 UTC)",
+			"a is up to date but not reachable: cluster a does not answer since 4 May 11:59:00 UTC\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable: cluster a does not answer since 4 May 11:59:00 UTC)",
 		},
-		"unreachable is failed only after the deadline": {
+		"unreachable is no failure, however long": {
 			incremental, "a v2 unreachable @1h\nb v1 up",
-			"a failed: not ready after 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:00:00 UTC\nall failed: 1 of 2 units failed, 0 allowed; a not ready after 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:00:00 UTC",
+			"a is up to date but not reachable: cluster a does not answer since 4 May 11:00:00 UTC\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable: cluster a does not answer since 4 May 11:00:00 UTC)",
 		},
 		"also if it was ready there before": {
 			incremental, "a v2 up unreachable @9m\nb v1 up",
 			"a is up to date but not reachable: cluster a does not answer since 4 May 11:51:00 UTC\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable: cluster a does not answer since 4 May 11:51:00 UTC)",
 		},
-		"and is so since it is gone": {
-			incremental, "a v2 up unreachable @10m\nb v1 up",
-			"a failed: not ready for 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:50:00 UTC\nall failed: 1 of 2 units failed, 0 allowed; a not ready for 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:50:00 UTC",
+		"a stage where no cluster can tell holds": {
+			incremental + ", rollout: {stages: [{name: canary, selector: {matchLabels: {stage: a}}}, {name: rest}]}", "a v1 waiting suspended stage=a\nb v1 up",
+			"canary is waiting: 0 of 1 show that the target is good, a is suspended\na is waiting: skipped until it is resumed: suspended\n" +
+				"rest is waiting: canary is waiting: 0 of 1 show that the target is good, a is suspended",
+		},
+		"an empty one too": {
+			incremental + ", rollout: {stages: [{name: canary, selector: {matchLabels: {stage: a}}}, {name: rest}]}", "b v1 up",
+			"canary is waiting: 0 of 1 show that the target is good, nothing belongs to it\n" +
+				"rest is waiting: canary is waiting: 0 of 1 show that the target is good, nothing belongs to it",
+		},
+		"but not if that is allowed": {
+			incremental + ", rollout: {stages: [{name: canary, allowEmpty: true, selector: {matchLabels: {stage: a}}}, {name: rest}]}", "b v1 up",
+			"b is updating from v1 to v2",
+		},
+		"of several the canary is one that can tell": {
+			incremental + ", rollout: {stages: [{name: canary, clusters: 1}, {name: rest}]}", "a v1 waiting suspended\nb v1 unreachable @1h\nc v1 failed\nd v1 up",
+			"d is updating from v1 to v2\na is waiting: skipped until it is resumed: suspended\nrest is waiting: canary has 0 of 1 updated\n" +
+				"b is waiting: skipped until it answers: not reachable: cluster b does not answer since 4 May 11:00:00 UTC",
+		},
+		"what is skipped takes no place": {
+			incremental, "a v1 waiting suspended\nb v1 unreachable @1h\nc v1 up\nd v1 up",
+			"d is updating from v1 to v2\na is waiting: skipped until it is resumed: suspended\nc is queued (position 1): 1 of 1 allowed unavailable in all\n" +
+				"b is waiting: skipped until it answers: not reachable: cluster b does not answer since 4 May 11:00:00 UTC",
+		},
+		"what was unready before does not fail": {
+			incremental, "a v2 failed unready @1h\nb v1 up",
+			"b is updating from v1 to v2\na is up to date but not healthy",
+		},
+		"nor if there is no other, and it completes nothing": {
+			incremental, "a v2 failed unready @1h",
+			"a is up to date but not healthy",
+		},
+		"what becomes ready is evidence, whatever it was": {
+			incremental + ", rollout: {stages: [{name: canary, selector: {matchLabels: {stage: a}}}, {name: rest}]}", "a v2 up unready stage=a\nb v1 up",
+			"b is updating from v1 to v2",
 		},
 		"what is unknown takes a place unless it is ready": {
 			incremental, "a v2 updating unknown @1m\nb v1 up\nc v2 up unknown\nd v1 up unknown",
@@ -137,9 +174,13 @@ func TestPlans(t *testing.T) {
 			"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v2\n" +
 				"rest is waiting: canary has 1 of 2 ready, a is unknown at present",
 		},
-		"what was unready moves whatever the budget": {
+		"what was unready goes after the others": {
 			incremental, "a v1 failed\nb v1 up\nc v2 updating @1m",
-			"a is updating from v1 to v2 (already unavailable)\nc is updating: updating\nb is queued (position 1): 2 of 1 allowed unavailable in all (a is not healthy)",
+			"a is waiting: it is not ready since before it was assigned v2, so others in all show first that v2 is good\nc is updating: updating\nb is queued (position 1): 1 of 1 allowed unavailable in all (c is updating)",
+		},
+		"and then whatever the budget": {
+			incremental, "a v1 failed\nb v1 up\nc v2 up @1h\nd v2 updating @1m",
+			"a is updating from v1 to v2 (already unavailable)\nd is updating: updating\nb is queued (position 1): 1 of 1 allowed unavailable in all (d is updating)",
 		},
 		"a failure stops it": {
 			incremental, "a v2 failed\nb v1 up",
@@ -204,6 +245,10 @@ func TestPlans(t *testing.T) {
 		"one that fails at it is like all others": {
 			incremental, "b v1 up\nc v1 failed new @1m",
 			"c is updating from v1 to v2 (already unavailable)\nb is queued (position 1): 1 of 1 allowed unavailable in all (c is not healthy)",
+		},
+		"but for what was assigned it with nothing before": {
+			incremental, "b v1 up\nc v1 failed new unready @1m",
+			"b is updating from v1 to v2\nc is waiting: it is not ready since before it was assigned v2, so others in all show first that v2 is good",
 		},
 		"pinned is left out": {
 			incremental, "a v1 failed held\nb v1 up",

@@ -92,8 +92,21 @@ func (f *facts) hasFailed(i int) bool {
 	return f.Records[i].Assigned && f.Clusters[i].Ready && f.Records[i].State == v1alpha1.StateFailed
 }
 
+// isSilent is true of a cluster of which it is unknown how it does: it is no evidence.
+func (f *facts) isSilent(i int) bool {
+	return f.staged() && (!f.Clusters[i].Ready || f.Records[i].Assigned && f.Records[i].State == v1alpha1.StateUnreachable)
+}
+
+// isSpared is true of a cluster that was down before it gets the target: that takes no place.
+func (f *facts) isSpared(i int) bool {
+	r := &f.Records[i]
+	since := r.Unready || r.Proven || !f.Now.Before(r.AssignedAt.Add(deadlinePassed))
+	sick := f.isAt(i, "v1") && since && (r.State == v1alpha1.StateFailed || r.State != v1alpha1.StateSucceeded && !r.Proven)
+	return f.staged() && !f.isAt(i, "v2") && (since && f.isSilent(i) || sick) // v1 reached all
+}
+
 func (f *facts) isLate(i int) bool {
-	return f.Records[i].Assigned && !f.Now.Before(f.Records[i].AssignedAt.Add(deadlinePassed))
+	return f.Records[i].Assigned && !f.isSilent(i) && !f.Now.Before(f.Records[i].AssignedAt.Add(deadlinePassed))
 }
 
 // isUp is true of a cluster that does well at what it was assigned. Of one that was
@@ -111,7 +124,8 @@ func (f *facts) isAt(i int, tag string) bool {
 // everywhere.
 func (f *facts) isNew(i int) bool {
 	r := &f.Records[i]
-	return f.staged() && r.Succeeded == "" && (!r.Assigned || f.isAt(i, "v1") && !f.hasFailed(i) && !f.isLate(i))
+	late := r.Assigned && !f.Now.Before(r.AssignedAt.Add(deadlinePassed))
+	return f.staged() && r.Succeeded == "" && (!r.Assigned || f.isAt(i, "v1") && !f.hasFailed(i) && !late)
 }
 
 func (f *facts) aim(i int) string {
@@ -170,7 +184,7 @@ func TestPropertyNeverMoreAreUnreadyThanTheBudgetSays(t *testing.T) {
 			down, taken, all := 0, 0, f.in(stage)
 			for _, i := range all {
 				step, moves := steps[f.Clusters[i].Name]
-				down += one(f.Records[i].Assigned && !f.isUp(i) && !f.isTolerated(i))
+				down += one(f.Records[i].Assigned && !f.isUp(i) && !f.isTolerated(i) && !f.isSpared(i))
 				taken += one(moves && !step.Repair)
 				if moves && step.Repair && (f.isUp(i) || !f.Records[i].Assigned && f.Clusters[i].Ready) {
 					r.Errorf("%s is up, and taken for down", f.Clusters[i].Name)
@@ -200,8 +214,8 @@ func (f *facts) budget(n int) int {
 	return max(1, n*percent/100)
 }
 
-// No cluster moves before all of every earlier stage are where they should be; those
-// that are new do not wait.
+// No cluster moves before all of every earlier stage are where they should be, but for those
+// that can tell nothing, and one shows that it is good; those that are new do not wait.
 func TestPropertyStagesGoOneAfterAnother(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := anyFleet(t, r)
@@ -211,10 +225,15 @@ func TestPropertyStagesGoOneAfterAnother(t *testing.T) {
 				continue
 			}
 			for stage := range f.stage(later) {
+				evident := 0
 				for _, i := range f.in(stage) {
-					if !f.isAt(i, "v2") || !f.isUp(i) && !f.isTolerated(i) {
+					evident += one(f.isAt(i, "v2") && f.isUp(i) && !f.isSilent(i))
+					if (!f.isAt(i, "v2") || !f.isUp(i) && !f.isTolerated(i)) && !f.isSpared(i) && !f.isSilent(i) {
 						r.Errorf("%s moves, and %s goes before", f.Clusters[later].Name, f.Clusters[i].Name)
 					}
+				}
+				if evident == 0 && f.staged() && f.Module.Spec.Rollout.OnFailure != v1alpha1.Continue {
+					r.Errorf("%s moves, and nothing shows that stage %d is good", f.Clusters[later].Name, stage)
 				}
 			}
 		}
@@ -300,6 +319,9 @@ func TestPropertyConvergedThereIsNothingToWrite(t *testing.T) {
 			f.Clusters[i].Ready = true
 			name := f.Clusters[i].Name
 			f.Clusters[i], f.Records[i] = read([]string{name, "v2", "up", "stage=" + f.Clusters[i].Labels["stage"]})
+		}
+		for i := range f.Module.Spec.Rollout.Stages {
+			f.Module.Spec.Rollout.Stages[i].AllowEmpty = true
 		}
 		f.Module.Status = decision.Decide(f.Observed).Status
 		p := decision.Decide(f.Observed)

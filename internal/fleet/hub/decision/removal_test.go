@@ -78,7 +78,7 @@ func TestAnApprovalIsNotGoodForMore(t *testing.T) {
 func TestWhatIsUnreadyLosesTheModuleWithoutWaitingForAnotherStage(t *testing.T) {
 	const stages = `strategy: Incremental, rollout: {maxUnreadyClusters: 1, maxRemoved: 100%, onFailure: Continue,
 		stages: [{name: first, selector: {matchLabels: {stage: first}}}, {name: then}]}`
-	o := planned(t, stages, "a v1 failed stage=first env=dev\nb v1 up stage=first\nc v1 up env=dev\nd v1 updating")
+	o := planned(t, stages, "a v1 failed stage=first env=dev\nb v1 up stage=first\nc v1 up env=dev\nd v1 updating @1m")
 	o.Module.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 	p := decision.Decide(o)
 	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "a" || !p.Status.Moves[0].Remove || !p.Status.Moves[0].Repair {

@@ -71,7 +71,8 @@ func (d *decision) stageSpecs() ([]stageSpec, error) {
 
 // fill gives a stage its members. Where it takes but some, those go first that are
 // where they should be already, in the order in which they got there, so that it does
-// not begin again when a cluster joins or follows, and those last that have never run the module.
+// not begin again when a cluster joins or follows, and those last that can tell nothing of the
+// revision, or have never run the module.
 func (d *decision) fill(i int, s *stageSpec) {
 	candidates := make([]*member, 0, len(d.members))
 	all := s.selector.Empty()
@@ -107,9 +108,11 @@ func (d *decision) byClaim(candidates []*member) []*member {
 func (d *decision) claim(m *member) int {
 	switch {
 	case m.isNew:
-		return 2
+		return 3
 	case m.leaf.Current == d.target:
 		return 0
+	case m.leaf.NoEvidence != "":
+		return 2
 	default:
 		return 1
 	}

@@ -19,6 +19,7 @@ func (d *decision) summary() *v1alpha1.Summary {
 		s.Waiting += count32(one(m.leaf.Current != d.target))
 		s.Held += count32(one(m.isHeld()))
 		s.Unreachable += count32(one(m.isUnreachable()))
+		s.Skipped += count32(one(m.skip != nil && m.stage >= 0))
 		switch {
 		case m.leaf.Current == "":
 		case m.hasFailed():

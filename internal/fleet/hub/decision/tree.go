@@ -41,6 +41,9 @@ func (d *decision) root() rollout.Unit {
 	for i := range d.stages {
 		s := &d.stages[i]
 		unit := d.stageUnit(s)
+		if d.isNews() {
+			unit.Policy.MinEvidence = d.minEvidence(i)
+		}
 		unit.Children = make([]rollout.Unit, 0, len(s.members))
 		for _, m := range s.members {
 			if m.isNew {
@@ -188,6 +191,8 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 		}
 	case leaf.Current == target:
 		unit.StartedAt = m.started
+	case m.skip != nil:
+		unit.Block = m.skip
 	case m.isEnding():
 		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:

@@ -18,7 +18,7 @@ func (d *decision) writes() []Write {
 			act = Unassign
 		}
 		writes = append(writes, Write{
-			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m),
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m), Unready: m.Unready,
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {
@@ -115,7 +115,7 @@ func (d *decision) corrections() []Write {
 	for _, m := range d.members {
 		if m.isAssigned() && d.isWrong(m, canaries) && d.o.Revision(m.record.Revision) != nil && d.mayCorrect(m) {
 			writes = append(writes, Write{
-				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
+				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt, Unready: m.record.Unready,
 			})
 		}
 	}

@@ -40,6 +40,8 @@ type Record struct {
 	// a revision says, it is that.
 	Revision   string
 	AssignedAt time.Time
+	// Unready is true if the cluster was not ready before that.
+	Unready bool
 	// Drifted is true if the sync is not what its revision and the module say.
 	Drifted bool
 	// Edited is true if what it is to run is not what its revision says, whatever the
@@ -63,6 +65,8 @@ type Record struct {
 	Message string
 	// Succeeded is the last revision at which the sync has succeeded.
 	Succeeded string
+	// Proven is true if this very assignment has succeeded once.
+	Proven bool
 	// Noticed is true once the last change of the assemblage has been seen by
 	// the client that carries it out; where what runs is to stay, once it would if the sync
 	// were removed.

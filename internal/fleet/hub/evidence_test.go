@@ -1,0 +1,120 @@
+package hub_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+)
+
+// What a cluster is evidence of, and what becomes of one that is none: see hub/decision/evidence.go.
+
+// A suspended cluster is not assigned the revision first, and does not make it fail: it is skipped, counted,
+// and caught up with once it is resumed.
+func TestASuspendedClusterIsSkippedAndCaughtUpLater(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c", "d", "e")
+	spec := `selector: {}, strategy: Incremental, rollout: {maxUnreadyClusters: 1, onFailure: Rollback, orderBy: {labelKey: none}}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1 c:v1 d:v1 e:v1")
+	w.player.decree(suspended, "c v1", "c v2")
+	w.module("v2", spec)
+	w.comes("a:v2 b:v2 c:v1! d:v2 e:v2")
+	w.waits("Waiting", "c is waiting: skipped until it is resumed: Kustomization app is suspended")
+	if s := w.status(); s.Summary.Skipped != 1 || s.Summary.Failed != 0 || s.CurrentRevision != s.TargetRevision {
+		t.Errorf("%+v, good %s", s.Summary, s.CurrentRevision)
+	}
+	w.barrier.Step(t, time.Hour) // no deadline runs
+	w.comes("a:v2 b:v2 c:v1! d:v2 e:v2")
+	w.still("one is suspended")
+	w.player.decree(v1alpha1.StateSucceeded, "c v1", "c v2")
+	w.complete("a:v2 b:v2 c:v2 d:v2 e:v2")
+}
+
+// Clusters that do not answer take no place in the budget and do not fail the revision.
+func TestOfflineClustersAreSkipped(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c", "d", "e", "f")
+	spec := `selector: {}, strategy: Incremental, rollout: {maxUnreadyClusters: 1, onFailure: Rollback}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1 c:v1 d:v1 e:v1 f:v1")
+	w.barrier.Step(t, time.Hour)
+	for _, name := range []string{"a", "c", "e"} {
+		w.player.decree(v1alpha1.StateUnreachable, name+" v1", name+" v2")
+	}
+	w.module("v2", spec)
+	w.comes("a:v1! b:v2 c:v1! d:v2 e:v1! f:v2")
+	w.player.atMost(1)
+	w.barrier.Step(t, time.Hour)
+	w.comes("a:v1! b:v2 c:v1! d:v2 e:v1! f:v2")
+	for _, name := range []string{"a", "c", "e"} {
+		w.player.decree(v1alpha1.StateSucceeded, name+" v1", name+" v2")
+	}
+	w.complete("a:v2 b:v2 c:v2 d:v2 e:v2 f:v2")
+	w.player.atMost(1)
+}
+
+// A cluster that joins and does not become ready undoes no rollout: it was not ready before it was assigned
+// anything.
+func TestAClusterThatJoinsSickUndoesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c")
+	spec := `selector: {}, strategy: Incremental, rollout: {maxUnreadyClusters: 1, onFailure: Rollback}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1 c:v1")
+	w.player.decree(v1alpha1.StateFailed, "sick v1", "sick v2")
+	w.clusters("sick")
+	w.comes("a:v1 b:v1 c:v1 sick:v1!")
+	w.module("v2", spec)
+	w.comes("a:v2 b:v2 c:v2 sick:v2!")
+	if s := w.status(); s.RolledBack != "" || s.CurrentRevision != s.TargetRevision {
+		t.Errorf("%s", w.says())
+	}
+	w.barrier.Step(t, time.Hour)
+	w.waits("Waiting", "sick is up to date but not healthy (HealthCheckFailed): Deployment web is not ready")
+	w.comes("a:v2 b:v2 c:v2 sick:v2!")
+	w.player.decree(v1alpha1.StateSucceeded, "sick v2")
+	w.complete("a:v2 b:v2 c:v2 sick:v2")
+}
+
+// A stage whose selector has a typo, or whose only cluster has lost its label, holds the stages after it.
+func TestAStageWithoutClustersHolds(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a stage=canary", "b", "c")
+	spec := func(canary, more string) string {
+		return fmt.Sprintf(`selector: {}, strategy: Incremental, rollout: {stages: [{name: canary, selector: {matchLabels: {stage: %s}}%s}, {name: rest}]}`, canary, more)
+	}
+	w.module("v1", spec("canary", ""))
+	w.complete("a:v1 b:v1 c:v1")
+	w.module("v2", spec("canray", ""))
+	w.waits("Waiting", "canary is waiting: 0 of 1 show that the target is good, nothing belongs to it")
+	w.comes("a:v1 b:v1 c:v1")
+	w.module("v2", spec("canary", ""))
+	w.complete("a:v2 b:v2 c:v2")
+	w.module("v3", spec("canray", ", allowEmpty: true"))
+	w.complete("a:v3 b:v3 c:v3")
+}
+
+// A canary that can tell nothing completes no stage, and another one of the stage does.
+func TestTheCanaryIsOneThatCanTell(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c")
+	spec := `selector: {}, strategy: Incremental, rollout: {onFailure: Rollback, stages: [{name: canary, clusters: 1}, {name: rest}]}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1 c:v1")
+	w.player.decree(suspended, "a v1", "a v2", "b v1", "b v2")
+	w.player.decree(v1alpha1.StateFailed, "c v2")
+	w.module("v2", spec)
+	w.comes("a:v1! b:v1! c:v1")
+	if told := w.player.told("v2"); told != "c" || w.status().RolledBack == "" {
+		t.Errorf("v2 was assigned to %s: %s", told, w.says())
+	}
+	w.player.decree(v1alpha1.StateSucceeded, "a v1", "b v1")
+	w.waits("RolledBack", "failed and was rolled back")
+}
