@@ -312,7 +312,6 @@ func (w *world) retry(secret string, at time.Time) {
 // be rolled.
 func TestAFailureIsReleased(t *testing.T) {
 	for name, release := range map[string]func(*world){
-		"the record is deleted": func(w *world) { w.remove(&v1alpha1.ConfigRollout{}, "secret-db") },
 		"it turns the stop off": func(w *world) { w.annotate("app1", native+"stop-on-failure", "false") },
 		"the next turns it off": func(w *world) { w.annotate("app2", native+"stop-on-failure", "false") },
 		"the Secret turns it off": func(w *world) {

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ConfigRollout records which contents of a ConfigMap or Secret have failed, and on which workloads.
 // The manager alone writes it: no edit of a workload takes the record away. There is none for an
-// object with which nothing has failed. To delete one is to let its contents be tried again.
+// object with which nothing has failed. To delete one is to forget it; what still fails is recorded again.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories={spillway}
