@@ -320,7 +320,7 @@ func (p *pass) remember(ctx context.Context, o *decision.Observed, records []v1a
 	for i := range records {
 		object, ok := verdict.Object(&records[i])
 		if !ok {
-			continue // nobody but the manager can have written it, so it is not the manager's
+			continue // the manager has not written it so
 		}
 		o.Records[object] = &records[i]
 		for _, v := range verdict.Read(&records[i]) {

@@ -408,8 +408,8 @@ func (w *theft) exec(t *testing.T, pod, container string) error {
 	return err
 }
 
-// What has failed is recorded by the manager alone: nobody else creates or changes a record, whatever it
-// may do, and who may delete it does.
+// What has failed is recorded by the manager alone: no user creates or changes a record, whatever
+// permissions it has, and who may delete it does.
 func TestOnlyTheManagerRecordsWhatFailed(t *testing.T) {
 	i := steal(t, false, true)
 	record := func(name string) *unstructured.Unstructured {

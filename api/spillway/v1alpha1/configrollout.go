@@ -55,8 +55,8 @@ type ConfigRolloutObject struct {
 
 // ConfigFailure is a content with which workloads have failed in the same way.
 type ConfigFailure struct {
-	// Digest identifies the content. Without the UID of the object nobody can find out from it what the
-	// content is.
+	// Digest identifies the content. The UID of the object is its key, so that who may not read the object
+	// cannot try guesses of the content.
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest"`
 	// Cause is how they failed: "3 of 3 Pods CrashLoopBackOff".

@@ -86,7 +86,7 @@ func decide(o Observed, options Options) (Observed, Plan) {
 	o, staged := stage(o, options)
 	o = unstick(o, options)
 	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
-	plan.Wake = ring.Earlier(plan.Wake, staged.plan.Wake)
+	plan.Wake = ring.Earlier(ring.Earlier(plan.Wake, staged.plan.Wake), o.wakeForGone())
 	return o, plan
 }
 

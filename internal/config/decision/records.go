@@ -17,7 +17,7 @@ import (
 
 // RecordWrite creates the record of what has failed with an object, changes it, or deletes it.
 type RecordWrite struct {
-	// Before is the record as it was observed, nil if there is none; After is what it has to be.
+	// Before is the record as it was observed, nil if there is none; After is what it is to be.
 	Before, After *v1alpha1.ConfigRollout
 }
 
@@ -102,6 +102,28 @@ func (o *Observed) usersOf(objects []content.Object) map[content.Object]*Workloa
 		}
 	}
 	return users
+}
+
+// usersOfGone are those of the objects with which workloads have failed that do not exist any more.
+func (o *Observed) usersOfGone() map[content.Object]*Workload {
+	objects := map[content.Object]bool{}
+	for i := range o.Gone {
+		objects[o.Gone[i].Object()] = true
+	}
+	return o.usersOf(slices.Collect(maps.Keys(objects)))
+}
+
+// wakeForGone is when a retry of the future ends such a failure, zero for never.
+func (o *Observed) wakeForGone() time.Time {
+	wake := time.Time{}
+	for _, user := range o.usersOfGone() {
+		for _, at := range user.Config.Retries() {
+			if at.After(o.Now) {
+				wake = ring.Earlier(wake, at)
+			}
+		}
+	}
+	return wake
 }
 
 // keepsGone is true if a failure of a workload that does not exist any more may still count, as a

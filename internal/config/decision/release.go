@@ -3,7 +3,6 @@ package decision
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -158,11 +157,7 @@ func (j *judgment) addRecorded(i int, w *Workload) {
 // addGone adds the failures that are recorded of workloads that do not exist any more, as far as they
 // are about the content that others would be rolled for.
 func (j *judgment) addGone() {
-	objects := map[content.Object]bool{}
-	for i := range j.o.Gone {
-		objects[j.o.Gone[i].Object()] = true
-	}
-	users := j.o.usersOf(slices.Collect(maps.Keys(objects)))
+	users := j.o.usersOfGone()
 	for i := range j.o.Gone {
 		g := &j.o.Gone[i]
 		user := users[g.Object()]
