@@ -140,21 +140,27 @@ func applyGate(ctx context.Context, w client.Writer, write *decision.GateWrite, 
 	})
 }
 
-// act makes the writes, those first that record a failure.
-func act(ctx context.Context, w client.Writer, writes []decision.Write) results {
-	var failures, others []decision.Write
-	for _, write := range writes {
-		if write.Fails {
-			failures = append(failures, write)
-			continue
+// writeRecord creates the record of what has failed with an object, or changes or deletes it as it was
+// observed.
+func writeRecord(ctx context.Context, w client.Writer, write *decision.RecordWrite) error {
+	return ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
+		before, after := write.Before, write.After
+		switch {
+		case before == nil:
+			return w.Create(ctx, after.DeepCopy(), client.FieldOwner(kube.FieldOwner))
+		case after == nil:
+			return w.Delete(ctx, before.DeepCopy(), ring.Preconditions(before.UID, before.ResourceVersion))
 		}
-		others = append(others, write)
-	}
-	return append(together(ctx, w, failures), together(ctx, w, others)...)
+		patch, err := ring.MergePatch(before.UID, before.ResourceVersion, map[string]any{"object": after.Object, "failed": after.Failed, "failures": after.Failures})
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", after.Name, err)
+		}
+		return w.Patch(ctx, before.DeepCopy(), patch, client.FieldOwner(kube.FieldOwner))
+	})
 }
 
-// together makes some writes, several at a time.
-func together(ctx context.Context, w client.Writer, writes []decision.Write) results {
+// act makes the writes, several at a time.
+func act(ctx context.Context, w client.Writer, writes []decision.Write) results {
 	done := make(results, len(writes))
 	var group errgroup.Group
 	group.SetLimit(writers)

@@ -22,8 +22,9 @@ type backFaults struct {
 
 	mu sync.Mutex
 	// pins are those that the Pod template had, one after the other, and failed what was
-	// recorded on the workload before each.
-	pins, failed []string
+	// recorded before each.
+	pins   []string
+	failed [][]string
 }
 
 func backFaultsIn(w *world) *backFaults {
@@ -49,7 +50,6 @@ func (f *backFaults) watch() {
 	}
 	f.t.Cleanup(watch.Stop)
 	go func() {
-		failed := ""
 		for e := range watch.ResultChan() {
 			d, ok := e.Object.(*appsv1.Deployment)
 			if !ok {
@@ -57,9 +57,8 @@ func (f *backFaults) watch() {
 			}
 			f.mu.Lock()
 			if pins := d.Spec.Template.Annotations[pinAnnotation]; pins != "" && (len(f.pins) == 0 || f.pins[len(f.pins)-1] != pins) {
-				f.pins, f.failed = append(f.pins, pins), append(f.failed, failed)
+				f.pins, f.failed = append(f.pins, pins), append(f.failed, f.failedWith("Secret", "db"))
 			}
-			failed = d.Annotations[native+"config-failed"]
 			f.mu.Unlock()
 		}
 	}()
@@ -97,7 +96,7 @@ func (f *backFaults) tell(meanwhile func()) {
 	if len(f.pins) != 3 || pins[0] != pins[2] {
 		f.t.Errorf("the pins were %v", f.pins)
 	}
-	if f.failed[1] != "" || f.failed[2] == "" {
+	if len(f.failed[1]) > 0 || len(f.failed[2]) == 0 {
 		f.t.Errorf("recorded before each pins: %q", f.failed)
 	}
 }

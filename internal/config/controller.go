@@ -33,6 +33,8 @@ import (
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
 
+// +kubebuilder:rbac:groups=spillway.dev,resources=configrollouts,verbs=list;watch;create;patch;delete
+
 // batch is about how many objects a pass reads before it writes, so that the first
 // workloads roll while the config of others is not read yet.
 const batch = 64
@@ -174,19 +176,38 @@ func (r *reconciler) writeGates(ctx context.Context, o *decision.Observed, p *de
 	return conflict
 }
 
+// writeRecords records what has failed. It returns whether another client was faster.
+func (r *reconciler) writeRecords(ctx context.Context, o *decision.Observed, p *decision.Plan) (conflict bool) {
+	refusals := r.observer.retries.Refusals(o.Now)
+	for i := range p.Records {
+		write := &p.Records[i]
+		change := write.Change()
+		if refusals.PutOff(change.Object, o.Now) {
+			continue
+		}
+		err := writeRecord(ctx, r.writer, write)
+		r.observer.retries.Learn(r.observer.options.Now(), change, err)
+		r.reporter.Wrote(ctx, change, err)
+		conflict = conflict || ring.IsConflict(err)
+	}
+	return conflict
+}
+
 // Reconcile makes one pass over all workloads.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	conflict := false
 	loop := ring.Loop[decision.Observed, decision.Plan, results]{
 		Most: 1, Now: r.observer.options.Now,
 		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
 		Plan:    func(o *decision.Observed) decision.Plan { return decision.Decide(*o, r.observer.options.Options) },
-		Act: func(ctx context.Context, _ *decision.Observed, p *decision.Plan) results {
+		Act: func(ctx context.Context, o *decision.Observed, p *decision.Plan) results {
+			conflict = r.writeRecords(ctx, o, p)
 			return r.actPinned(ctx, p)
 		},
 		Report: r.reporter.report,
 		Learn: func(ctx context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
 			wake := ring.Earlier(p.Wake, r.describePolicies(ctx, o, p))
-			wake = ring.Earlier(wake, r.observer.learn(o.Now, done, r.writeGates(ctx, o, p)))
+			wake = ring.Earlier(wake, r.observer.learn(o.Now, done, r.writeGates(ctx, o, p) || conflict))
 			if r.observer.budget.learn(o, p, done) || r.observer.unread {
 				wake = o.Now
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -71,6 +74,10 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	if err != nil {
 		return decision.Observed{}, err
 	}
+	records, recordable, err := o.policies.Records(ctx, o.namespaces())
+	if err != nil {
+		return decision.Observed{}, err
+	}
 	gates, gatesKnown, err := o.policies.Gates(ctx, policies)
 	if err != nil {
 		return decision.Observed{}, fmt.Errorf("observe gates: %w", err)
@@ -99,6 +106,8 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	o.cache.keep(seen)
 	observed := p.snapshot(seen, spent)
 	observed.Policies, observed.Gates, observed.GatesKnown = policies, gates, gatesKnown
+	observed.Recordable = recordable
+	p.remember(ctx, &observed, records)
 	p.observePods(ctx, &observed)
 	p.observeSnapshots(ctx, observed.Workloads)
 	return observed, nil
@@ -297,6 +306,46 @@ func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed
 		o.Workloads = append(o.Workloads, w)
 	}
 	return o
+}
+
+// remember adds what is recorded of failures to the workloads that still use the object, and the rest
+// as that of workloads that are gone. What is recorded of an object that does not exist any more, and
+// that nothing uses, is left out.
+func (p *pass) remember(ctx context.Context, o *decision.Observed, records []v1alpha1.ConfigRollout) {
+	if len(records) == 0 {
+		return
+	}
+	o.Records = make(map[content.Object]*v1alpha1.ConfigRollout, len(records))
+	of := map[workload.Name][]verdict.Verdict{}
+	for i := range records {
+		object, ok := verdict.Object(&records[i])
+		if !ok {
+			continue // the manager has not written it so
+		}
+		o.Records[object] = &records[i]
+		for _, v := range verdict.Read(&records[i]) {
+			of[v.On] = append(of[v.On], v)
+		}
+	}
+	used := map[content.Object]bool{}
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		var failed []workload.Failed
+		of[w.Name] = slices.DeleteFunc(of[w.Name], func(v verdict.Verdict) bool {
+			mine := w.Settings.Tracked && slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == v.Object() && !u.Ignored })
+			if mine {
+				failed = append(failed, v.Failed)
+			}
+			return mine
+		})
+		w.Remember(failed)
+		for _, u := range w.Uses {
+			used[u.Object] = used[u.Object] || w.Settings.Tracked
+		}
+	}
+	gone := slices.Concat(slices.Collect(maps.Values(of))...)
+	o.Gone = slices.DeleteFunc(gone, func(v verdict.Verdict) bool { return !used[v.Object()] && !p.lookup.Exists(ctx, v.Object()) })
+	slices.SortFunc(o.Gone, verdict.Compare)
 }
 
 // observePods reads how the Pods of workloads do that may have failed with their config, or

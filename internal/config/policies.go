@@ -16,11 +16,12 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=configpolicies.spillway.dev;clusterconfigpolicies.spillway.dev,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=configpolicies.spillway.dev;clusterconfigpolicies.spillway.dev;configrollouts.spillway.dev,verbs=list;watch
 
 // policyKinds watches the kinds of policies: those that are installed when the manager begins,
 // and the others as soon as they are.
@@ -36,7 +37,7 @@ type policyKinds struct {
 // watch watches all kinds. Those that must not be read are left out: no policy of them is then
 // in force.
 func (p *policyKinds) watch(ctx context.Context) error {
-	for _, kind := range policy.KindsFor(p.namespaces) {
+	for _, kind := range append(policy.KindsFor(p.namespaces), policy.Records()) {
 		err := p.begin(ctx, kind)
 		switch {
 		case errors.Is(err, policy.ErrNotInstalled):
@@ -108,7 +109,11 @@ func orAll(namespaces []string) []string {
 }
 
 func (p *policyKinds) sayForbidden(kind policy.KindOf) {
-	p.log().Error(nil, "no policy of the kind is in force: no permission to list it; grant list and watch, and restart the manager", "kind", kind.Name)
+	what := "no policy of the kind is in force"
+	if kind.Name == verdict.Kind {
+		what = "what fails is not recorded, so no workload gets its previous config back, and an undo lets others be rolled"
+	}
+	p.log().Error(nil, what+": no permission to list it; grant list and watch, and restart the manager", "kind", kind.Name)
 }
 
 func (p *policyKinds) log() logr.Logger { return p.mgr.GetLogger().WithName("config") }

@@ -23,13 +23,13 @@ const (
 	gateKinds   = "../../charts/spillway/generated/gates"
 )
 
-// installPolicies makes the kinds of policies and of their gates known to the API server, once.
+// installPolicies makes the kinds of policies, of their gates and of records known to the API server, once.
 // Another test may install them at the same time: then it finds them, when it looks again.
 var installPolicies = sync.OnceValue(func() error {
 	meets := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
 	return retry.OnError(retry.DefaultBackoff, meets, func() error {
 		_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
-			Paths: []string{policyKinds + "/spillway.dev_configpolicies.yaml", policyKinds + "/spillway.dev_clusterconfigpolicies.yaml", gateKinds}, ErrorIfPathMissing: true,
+			Paths: []string{policyKinds, gateKinds}, ErrorIfPathMissing: true,
 		})
 		return err
 	})

@@ -297,8 +297,8 @@ func TestARetryTriesTheNextWorkload(t *testing.T) {
 	if ran := k.ranWith("bad"); !slices.Equal(ran, []string{"app1", "app2"}) {
 		t.Errorf("%v ran the bad value", ran)
 	}
-	if f := w.deploymentNow("app1").Annotations[native+"config-failed"]; f != "" {
-		t.Errorf("app1 has still the record %s", f)
+	if f := w.failedWith("Secret", "db"); !slices.Equal(f, []string{"app2"}) {
+		t.Errorf("the record says %s", f)
 	}
 }
 
@@ -307,17 +307,15 @@ func (w *world) retry(secret string, at time.Time) {
 	w.patch(&corev1.Secret{}, secret, fmt.Sprintf(`{"metadata":{"annotations":{"spillway.dev/retry-config":%q}}}`, at.UTC().Format(time.RFC3339Nano)))
 }
 
-// A workload that is deleted or opts out holds no other one.
+// What a user has said of the workload that failed, of the next one or of the object, lets others
+// be rolled.
 func TestAFailureIsReleased(t *testing.T) {
 	for name, release := range map[string]func(*world){
-		"it is deleted":         func(w *world) { w.remove(&appsv1.Deployment{}, "app1") },
-		"it opts out":           func(w *world) { w.annotate("app1", waveTracked, "false") },
 		"it turns the stop off": func(w *world) { w.annotate("app1", native+"stop-on-failure", "false") },
 		"the next turns it off": func(w *world) { w.annotate("app2", native+"stop-on-failure", "false") },
 		"the Secret turns it off": func(w *world) {
 			w.patch(&corev1.Secret{}, "db", `{"metadata":{"annotations":{"spillway.dev/stop-on-failure":"false"}}}`)
 		},
-		"it does not use it at all": func(w *world) { w.annotate("app1", native+"ignore-secrets", "db") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _, before := oneFails(t, "app2")
@@ -354,8 +352,8 @@ func TestWhatFailsForAnotherReasonStopsNothing(t *testing.T) {
 			w.eventually(func() error { return want(true, w.crashes("app1", w.hash("app1"))) })
 			w.annotate("app2", native+"pause", "-")
 			w.hashed("app2", before)
-			if f := w.deploymentNow("app1").Annotations[native+"config-failed"]; f != "" {
-				t.Errorf("app1 has the record %s", f)
+			if f := w.failedWith("Secret", "db"); len(f) > 0 {
+				t.Errorf("the record says %s", f)
 			}
 		})
 	}

@@ -232,8 +232,8 @@ func (s *story) isFailed() error {
 		if err := s.get(obj, m.name); err != nil {
 			return err
 		}
-		failed, status := obj.GetAnnotations()[native+"config-failed"], obj.GetAnnotations()[native+"config-status"]
-		if m.unit == s.first && failed != "" && (!s.returns || strings.Contains(status, rolledBack)) {
+		failed, status := slices.Contains(s.failedWith("Secret", "db"), m.name), obj.GetAnnotations()[native+"config-status"]
+		if m.unit == s.first && failed && (!s.returns || strings.Contains(status, rolledBack)) {
 			return nil
 		}
 	}

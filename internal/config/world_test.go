@@ -68,6 +68,9 @@ func newWorld(t *testing.T) *world {
 // newWorldNow is newWorld for a test that others wait for.
 func newWorldNow(t *testing.T) *world {
 	t.Helper()
+	if err := installPolicies(); err != nil {
+		t.Fatal(err)
+	}
 	ns := testenv.Namespace(t)
 	w := &world{t: t, client: newClient(t), namespace: ns, requests: &requests{}, options: defaultOptions(ns), clock: &barrier.Clock{}}
 	w.options.Now, w.barrier = w.clock.Now, barrier.New(w.client, w.clock)

@@ -407,3 +407,36 @@ func (w *theft) exec(t *testing.T, pod, container string) error {
 	}
 	return err
 }
+
+// What has failed is recorded by the manager alone: no user creates or changes a record, whatever
+// permissions it has, and who may delete it does.
+func TestOnlyTheManagerRecordsWhatFailed(t *testing.T) {
+	i := steal(t, false, true)
+	record := func(name string) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{
+			"object": map[string]any{"kind": "Secret", "name": name}, "failed": int64(0),
+		}}
+		obj.SetAPIVersion("spillway.dev/v1alpha1")
+		obj.SetKind("ConfigRollout")
+		obj.SetNamespace(i.namespace)
+		obj.SetName("secret-" + name)
+		return obj
+	}
+	if err := i.user.Create(t.Context(), record("forged")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spillway retry") {
+		t.Errorf("a user creates a record: %v", err)
+	}
+	mine := record("db")
+	if err := i.thief.Create(t.Context(), mine); err != nil {
+		t.Fatalf("the manager creates a record: %v", err)
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"failed":7}`))
+	if err := i.user.Patch(t.Context(), mine.DeepCopy(), patch); !apierrors.IsInvalid(err) {
+		t.Errorf("a user changes a record: %v", err)
+	}
+	if err := i.thief.Patch(t.Context(), mine.DeepCopy(), patch); err != nil {
+		t.Errorf("the manager changes a record: %v", err)
+	}
+	if err := i.user.Delete(t.Context(), mine); err != nil {
+		t.Errorf("a user deletes a record: %v", err)
+	}
+}

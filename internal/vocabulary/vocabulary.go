@@ -71,8 +71,8 @@ var (
 	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
 	// the workload, and since when. Absent if there is nothing to fix.
 	ConfigStatus = Key{Native: "spillway.dev/config-status"}
-	// ConfigFailed records, as JSON, with which config the workload has failed, until it was
-	// healthy with the same.
+	// ConfigFailed records, as JSON, with which config the workload has failed. Earlier managers wrote
+	// it; what it says is moved to ConfigRollouts.
 	ConfigFailed = Key{Native: "spillway.dev/config-failed"}
 	// ConfigAnswered records, as JSON, for which config a workload with pins was rolled last,
 	// so that an undo of that roll is not rolled forward again.

@@ -24,6 +24,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Notifier{}, &NotifierList{},
 		&ConfigPolicy{}, &ConfigPolicyList{},
 		&ClusterConfigPolicy{}, &ClusterConfigPolicyList{},
+		&ConfigRollout{}, &ConfigRolloutList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

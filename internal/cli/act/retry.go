@@ -8,11 +8,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -69,5 +71,13 @@ func configHasFailed(ctx context.Context, c client.Reader, obj client.Object) (b
 		return false, err
 	}
 	retried := content.RetriedBy(obj.GetAnnotations())
+	record := &v1alpha1.ConfigRollout{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: verdict.Name(object)}, record)
+	if err != nil && !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
+		return false, fmt.Errorf("get what has failed: %w", err)
+	}
+	if slices.ContainsFunc(verdict.Read(record), func(v verdict.Verdict) bool { return !retried.After(v.At) }) {
+		return true, nil
+	}
 	return slices.ContainsFunc(workloads, func(w client.Object) bool { return workload.AwaitsRetry(w, object, retried) }), nil
 }

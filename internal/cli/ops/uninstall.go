@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
@@ -121,6 +122,9 @@ func (u *uninstall) run(ctx context.Context) error {
 			return fmt.Errorf("resume Jobs that wait for pins: %w", err)
 		}
 	}
+	if err := u.removeRecords(ctx); err != nil {
+		return err
+	}
 	// 4. Every Instance can be deleted.
 	if err := u.letInstancesGo(ctx); err != nil {
 		return err
@@ -158,6 +162,34 @@ func (u *uninstall) releaseSuspended(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// removeRecords removes what only the manager needs: the records of config that has failed.
+func (u *uninstall) removeRecords(ctx context.Context) error {
+	namespaces := u.watched
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		records := &v1alpha1.ConfigRolloutList{}
+		err := u.client.List(ctx, records, client.InNamespace(namespace))
+		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list the records of what has failed: %w", err)
+		}
+		for i := range records.Items {
+			r := &records.Items[i]
+			if !u.dryRun.On() {
+				if err := u.client.Delete(ctx, r); client.IgnoreNotFound(err) != nil {
+					return fmt.Errorf("delete ConfigRollout %s: %w", r.Name, err)
+				}
+			}
+			u.tell("configrollout/"+r.Name, " in namespace "+r.Namespace+" deleted")
+		}
+	}
+	return nil
 }
 
 // tell says what was done with an object, or only names it.

@@ -186,8 +186,7 @@ func (w *Workload) failed(now time.Time) []workload.Failed {
 		}
 	}
 	for _, f := range w.Records.Failed {
-		again := func(g workload.Failed) bool { return g.Object() == f.Object() && g.Digest == f.Digest }
-		if w.keeps(&f, now) && !slices.ContainsFunc(failed, again) {
+		if w.keeps(&f, now) && !slices.ContainsFunc(failed, f.IsAgain) {
 			failed = append(failed, f)
 		}
 	}

@@ -5,8 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/health"
@@ -25,6 +28,12 @@ type Observed struct {
 	// Gates are the RolloutGates of policies, by the UID of these, if they are known.
 	Gates      map[types.UID]ask.Gates
 	GatesKnown bool
+	// Records are those of what has failed, by their objects; they are Recordable if they can be read.
+	Records    map[content.Object]*v1alpha1.ConfigRollout
+	Recordable bool
+	// Gone are the failures in them of workloads that do not exist any more, or do not use the object:
+	// they count for the others.
+	Gone []verdict.Verdict
 	// PodsMatter is true if Pods were read: for how long they have been ready, or crash.
 	PodsMatter bool
 }

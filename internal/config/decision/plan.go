@@ -23,6 +23,8 @@ type Plan struct {
 	Budget *Budget
 	// Workloads are those that were observed, with what was found out about them.
 	Workloads []Workload
+	// Records are the writes of what has failed. They come before all others.
+	Records []RecordWrite
 	// Gates are the writes of RolloutGates.
 	Gates []GateWrite
 	// Reports are what there is to say of policies.
@@ -33,6 +35,7 @@ type Plan struct {
 // keep the records up to date.
 func Decide(o Observed, options Options) Plan {
 	o, plan := decide(o, options)
+	plan.Records = o.recordWrites()
 	place := plan.places()
 	var records []Write
 	for i := range o.Workloads {
@@ -83,7 +86,7 @@ func decide(o Observed, options Options) (Observed, Plan) {
 	o, staged := stage(o, options)
 	o = unstick(o, options)
 	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
-	plan.Wake = ring.Earlier(plan.Wake, staged.plan.Wake)
+	plan.Wake = ring.Earlier(ring.Earlier(plan.Wake, staged.plan.Wake), o.wakeForGone())
 	return o, plan
 }
 

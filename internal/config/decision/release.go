@@ -65,10 +65,10 @@ func judge(o Observed, options Options) Observed {
 	if !j.addTrials() {
 		return o
 	}
-	j.workloads = slices.Clone(o.Workloads)
+	j.workloads = slices.Concat(o.Workloads, j.gone)
 	j.addStopped()
 	j.conclude(rollout.Decide(rollout.Observed{Now: o.Now, Root: j.tree()}))
-	o.Workloads = j.workloads
+	o.Workloads = j.workloads[:len(o.Workloads):len(o.Workloads)]
 	return o
 }
 
@@ -95,6 +95,8 @@ type judgment struct {
 	now       time.Time
 	o         *Observed
 	workloads []Workload
+	// gone follow the workloads: those that have failed and do not exist any more.
+	gone []Workload
 	// trials are the releases of each workload that failed or may have, with their places by
 	// release.
 	trials   []trial
@@ -128,6 +130,7 @@ func (j *judgment) addTrials() bool {
 			}
 		}
 	}
+	j.addGone()
 	// What failed first is named first, so that sentences stay as they are when more fails.
 	slices.SortStableFunc(j.trials, func(a, b trial) int { return a.at.Compare(b.at) })
 	j.trialsOf = map[content.Release][]int{}
@@ -148,6 +151,24 @@ func (j *judgment) addRecorded(i int, w *Workload) {
 		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: f.Cause}}
 		r, _ := w.Config.Release(f.Object())
 		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.IsCurrent() && w.Runs(r)})
+	}
+}
+
+// addGone adds the failures that are recorded of workloads that do not exist any more, as far as they
+// are about the content that others would be rolled for.
+func (j *judgment) addGone() {
+	users := j.o.usersOfGone()
+	for i := range j.o.Gone {
+		g := &j.o.Gone[i]
+		user := users[g.Object()]
+		if user == nil || !user.isPresent(g.Failed) || !user.counts(g.Object(), g.At, j.now) {
+			continue
+		}
+		w := Workload{Workload: workload.Workload{Name: g.On}}
+		r, _ := user.Config.Release(g.Object())
+		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: g.Cause}}
+		j.trials = append(j.trials, trial{workload: len(j.o.Workloads) + len(j.gone), release: r, unit: unit, at: g.At})
+		j.gone = append(j.gone, w)
 	}
 }
 

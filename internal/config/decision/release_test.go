@@ -190,18 +190,18 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
 		"one that is not tracked any more": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, failedWith(now, db), func(w *Workload) { w.Settings.Tracked = false }), outdated("b", using(db), changed(dbKey)),
-		}, Options{}, "rolls b\nrecords on a\nProgressing: Deployment a is updating: not ready\n"},
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
 		"one that is ready for a moment": {[]Workload{
 			outdated("a", using(db), current, readySince(now.Add(-time.Minute)), failedWith(now.Add(-time.Hour), db), conditioned(bad)), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "records on b\nConfigFailed: Deployment b is waiting: " + bad + " failed on deployment/a (1 of 1 Pods CrashLoopBackOff); it is ready, soaking until 4 May 09:09:00 UTC; " + one + "\n" +
 			"Failed: Deployment a failed: 1 of 1 Pods CrashLoopBackOff (changed: " + bad + "); it is ready, soaking until 4 May 09:09:00 UTC\n"},
 		"one that is ready for ten minutes": {[]Workload{
 			outdated("a", using(db), current, readySince(now.Add(-10*time.Minute)), failedWith(now.Add(-time.Hour), db)), outdated("b", using(db), changed(dbKey)),
-		}, Options{}, "rolls b\nrecords on a\n"},
+		}, Options{}, "rolls b\n"},
 		"a user retries": {[]Workload{
 			outdated("a", using(retried(db, now)), rolledFor(time.Minute, dbKey), crashes, failedWith(now.Add(-time.Second), db)),
 			outdated("b", using(retried(db, now)), changed(dbKey)),
-		}, Options{}, "rolls b\nrecords on a\nProgressing: Deployment a is updating: not ready\n"},
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
 		"a retry in the moment of the roll": {[]Workload{
 			outdated("a", using(retried(db, now.Add(-time.Minute+100*time.Nanosecond))), rolledFor(time.Minute, dbKey), crashes),
 			outdated("b", using(retried(db, now.Add(-time.Minute+100*time.Nanosecond))), changed(dbKey)),

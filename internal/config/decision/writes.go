@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +19,6 @@ type Write struct {
 	Rolls bool
 	// Disowns is true if it removes what old versions of wave left.
 	Disowns bool
-	// Fails is true if it records that the workload has failed with its config. It is made
-	// before what other workloads say of that, so that a manager that stops in between leaves
-	// nothing that its successor would take back until it has read Pods.
-	Fails bool
 	// Patches are made one after the other; the first that fails ends the write.
 	Patches []workload.Patch
 	// Pins are those that the write sets. Their snapshots have to exist before it.
@@ -118,22 +113,23 @@ func record(w *Workload, now time.Time) []Write {
 	if w.Legacy.Finalizer && !w.Legacy.Unknown && !w.Disown.Pending(now) {
 		return []Write{{Workload: w, Disowns: true, Patches: workload.Disown(&w.Workload)}}
 	}
-	c, failed := w.condition(now), w.failed(now)
+	c, moved := w.condition(now), w.MarksFailed() && w.isMoved(now)
 	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts()
-	same := slices.Equal(failed, w.Records.Failed)
 	answered, answers := w.AnswersNow(now.UTC().Truncate(time.Millisecond))
 	answers = answers && w.Settings.Tracked && w.IsCurrent()
-	if unchanged && same && !adopts && !answers && !w.IsMarkedInVain() {
+	if unchanged && !moved && !adopts && !answers && !w.IsMarkedInVain() {
 		return nil
 	}
-	write, e := Write{Workload: w, Fails: w.failure != nil && !same}, workload.EditStored(&w.Workload)
+	write, e := Write{Workload: w}, workload.EditStored(&w.Workload)
 	e.SetCondition(c)
-	e.SetFailed(failed)
+	if moved {
+		e.DropFailed()
+	}
 	if w.IsMarkedInVain() {
 		e.DropMarks()
 	}
 	switch {
-	case write.Fails:
+	case !unchanged && w.failure != nil && !w.isRecorded(now):
 		write.Events = []Event{{corev1.EventTypeWarning, ReasonConfigFailed, w.failedNote()}}
 	case !unchanged:
 		write.Events = conditionEvents(w, c)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 )
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=configpolicies;clusterconfigpolicies,verbs=list;watch
@@ -41,14 +42,19 @@ func KindsFor(namespaces []string) []KindOf {
 	return kinds
 }
 
+// Records is the kind of the records of what has failed, which is watched as policies are.
+func Records() KindOf {
+	return KindOf{verdict.Kind, &v1alpha1.ConfigRollout{}, &v1alpha1.ConfigRolloutList{}}
+}
+
 // Kinds are the kinds of policies that can be read: those that are installed and permitted.
 // They may become more while a manager runs. The zero value has none, and it is safe for
 // concurrent use.
 type Kinds struct {
 	mu    sync.Mutex
 	kinds []KindOf
-	// gates is true if RolloutGates can be read.
-	gates bool
+	// gates is true if RolloutGates can be read, records if ConfigRollouts can.
+	gates, records bool
 	// cluster is closed once ClusterConfigPolicies can be read, nil until one waits for that.
 	cluster chan struct{}
 }
@@ -57,6 +63,10 @@ type Kinds struct {
 func (k *Kinds) Add(kind KindOf) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if kind.Name == verdict.Kind {
+		k.records = true
+		return
+	}
 	k.kinds = append(slices.Clip(k.kinds), kind)
 	if kind.Name == ClusterKind && k.cluster != nil {
 		close(k.cluster)
@@ -72,6 +82,12 @@ func (k *Kinds) Cluster() <-chan struct{} {
 		close(k.cluster)
 	}
 	return k.cluster
+}
+
+func (k *Kinds) hasRecords() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.records
 }
 
 func (k *Kinds) readable() []KindOf {

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
 // Reader reads policies. Of those that have not changed it keeps what it has read. It is for
@@ -32,7 +34,7 @@ type known struct {
 // NewReader reads for a user, with what the user may read, the policies of a manager of some
 // namespaces, of all if there are none.
 func NewReader(reader client.Reader, namespaces []string) *Reader {
-	r := &Reader{reader: reader, lenient: true, kinds: &Kinds{}}
+	r := &Reader{reader: reader, lenient: true, kinds: &Kinds{records: true}}
 	for _, k := range KindsFor(namespaces) {
 		r.kinds.Add(k)
 	}
@@ -64,6 +66,25 @@ func (r *Reader) Read(ctx context.Context, namespaces []string) (Set, error) {
 	}
 	slices.SortFunc(set, Compare)
 	return set, nil
+}
+
+// Records are the records of what has failed. They are not known where they cannot be read.
+func (r *Reader) Records(ctx context.Context, namespaces []string) (records []v1alpha1.ConfigRollout, known bool, err error) {
+	if r == nil || !r.kinds.hasRecords() {
+		return nil, false, nil
+	}
+	for _, namespace := range namespaces {
+		list := &v1alpha1.ConfigRolloutList{}
+		err := r.reader.List(ctx, list, client.InNamespace(namespace))
+		if err != nil && r.lenient && isAbsent(err) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("list the records of what has failed: %w", err)
+		}
+		records = append(records, list.Items...)
+	}
+	return records, true, nil
 }
 
 func (r *Reader) list(ctx context.Context, kind client.ObjectList, namespace string, seen map[types.UID]known) error {

@@ -86,16 +86,8 @@ func (e *Edit) SetCondition(c *Condition) {
 	}
 }
 
-// SetFailed records the releases with which the workload has failed, none if there are none.
-func (e *Edit) SetFailed(failed []Failed) {
-	switch {
-	case slices.Equal(failed, e.w.Records.Failed):
-	case len(failed) > 0:
-		e.annotate(vocabulary.ConfigFailed, encode(failed))
-	default:
-		e.drop(vocabulary.ConfigFailed)
-	}
-}
+// DropFailed removes what an earlier manager has recorded on the workload of its failures.
+func (e *Edit) DropFailed() { e.drop(vocabulary.ConfigFailed) }
 
 // SetBaseline records that the hash on the template, or none, means the present config.
 func (e *Edit) SetBaseline() {

@@ -21,8 +21,9 @@ type Records struct {
 	Baseline Baseline
 	// Condition is the one on the workload now, nil if there is none.
 	Condition *Condition
-	// Failed are the releases with which it has failed.
-	Failed []Failed
+	// Failed are the releases with which it has failed: those Recorded where the manager alone writes,
+	// and those that an earlier manager has recorded on the workload.
+	Failed, Recorded []Failed
 	// Answered is what a workload with pins was rolled for.
 	Answered Answered
 }
@@ -134,8 +135,39 @@ func (c *Condition) Equal(other *Condition) bool {
 // if none has.
 func LastRoll(workload client.Object) Roll { return recordsOf(workload).Roll }
 
-// AwaitsRetry is true if a workload has a record that a retry of an object ends: it has failed
-// with the object, or a user went back from its content, after the last retry.
+// Remember adds what is recorded of the workload where the manager alone writes. A failure with the
+// hash that it is to have now is one with the present content, also if the object was created again:
+// its digest is another one then.
+func (w *Workload) Remember(recorded []Failed) {
+	w.Records.Recorded = recorded
+	failed := slices.Clone(recorded)
+	for i := range failed {
+		f := &failed[i]
+		r, ok := w.Config.Release(f.Object())
+		if ok && f.Hash != "" && w.Hashes != nil && w.Hashes.Desired == f.Hash {
+			f.Digest = r.Digest
+		}
+	}
+	for _, f := range w.Records.Failed {
+		if !slices.ContainsFunc(failed, f.IsAgain) {
+			failed = append(failed, f)
+		}
+	}
+	w.Records.Failed = failed
+}
+
+// IsAgain is true of a failure with the same content.
+func (f Failed) IsAgain(g Failed) bool { return g.Object() == f.Object() && g.Digest == f.Digest }
+
+// MarksFailed is true if an earlier manager has recorded on the workload with what it has failed.
+func (w *Workload) MarksFailed() bool {
+	_, _, marked := vocabulary.ConfigFailed.Lookup(w.Object.GetAnnotations())
+	return marked
+}
+
+// AwaitsRetry is true if a workload has a record that a retry of an object ends: an earlier manager
+// has recorded that it failed with the object, or a user went back from its content, after the last
+// retry.
 func AwaitsRetry(obj client.Object, of content.Object, retried time.Time) bool {
 	r := recordsOf(obj)
 	if slices.ContainsFunc(r.Failed, func(f Failed) bool { return f.Object() == of && !retried.After(f.At) }) {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,6 +106,9 @@ func (a *asker) stopped(ctx context.Context, e *config.Explanation, so chain.Ans
 		return so
 	}
 	on, err := a.config(ctx, *e.FailedOn)
+	if errors.Is(err, config.ErrNotFound) { // what failed there still counts
+		return so
+	}
 	if err != nil || on.State != config.StateUpToDate {
 		so.Then = a.About(describe.Ref{Kind: e.FailedOn.Kind, Namespace: e.FailedOn.Namespace, Name: e.FailedOn.Name})
 	}

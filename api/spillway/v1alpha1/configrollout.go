@@ -1,0 +1,88 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ConfigRollout records which contents of a ConfigMap or Secret have failed, and on which workloads.
+// The manager alone writes it: no edit of a workload takes the record away. There is none for an
+// object with which nothing has failed. To delete one is to forget it; what still fails is recorded again.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories={spillway}
+// +kubebuilder:printcolumn:name=Kind,type=string,JSONPath=`.object.kind`
+// +kubebuilder:printcolumn:name=Object,type=string,JSONPath=`.object.name`
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.failed`
+// +kubebuilder:printcolumn:name=Cause,type=string,JSONPath=`.failures[0].cause`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type ConfigRollout struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Object is the ConfigMap or Secret, in the same namespace. It need not exist: the record
+	// holds also for one that is created again with the same content.
+	Object ConfigRolloutObject `json:"object"`
+	// Failed is how many workloads have failed with the content that the object has now.
+	// +optional
+	Failed int32 `json:"failed"`
+	// Failures are the contents that have failed, grouped by cause: those of the present content first,
+	// then what failed first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Failures []ConfigFailure `json:"failures,omitempty"`
+}
+
+// ConfigRolloutList is a list of ConfigRollouts.
+//
+// +kubebuilder:object:root=true
+type ConfigRolloutList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ConfigRollout `json:"items"`
+}
+
+// ConfigRolloutObject is a ConfigMap or Secret.
+type ConfigRolloutObject struct {
+	// Kind is ConfigMap or Secret.
+	// +kubebuilder:validation:Enum=ConfigMap;Secret
+	Kind string `json:"kind"`
+	// Name is its name.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// ConfigFailure is a content with which workloads have failed in the same way.
+type ConfigFailure struct {
+	// Digest identifies the content. The UID of the object is its key, so that who may not read the object
+	// cannot try guesses of the content.
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest"`
+	// Cause is how they failed: "3 of 3 Pods CrashLoopBackOff".
+	// +kubebuilder:validation:MaxLength=1024
+	Cause string `json:"cause"`
+	// Workloads are those that failed.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Workloads []FailedWorkload `json:"workloads"`
+}
+
+// FailedWorkload is a workload that has failed with a content.
+type FailedWorkload struct {
+	// Kind is Deployment, StatefulSet or DaemonSet.
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// Namespace is its namespace.
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// Name is its name.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// At is when it failed.
+	At metav1.MicroTime `json:"at"`
+	// Hash is that of the Pod template that has failed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Hash string `json:"hash,omitempty"`
+}

@@ -1,0 +1,142 @@
+package decision
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
+)
+
+// RecordWrite creates the record of what has failed with an object, changes it, or deletes it.
+type RecordWrite struct {
+	// Before is the record as it was observed, nil if there is none; After is what it is to be.
+	Before, After *v1alpha1.ConfigRollout
+}
+
+// Change identifies the write.
+func (w *RecordWrite) Change() ring.Change {
+	r := cmp.Or(w.After, w.Before)
+	return ring.Change{Act: "Record", Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
+}
+
+// recordWrites are the writes after which the records say what has failed.
+func (o *Observed) recordWrites() []RecordWrite {
+	if !o.Recordable {
+		return nil
+	}
+	all := map[content.Object][]verdict.Verdict{}
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		for _, f := range w.failed(o.Now) {
+			if !w.mayRecord(&f) {
+				continue
+			}
+			if f.At.After(o.Now) { // a user wrote that
+				f.At = o.Now.UTC().Truncate(time.Millisecond)
+			}
+			all[f.Object()] = append(all[f.Object()], verdict.Verdict{On: w.Name, Failed: f})
+		}
+	}
+	if len(all) == 0 && len(o.Records) == 0 {
+		return nil
+	}
+	for object := range o.Records {
+		all[object] = slices.Clip(all[object])
+	}
+	objects := slices.SortedFunc(maps.Keys(all), content.Object.Compare)
+	users := o.usersOf(objects)
+	for _, g := range o.Gone {
+		if user := users[g.Object()]; user == nil || user.keepsGone(&g.Failed, o.Now) {
+			all[g.Object()] = append(all[g.Object()], g)
+		}
+	}
+	var writes []RecordWrite
+	for _, object := range objects {
+		digest := ""
+		if user := users[object]; user != nil {
+			digest, _ = user.Config.DigestOf(object)
+		}
+		write := RecordWrite{o.Records[object], verdict.Record(object, digest, all[object])}
+		if !write.isMade() {
+			writes = append(writes, write)
+		}
+	}
+	return writes
+}
+
+// mayRecord is true of a failure that is recorded, and of one with an object that the workload knows. What
+// a user has written on it makes no record of an object that it may not use.
+func (w *Workload) mayRecord(f *workload.Failed) bool {
+	_, knows := w.Config.Release(f.Object())
+	return knows || slices.ContainsFunc(w.Records.Recorded, f.IsAgain)
+}
+
+// isMade is true if the record says what it has to.
+func (w *RecordWrite) isMade() bool {
+	if w.Before == nil || w.After == nil {
+		return w.Before == w.After
+	}
+	return w.Before.Object == w.After.Object && w.Before.Failed == w.After.Failed && equality.Semantic.DeepEqual(w.Before.Failures, w.After.Failures)
+}
+
+// usersOf are, for each of some objects, the first workload that uses it and knows its content.
+func (o *Observed) usersOf(objects []content.Object) map[content.Object]*Workload {
+	users := map[content.Object]*Workload{}
+	if len(objects) == 0 {
+		return users
+	}
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		for _, object := range objects {
+			if _, knows := w.Config.Release(object); knows && w.Settings.Tracked && users[object] == nil {
+				users[object] = w
+			}
+		}
+	}
+	return users
+}
+
+// usersOfGone are those of the objects with which workloads have failed that do not exist any more.
+func (o *Observed) usersOfGone() map[content.Object]*Workload {
+	objects := map[content.Object]bool{}
+	for i := range o.Gone {
+		objects[o.Gone[i].Object()] = true
+	}
+	return o.usersOf(slices.Collect(maps.Keys(objects)))
+}
+
+// wakeForGone is when a retry of the future ends such a failure, zero for never.
+func (o *Observed) wakeForGone() time.Time {
+	wake := time.Time{}
+	for _, user := range o.usersOfGone() {
+		for _, at := range user.Config.Retries() {
+			if at.After(o.Now) {
+				wake = ring.Earlier(wake, at)
+			}
+		}
+	}
+	return wake
+}
+
+// keepsGone is true if a failure of a workload that does not exist any more may still count, as a
+// workload that uses the object sees it: no user has asked to try again, and there is no new content.
+func (w *Workload) keepsGone(f *workload.Failed, now time.Time) bool {
+	digest, exists := w.Config.DigestOf(f.Object())
+	return w.counts(f.Object(), f.At, now) && (!exists || digest == f.Digest)
+}
+
+// isMoved is true once all that an earlier manager has recorded on the workload is where the manager
+// alone writes, or does not count any more.
+func (w *Workload) isMoved(now time.Time) bool {
+	return !slices.ContainsFunc(w.failed(now), func(f workload.Failed) bool {
+		return !slices.ContainsFunc(w.Records.Recorded, f.IsAgain)
+	})
+}
