@@ -116,6 +116,12 @@ func (w *Workload) isProving(now time.Time) bool {
 	return recent && roll.Template == workload.TemplateDigest(w.Object)
 }
 
+// isMute is true of a workload that cannot show whether it works with a content: it has no Pods,
+// or a user decides when they are replaced.
+func (w *Workload) isMute() bool {
+	return workload.HasNoPods(w.Object) || w.Zone.Group == "" && workload.IsHeldBack(w.Object)
+}
+
 // isDone is true if all Pods are ready, and those of a zone are replaced.
 func (w *Workload) isDone() bool {
 	return w.isUp() && (w.Zone.Group == "" || workload.IsReplaced(w.Object))
@@ -195,7 +201,7 @@ func (c *course) add(p part) {
 	}
 	group := &c.parts[i]
 	all := slices.Concat(group.workloads, p.workloads)
-	if p.isBehind(group) {
+	if behind := p.isBehind(group); group.member.Mute && (behind || !p.member.Mute) || !p.member.Mute && behind {
 		p.member.Labels = group.member.Labels
 		*group = p
 	}
@@ -228,6 +234,7 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 	}
 	p := part{workloads: []int{i}, unit: rollout.Unit{Name: name}, member: policy.Member{
 		Labels: w.Object.GetLabels(), Name: name, Priority: w.Settings.Priority, Claim: policy.ClaimNext, Disrupted: w.isProving(s.o.Now),
+		Mute: w.isMute(),
 	}}
 	if !outdated {
 		p.unit.Leaf, p.member.Claim = s.leaf(w, r)
@@ -249,7 +256,7 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 	if w.Retry != nil {
 		p.unit.Leaf.RetryAt, p.unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
 	}
-	p.member.Last = p.unit.Block != nil || p.unit.Pause != nil || w.Retry.Pending(s.o.Now) || workload.IsHeldBack(w.Object) && w.Zone.Group == ""
+	p.member.Last = p.unit.Block != nil || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)
 	return p
 }
 
@@ -266,7 +273,7 @@ func (s *staging) leaf(w *Workload, r content.Release) (rollout.Leaf, policy.Cla
 		return l, policy.ClaimNone
 	case w.failure != nil && slices.Contains(w.failure.Releases, r):
 		l.Health, l.Reason = rollout.Failed, w.failure.Cause
-	case kept > 0: // its Pods run an earlier content
+	case kept > 0, w.isMute(): // its Pods run an earlier content, or it has none
 		return l, policy.ClaimNone
 	case w.isDone():
 		if w.Pods.Readable && w.Pods.New > 0 || w.Pods.Unknown != "" {

@@ -143,6 +143,20 @@ func TestStages(t *testing.T) {
 			"Paused: Deployment a is paused\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"p0: Progressing 0/3, first Progressing 0/1, rest Paused 0/2\n"},
+		"what has no Pods is not first": {[]string{oneFirst}, []Workload{next("a", noPods), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"WaitingForPrevious: Deployment a is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"p0: Progressing 0/3, first Progressing 0/1, rest Waiting 0/2\n"},
+		"what has no Pods proves nothing": {[]string{oneFirst}, []Workload{next("a", noPods, current), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
+		"nothing has Pods": {[]string{oneFirst}, []Workload{next("a", noPods), next("b", noPods)}, Options{}, "rolls a\nrolls b\np0: Progressing 0/2, first Complete 0/0, rest Progressing 0/2\n"},
+		"a zone without Pods": {[]string{oneFirst}, []Workload{
+			next("z1", zoned(3), rollingZone), next("z2", zoned(3), func(w *Workload) {
+				w.Object.(*appsv1.StatefulSet).Spec.Replicas = new(int32(0))
+				current(w)
+			}), next("a"),
+		}, Options{}, "rolls a\np0: Progressing 1/2, first Complete 1/1, rest Progressing 0/1\n"},
 		"what was not ready proves less": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), func(w *Workload) { w.Records.Roll.Unready = true }), next("b"), next("c")}, Options{}, "rolls b\n" +
 			"Progressing: Deployment a is updating: not ready\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
@@ -228,6 +242,10 @@ func TestStages(t *testing.T) {
 			}
 		})
 	}
+}
+
+func noPods(w *Workload) {
+	w.Object = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(0))}}
 }
 
 func rollingZone(w *Workload) {

@@ -59,6 +59,20 @@ func IsReplacing(obj client.Object) bool { return !IsHeldBack(obj) && isUnfinish
 // IsUnfinished is true while Pods are replaced, or wait for another client to replace them.
 func IsUnfinished(obj client.Object) bool { return isUnfinished(obj) }
 
+// HasNoPods is true if a workload is to have no Pods.
+func HasNoPods(obj client.Object) bool {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Replicas != nil && *o.Spec.Replicas == 0
+	case *appsv1.StatefulSet:
+		return replicasOf(o) == 0
+	case *appsv1.DaemonSet:
+		return observedGeneration(o) >= o.Generation && o.Status.DesiredNumberScheduled == 0
+	default:
+		return false
+	}
+}
+
 // IsReady is true if all Pods of a workload are ready, as far as its status says. It is so
 // also where another client decides which Pods are replaced.
 func IsReady(obj client.Object) bool {
