@@ -1,13 +1,20 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/config/policy"
 )
 
 // preferred is the annotation of a workload that would be rolled first.
@@ -75,4 +82,129 @@ func TestNothingCanTell(t *testing.T) {
 	w.hashed("app1", before)
 	w.hashed("app2", before)
 	w.phase("staged", "Complete")
+}
+
+// One Pod of each workload is not ready when the value changes. New Pods that crash say that the
+// value is bad all the same, and a good value gets to all.
+func TestAPodIsNotReadyBefore(t *testing.T) {
+	w := newWorld(t)
+	w.policy("staged", oneFirst)
+	k := startKubelets(w)
+	w.secret("db", "p", "good")
+	names := []string{"app1", "app2", "app3", "app4"}
+	for _, name := range names {
+		w.apply(still(replaceOnce(deployment(name, envFrom(secretRef("db"))), "replicas: 1", "replicas: 2")))
+	}
+	w.manage()
+	for _, name := range names {
+		w.hashed(name, "")
+		w.available(name, 2)
+	}
+	w.phase("staged", "Complete")
+	for _, name := range names {
+		k.disturb(w.pods(name)[0])
+		w.available(name, 1)
+	}
+	w.secret("db", "p", "bad")
+	w.stopped("app1", names[1:]...)
+	w.rests(func() {})
+	if ran := k.ranWith("bad"); !slices.Equal(ran, names[:1]) {
+		t.Errorf("%v ran the bad value", ran)
+	}
+	w.secret("db", "p", "fine")
+	w.phase("staged", "Complete")
+	if ran := k.ranWith("fine"); !slices.Equal(ran, names) {
+		t.Errorf("%v ran the good value", ran)
+	}
+}
+
+// A workload that crashed before, and crashes as before, says nothing of the value.
+func TestACrashAsBefore(t *testing.T) {
+	w := newWorld(t)
+	w.policy("staged", oneFirst)
+	k := startKubelets(w)
+	k.breaks("app1")
+	w.secret("db", "p", "good")
+	for _, name := range []string{"app1", "app2", "app3"} {
+		w.apply(still(deployment(name, envFrom(secretRef("db")))))
+	}
+	w.eventually(func() error {
+		for _, pod := range w.pods("app1") {
+			if s := pod.Status.ContainerStatuses; len(s) > 0 && s[0].State.Waiting != nil {
+				return nil
+			}
+		}
+		return errors.New("app1 does not crash")
+	})
+	w.manage()
+	w.hashed("app1", "")
+	w.ready("app2", "app3")
+	w.settled()
+	w.secret("db", "p", "fine")
+	w.ready("app2", "app3")
+	w.eventually(func() error { return want("app1 app2 app3", strings.Join(k.ranWith("fine"), " ")) })
+	w.phase("staged", "Complete")
+	w.rests(func() {
+		if e := w.explain("app1"); e.State == "Failed" {
+			t.Errorf("app1: %s", e.Sentence)
+		}
+	})
+}
+
+// available waits until so many Pods of a Deployment are available.
+func (w *world) available(name string, n int32) {
+	w.t.Helper()
+	w.eventually(func() error {
+		d := w.deploymentNow(name)
+		if d.Status.ObservedGeneration != d.Generation {
+			return fmt.Errorf("%s is not observed", name)
+		}
+		return want(n, d.Status.AvailableReplicas)
+	})
+}
+
+// disturb makes a Pod that runs not ready.
+func (k *kubelets) disturb(pod corev1.Pod) {
+	k.w.t.Helper()
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}}
+	if _, err := k.c.CoreV1().Pods(pod.Namespace).UpdateStatus(k.w.t.Context(), &pod, metav1.UpdateOptions{}); err != nil {
+		k.w.t.Fatal(err)
+	}
+}
+
+// Under the default policy the first workload has to stay ready for a minute: one that crashes
+// after that it was ready stops the others. After the minute they follow.
+func TestTheDefaultPolicySoaks(t *testing.T) {
+	w, k := staged(t, "maxUnavailable: 1", five...)
+	spec, err := yaml.Marshal(policy.Default().Spec.ConfigPolicySpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.policy("staged", strings.ReplaceAll(strings.TrimSpace(string(spec)), "\n", "\n  "))
+	w.eventually(func() error { return want(int64(2), w.status("staged").ObservedGeneration) })
+	w.secret("db", "p", "late")
+	w.saysWhy("app2", "Soaking", "stage first is ready; soaking until ")
+	w.rests(func() {})
+	k.crash(w.pods("app1")[0])
+	w.stopped("app1", five[1:]...)
+	w.rests(func() {})
+	if ran := k.ranWith("late"); !slices.Equal(ran, five[:1]) {
+		t.Errorf("%v ran the bad value", ran)
+	}
+	w.secret("db", "p", "fine")
+	w.saysWhy("app2", "Soaking", "stage first is ready; soaking until ")
+	w.barrier.Step(t, 61*time.Second)
+	w.ready(five...)
+}
+
+// crash makes the container of a Pod that was ready crash again and again.
+func (k *kubelets) crash(pod corev1.Pod) {
+	k.w.t.Helper()
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}}
+	status := &pod.Status.ContainerStatuses[0]
+	status.Ready, status.RestartCount = false, 3
+	status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	if _, err := k.c.CoreV1().Pods(pod.Namespace).UpdateStatus(k.w.t.Context(), &pod, metav1.UpdateOptions{}); err != nil {
+		k.w.t.Fatal(err)
+	}
 }

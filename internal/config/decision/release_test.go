@@ -86,6 +86,18 @@ func TestADeploymentIsJudgedAtItsDeadline(t *testing.T) {
 	}
 }
 
+// unreadyBefore is one of which so many Pods were available before it was rolled, and some failed.
+func unreadyBefore(available int32, failing string) func(*Workload) {
+	return func(w *Workload) {
+		w.Records.Roll.Unready, w.Records.Roll.Available, w.Records.Roll.Failing = true, available, failing
+	}
+}
+
+// stalled is one that Kubernetes reports as failed.
+func stalled(w *Workload) {
+	w.Health.Health, w.Health.Reason = rollout.Failed, "Progress deadline exceeded"
+}
+
 // hangs is one whose Pods run, and are not ready.
 func hangs(w *Workload) { w.Pods = pods.State{Readable: true, Of: 3, New: 3, Started: 3} }
 
@@ -182,9 +194,33 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 		"the same content again": {[]Workload{
 			outdated("a", using(db), changed(dbKey), failedWith(now.Add(-time.Hour), db)), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "records on a\nrecords on b\n" + held("a", "1 of 1 Pods CrashLoopBackOff", two) + held("b", "1 of 1 Pods CrashLoopBackOff", two)},
-		"one that was not ready before": {[]Workload{
-			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, func(w *Workload) { w.Records.Roll.Unready = true }), outdated("b", using(db), changed(dbKey)),
+		"one that was not ready before, and crashes": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, unreadyBefore(0, "")), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash, one) + failed(crash)},
+		"one that crashed before in another way": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, unreadyBefore(0, "CreateContainerConfigError")), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash, one) + failed(crash)},
+		"one that crashed before": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), crashes, unreadyBefore(0, "CrashLoopBackOff")), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one of which some were ready before, and none is": {[]Workload{
+			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs, unreadyBefore(1, ""), stalled), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", "Progress deadline exceeded", one) + failed("Progress deadline exceeded")},
+		"one of which none was ready before": {[]Workload{
+			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs, unreadyBefore(0, ""), stalled), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nFailed: Deployment a failed\n"},
+		"one that is as it was before": {[]Workload{
+			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs, unreadyBefore(1, ""), stalled, func(w *Workload) { w.Pods.Ready = 1 }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nFailed: Deployment a failed\n"},
+		"one that was not ready before, and whose Pods are not known": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), unreadyBefore(0, ""), func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
+			outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "Progressing: Deployment a is updating: not ready\nConfigUnverified: Deployment b is waiting: " + bad + " is not verified: the Pods of deployment/a are not known: they are being listed\n"},
+		"one that is not ready, and of which the Pods before are not known": {[]Workload{
+			outdated("a", using(db), changed(dbKey), func(w *Workload) {
+				w.Health.Health, w.Pods = rollout.Progressing, pods.State{Unknown: "they are being listed"}
+			}),
+		}, Options{}, "ConfigUnverified: Deployment a is waiting: it is not ready, and its Pods are not known: they are being listed\n"},
 		"one whose template was changed": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, func(w *Workload) { w.Records.Roll.Template = "another" }), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},

@@ -106,10 +106,11 @@ func (w *Workload) isStaged() bool {
 }
 
 // isProving is true of a workload that is not ready since the ring has rolled it. It is false
-// of one that was not ready before either, or whose template was changed by another client.
+// of one whose template was changed by another client, and, after a while, of one that was not
+// ready before either.
 func (w *Workload) isProving(now time.Time) bool {
 	roll := &w.Records.Roll
-	if w.isDone() || roll.At.IsZero() || roll.Unready {
+	if w.isDone() || roll.At.IsZero() || roll.Unready && !w.mayStillTell(now) {
 		return false
 	}
 	recent := workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object)))
@@ -120,6 +121,12 @@ func (w *Workload) isProving(now time.Time) bool {
 // or a user decides when they are replaced.
 func (w *Workload) isMute() bool {
 	return workload.HasNoPods(w.Object) || w.Zone.Group == "" && workload.IsHeldBack(w.Object)
+}
+
+// mayStillTell is true of a workload that was not ready before as long as its new Pods may show
+// whether they work.
+func (w *Workload) mayStillTell(now time.Time) bool {
+	return now.Before(w.Records.Roll.At.Add(workload.ProgressDeadline)) && (w.Pods.Failing == 0 || w.failsAnew())
 }
 
 // isDone is true if all Pods are ready, and those of a zone are replaced.
@@ -279,6 +286,8 @@ func (s *staging) leaf(w *Workload, r content.Release) (rollout.Leaf, policy.Cla
 		if w.Pods.Readable && w.Pods.New > 0 || w.Pods.Unknown != "" {
 			l.HealthySince = w.Pods.ReadySince
 		}
+	case w.isNoWorse():
+		l.HealthySince = w.Pods.FirstReady
 	case w.isProving(s.o.Now) && patient:
 		l.Health = rollout.Progressing
 	default:

@@ -32,6 +32,9 @@ type State struct {
 	Of, New int
 	// Started is how many of the new ones were scheduled.
 	Started int
+	// Ready is how many of the new ones are ready, and FirstReady since when one is, zero if none is.
+	Ready      int
+	FirstReady time.Time
 	// Failing is how many of the new ones cannot run, and Reason what most of them wait for.
 	Failing int
 	Reason  string
@@ -83,6 +86,12 @@ func (s *State) add(pod *corev1.Pod, reasons map[string]int, now time.Time) {
 		reasons[reason]++
 	}
 	since, ready := readySince(pod)
+	if ready {
+		s.Ready++
+		if s.FirstReady.IsZero() || since.Before(s.FirstReady) {
+			s.FirstReady = since
+		}
+	}
 	switch {
 	case !ready || s.New > 1 && s.ReadySince.IsZero():
 		s.ReadySince = time.Time{}

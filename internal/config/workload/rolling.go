@@ -88,6 +88,20 @@ func IsReady(obj client.Object) bool {
 	}
 }
 
+// Available is how many Pods of a workload are available.
+func Available(obj client.Object) int32 {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Status.AvailableReplicas
+	case *appsv1.StatefulSet:
+		return o.Status.AvailableReplicas
+	case *appsv1.DaemonSet:
+		return o.Status.NumberAvailable
+	default:
+		return 0
+	}
+}
+
 // SettlesWithin is for how long after a roll a workload that completed it may still prove not
 // to work with its config.
 func SettlesWithin(obj client.Object) time.Duration {
