@@ -208,3 +208,43 @@ func (k *kubelets) crash(pod corev1.Pod) {
 		k.w.t.Fatal(err)
 	}
 }
+
+// There is no room for the new Pod of the first workload, because of a quota: that says nothing of
+// the value, which gets to the others, and to it once there is room.
+func TestNoRoomForAPod(t *testing.T) {
+	w := newWorld(t)
+	w.policy("staged", oneFirst)
+	k := startKubelets(w)
+	w.secret("db", "p", "good")
+	names := []string{"app1", "app2", "app3"}
+	for _, name := range names {
+		manifest := still(deployment(name, envFrom(secretRef("db"))))
+		if name == "app1" {
+			manifest = replaceOnce(manifest, "  image: x", "  image: x\n        resources: {requests: {cpu: 1m}}")
+		}
+		w.apply(manifest)
+	}
+	w.manage()
+	for _, name := range names {
+		w.hashed(name, "")
+	}
+	w.ready(names...)
+	w.phase("staged", "Complete")
+	w.apply("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: full}\nspec: {scopes: [NotBestEffort], hard: {pods: 1}}")
+	w.eventually(func() error {
+		q := &corev1.ResourceQuota{}
+		if err := w.get(q, "full"); err != nil {
+			return err
+		}
+		return want("1", q.Status.Used.Pods().String())
+	})
+	w.secret("db", "p", "fine")
+	w.ready("app2", "app3")
+	w.saysWhy("app1", "Progressing", "app1 is updating: no room for new Pods: exceeded quota: full, requested: pods=1")
+	w.phase("staged", "Complete")
+	w.remove(&corev1.ResourceQuota{}, "full")
+	w.ready(names...)
+	if ran := k.ranWith("fine"); !slices.Equal(ran, names) {
+		t.Errorf("%v ran the value", ran)
+	}
+}

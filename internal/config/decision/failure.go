@@ -136,7 +136,7 @@ func (w *Workload) onTrialFor(now time.Time) []content.Release {
 // isQuestionable is true if something says that a workload that was rolled does not
 // become ready, or nothing can say that it does.
 func (w *Workload) isQuestionable(now time.Time) bool {
-	if w.Records.Roll.Unready && !w.failsAnew() {
+	if w.Records.Roll.Unready && !w.failsNewly() || w.lacksRoom(now) != "" {
 		return false
 	}
 	return w.Pods.Failing > 0 || w.Pods.Unknown != "" || w.Health.Health == rollout.Failed || w.isOverdue(now)
@@ -148,10 +148,10 @@ func (w *Workload) needsBaseline(now time.Time) bool {
 	return w.Settings.Tracked && !w.Settings.Unstoppable && !w.IsCurrent() && w.Hashes != nil && w.Suspension.IsSettled() && w.isUnreadyBefore(now)
 }
 
-// failsAnew is true if the new Pods of a workload that was not ready before do what its Pods did
+// failsNewly is true if the new Pods of a workload that was not ready before do what its Pods did
 // not do then: they crash, or none of them becomes ready where some were. What is not known yet
 // may be so.
-func (w *Workload) failsAnew() bool {
+func (w *Workload) failsNewly() bool {
 	switch roll := &w.Records.Roll; {
 	case w.Pods.Unknown != "":
 		return true
@@ -159,6 +159,25 @@ func (w *Workload) failsAnew() bool {
 		return w.Pods.Reason != roll.Failing
 	default:
 		return roll.Available > 0 && w.Pods.Started > 0 && w.Pods.Ready == 0
+	}
+}
+
+// lacksRoom is why new Pods of a workload do not run, though nothing says that their config does not
+// work: all that started are ready, and others cannot start; or none has started in time. Empty
+// if that is not so.
+func (w *Workload) lacksRoom(now time.Time) string {
+	if w.isUp() || !w.Pods.Readable || w.Pods.Failing > 0 || w.Pods.Ready < w.Pods.Started {
+		return ""
+	}
+	switch refused := workload.RefusedPods(w.Object); {
+	case refused != "":
+		return "no room for new Pods: " + refused
+	case w.Pods.Unschedulable > 0:
+		return fmt.Sprintf("no room for new Pods: %d of %d Pods unschedulable", w.Pods.Unschedulable, w.Pods.Of)
+	case w.Pods.Started == 0 && w.isOverdue(now):
+		return "no new Pod was scheduled"
+	default:
+		return ""
 	}
 }
 

@@ -211,6 +211,9 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	unit.Pause = w.pause()
 	waits := unit.Block != nil || unit.Pause != nil || w.Retry.Pending(now)
 	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate, waits)}
+	if why := w.lacksRoom(now); why != "" && (rolling || isLate) {
+		unit.Leaf.Health, unit.Leaf.Reason, unit.Policy.Deadline = rollout.Progressing, why, noDeadline
+	}
 	switch {
 	case rolling:
 		unit.StartedAt = w.Rolled
@@ -222,6 +225,9 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	}
 	return unit, true
 }
+
+// noDeadline is that of a workload that cannot fail.
+const noDeadline = -1
 
 // settledUnit is a workload that has its hash, and of which something else remains; false
 // if nothing does.

@@ -93,6 +93,16 @@ func unreadyBefore(available int32, failing string) func(*Workload) {
 	}
 }
 
+// refused is one of which the controller cannot create Pods.
+func refused(why string) func(*Workload) {
+	return func(w *Workload) {
+		w.Object = &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: why},
+		}}}
+		w.Pods, w.Records.Roll.Template = pods.State{Readable: true, Of: 1}, workload.TemplateDigest(w.Object)
+	}
+}
+
 // stalled is one that Kubernetes reports as failed.
 func stalled(w *Workload) {
 	w.Health.Health, w.Health.Reason = rollout.Failed, "Progress deadline exceeded"
@@ -171,7 +181,18 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 			outdated("a", using(db), rolledFor(time.Hour, dbKey), func(w *Workload) {
 				w.Pods, w.Health.Health = pods.State{Readable: true, Of: 1, New: 1}, rollout.Failed
 			}), outdated("b", using(db), changed(dbKey)),
-		}, Options{}, "ConfigUnverified: Deployment b is waiting: " + bad + " is not verified: deployment/a is not ready after 10m\nFailed: Deployment a failed\n"},
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: no new Pod was scheduled\n"},
+		"no room for new Pods by a quota": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), stalled, refused("pods \"a-1\" is forbidden: exceeded quota: full, requested: pods=1")), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: no room for new Pods: exceeded quota: full, requested: pods=1\n"},
+		"no room for another new Pod": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), stalled, func(w *Workload) {
+				w.Pods = pods.State{Readable: true, Of: 3, New: 2, Started: 1, Ready: 1, Unschedulable: 1}
+			}), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: no room for new Pods: 1 of 3 Pods unschedulable\n"},
+		"no room for another new Pod, and one is not ready": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), stalled, func(w *Workload) { w.Pods = pods.State{Readable: true, Of: 3, New: 2, Started: 1, Unschedulable: 1} }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", "Progress deadline exceeded", one) + failed("Progress deadline exceeded")},
 		"Pods that are not known": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
 			outdated("b", using(db), changed(dbKey)),

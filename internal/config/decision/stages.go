@@ -126,7 +126,7 @@ func (w *Workload) isMute() bool {
 // mayStillTell is true of a workload that was not ready before as long as its new Pods may show
 // whether they work.
 func (w *Workload) mayStillTell(now time.Time) bool {
-	return now.Before(w.Records.Roll.At.Add(workload.ProgressDeadline)) && (w.Pods.Failing == 0 || w.failsAnew())
+	return now.Before(w.Records.Roll.At.Add(workload.ProgressDeadline)) && (w.Pods.Failing == 0 || w.failsNewly())
 }
 
 // isDone is true if all Pods are ready, and those of a zone are replaced.
@@ -286,6 +286,8 @@ func (s *staging) leaf(w *Workload, r content.Release) (rollout.Leaf, policy.Cla
 		if w.Pods.Readable && w.Pods.New > 0 || w.Pods.Unknown != "" {
 			l.HealthySince = w.Pods.ReadySince
 		}
+	case w.lacksRoom(s.o.Now) != "": // its config has not run yet
+		return l, policy.ClaimNone
 	case w.isNoWorse():
 		l.HealthySince = w.Pods.FirstReady
 	case w.isProving(s.o.Now) && patient:

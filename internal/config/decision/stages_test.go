@@ -157,6 +157,10 @@ func TestStages(t *testing.T) {
 				current(w)
 			}), next("a"),
 		}, Options{}, "rolls a\np0: Progressing 1/2, first Complete 1/1, rest Progressing 0/1\n"},
+		"what has no room tells nothing": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), refused("exceeded quota: full")), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"Progressing: Deployment a is updating: no room for new Pods: exceeded quota: full\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
 		"what was not ready before may still tell": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), unreadyBefore(1, "")), next("b"), next("c")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
 			"WaitingForPrevious: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/a is not ready\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/a is not ready\n" +

@@ -72,11 +72,15 @@ func TestState(t *testing.T) {
 		"crashed long ago":                {[]*corev1.Pod{pod(crashed(5, 10*time.Minute, 1))}, State{Of: 1, New: 1, Started: 1, Ready: 1, FirstReady: hourAgo, ReadySince: hourAgo}},
 		"an init container that finished": {[]*corev1.Pod{pod(crashed(5, time.Minute, 0))}, State{Of: 1, New: 1, Started: 1, Ready: 1, FirstReady: hourAgo, ReadySince: hourAgo}},
 		"not scheduled":                   {[]*corev1.Pod{pod(unready, func(p *corev1.Pod) { p.Spec.NodeName = "" })}, State{Of: 1, New: 1}},
-		"terminating":                     {[]*corev1.Pod{pod(waits("CrashLoopBackOff"), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })}, State{}},
-		"evicted":                         {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, State{}},
-		"of another workload":             {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences[0].Name = "api-5d9c7b" })}, State{}},
-		"with other labels":               {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Labels = nil })}, State{}},
-		"without a controller":            {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences = nil })}, State{}},
+		"fits on no node": {[]*corev1.Pod{pod(unready, func(p *corev1.Pod) {
+			p.Spec.NodeName = ""
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+		})}, State{Of: 1, New: 1, Unschedulable: 1}},
+		"terminating":          {[]*corev1.Pod{pod(waits("CrashLoopBackOff"), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })}, State{}},
+		"evicted":              {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, State{}},
+		"of another workload":  {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences[0].Name = "api-5d9c7b" })}, State{}},
+		"with other labels":    {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Labels = nil })}, State{}},
+		"without a controller": {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences = nil })}, State{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.want.Readable = true

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -100,6 +101,26 @@ func Available(obj client.Object) int32 {
 	default:
 		return 0
 	}
+}
+
+// RefusedPods is why the controller of a Deployment cannot create Pods, empty if it can, or if
+// that is not known.
+func RefusedPods(obj client.Object) string {
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok {
+		return ""
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type != appsv1.DeploymentReplicaFailure || c.Status != corev1.ConditionTrue || c.Reason != "FailedCreate" {
+			continue
+		}
+		const quota = "exceeded quota: "
+		if i := strings.Index(c.Message, quota); i >= 0 {
+			return c.Message[i:]
+		}
+		return "its Pods cannot be created"
+	}
+	return ""
 }
 
 // SettlesWithin is for how long after a roll a workload that completed it may still prove not
