@@ -248,3 +248,38 @@ func TestNoRoomForAPod(t *testing.T) {
 		t.Errorf("%v ran the value", ran)
 	}
 }
+
+// Another client rolls a workload while its config has changed, and admission writes the hash: if
+// it crashes, the others are not rolled for the same content.
+func TestARollOfAnotherClientIsJudged(t *testing.T) {
+	w := newWorld(t)
+	w.policy("staged", oneFirst)
+	k := startKubelets(w)
+	w.secret("db", "p", "good")
+	w.admit()
+	names := []string{"app1", "app2", "app3"}
+	for _, name := range names {
+		w.apply(still(deployment(name, envFrom(secretRef("db")))))
+		w.hashed(name, "")
+	}
+	w.ready(names...)
+	w.policy("staged", "pause: {by: alice}\n  "+oneFirst)
+	w.eventually(func() error { return want(int64(2), w.status("staged").ObservedGeneration) })
+	before := w.hash("app2")
+	w.secret("db", "p", "bad")
+	w.saysWhy("app1", "Paused", "alice")
+	w.patch(&appsv1.Deployment{}, "app2", `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`)
+	w.hashed("app2", before)
+	w.stopped("app2", "app1", "app3")
+	w.policy("staged", oneFirst)
+	w.phase("staged", "Failed")
+	w.rests(func() {})
+	if e := w.explain("app2"); e.State != "Failed" || !strings.Contains(e.Sentence, "its Pod template was changed by another client, too") {
+		t.Errorf("app2: %s %s", e.State, e.Sentence)
+	}
+	if ran := k.ranWith("bad"); !slices.Equal(ran, []string{"app2"}) {
+		t.Errorf("%v ran the bad value", ran)
+	}
+	w.secret("db", "p", "fine")
+	w.ready(names...)
+}

@@ -52,7 +52,7 @@ func (f *Failure) reason(namespace string) string {
 // config: it was rolled and is not ready, or it has failed before; or if it is to be rolled and
 // is not ready, so that new Pods are compared with those before.
 func (w *Workload) NeedsPods(now time.Time) bool {
-	return w.mayFail(now) || w.needsBaseline(now) || w.Settings.Tracked && w.IsCurrent() && slices.ContainsFunc(w.Records.Failed, w.isPresent)
+	return w.mayFail(now) || w.mayFailMixed(now) || w.needsBaseline(now) || w.Settings.Tracked && w.IsCurrent() && slices.ContainsFunc(w.Records.Failed, w.isPresent)
 }
 
 // mayFail is true if the config that the ring rolled last may turn out not to work. Not of

@@ -93,6 +93,16 @@ func unreadyBefore(available int32, failing string) func(*Workload) {
 	}
 }
 
+// changedToo is one of which another client changed the Pod template after the roll.
+func changedToo(w *Workload) { w.Records.Roll.Template = "another" }
+
+// admitted is one that another client rolled a minute ago, and that had a hash before.
+func admitted(was string) func(*Workload) {
+	return func(w *Workload) {
+		w.Health.Health, w.Records.Roll = rollout.Progressing, workload.Roll{Admitted: now.Add(-time.Minute), Was: was}
+	}
+}
+
 // refused is one of which the controller cannot create Pods.
 func refused(why string) func(*Workload) {
 	return func(w *Workload) {
@@ -147,6 +157,7 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 	held := func(name, cause string, kept string) string {
 		return "ConfigFailed: Deployment " + name + " is waiting: " + bad + " failed on deployment/a (" + cause + "); " + kept + "\n"
 	}
+	const too = "; its Pod template was changed by another client, too"
 	const crash, one, two = "3 of 3 Pods CrashLoopBackOff", "1 workload keeps the previous config", "2 workloads keep the previous config"
 	failed := func(cause string) string {
 		return "Failed: Deployment a failed: " + cause + " (changed: " + bad + ")\n"
@@ -242,8 +253,24 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 				w.Health.Health, w.Pods = rollout.Progressing, pods.State{Unknown: "they are being listed"}
 			}),
 		}, Options{}, "ConfigUnverified: Deployment a is waiting: it is not ready, and its Pods are not known: they are being listed\n"},
-		"one whose template was changed": {[]Workload{
-			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, func(w *Workload) { w.Records.Roll.Template = "another" }), outdated("b", using(db), changed(dbKey)),
+		"one whose template was changed, too": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash+too, one) + failed(crash+too)},
+		"one that was rolled by another client": {[]Workload{
+			outdated("a", using(db), current, admitted("old"), crashes), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash+too, one) + failed(crash+too)},
+		"one that was rolled by another client, with the content that it had": {[]Workload{
+			outdated("a", using(db), current, admitted(""), crashes), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\n"},
+		"one whose template was changed, and nothing would be rolled": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo), outdated("b", using(ca), changed(caKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one whose template was changed, and another one works": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo), outdated("b", using(db), changed(dbKey)),
+			outdated("c", using(db), current, readySince(now)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one whose template was changed, and some Pods with the content are ready": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo, func(w *Workload) { w.Pods.Ready = 1 }), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
 		"one that is not tracked any more": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, failedWith(now, db), func(w *Workload) { w.Settings.Tracked = false }), outdated("b", using(db), changed(dbKey)),

@@ -290,7 +290,7 @@ func (s *staging) leaf(w *Workload, r content.Release) (rollout.Leaf, policy.Cla
 		return l, policy.ClaimNone
 	case w.isNoWorse():
 		l.HealthySince = w.Pods.FirstReady
-	case w.isProving(s.o.Now) && patient:
+	case w.isProving(s.o.Now) && patient, w.mayFailMixed(s.o.Now) && patient && !isProven(s.workloads, w.Namespace, r):
 		l.Health = rollout.Progressing
 	default:
 		return l, policy.ClaimNone

@@ -157,6 +157,12 @@ func TestStages(t *testing.T) {
 				current(w)
 			}), next("a"),
 		}, Options{}, "rolls a\np0: Progressing 1/2, first Complete 1/1, rest Progressing 0/1\n"},
+		"what another client rolls is first": {[]string{oneFirst}, []Workload{next("a"), next("b", rollingFor(dbKey), admitted("old"))}, Options{}, "WaitingForPrevious: Deployment a is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/b is not ready\n" +
+			"Progressing: Deployment b is updating: not ready\n" +
+			"p0: Progressing 0/2, first Progressing 0/1, rest Waiting 0/1\n"},
+		"what another client rolls, and another one works": {[]string{oneFirst}, []Workload{next("a"), next("b", rollingFor(dbKey), admitted("old")), next("c", done(time.Second))}, Options{}, "rolls a\n" +
+			"Progressing: Deployment b is updating: not ready\n" +
+			"p0: Progressing 2/3, first Complete 1/1, rest Progressing 1/2\n"},
 		"what has no room tells nothing": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), refused("exceeded quota: full")), next("b"), next("c")}, Options{}, "rolls b\n" +
 			"Progressing: Deployment a is updating: no room for new Pods: exceeded quota: full\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +

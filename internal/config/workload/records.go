@@ -71,6 +71,8 @@ type Roll struct {
 	At time.Time `json:"at,omitzero"`
 	// Admitted is when admission last set it, in a write by a user.
 	Admitted time.Time `json:"admitted,omitzero"`
+	// Was is the hash before that, empty if the workload had none.
+	Was string `json:"was,omitempty"`
 	// Changed names what had changed: "ConfigMap app: LOG_LEVEL".
 	Changed []string `json:"changed,omitempty"`
 	// Template is a digest of the Pod template that was rolled, without the hash:
