@@ -36,6 +36,7 @@ func TestWhatCannotTellIsNotFirst(t *testing.T) {
 			manifest := workload(test.kind, "mute", envFrom(secretRef("db")), preferred, "9")
 			w.apply(still(replaceOnce(manifest, test.old, test.now)))
 			w.hasHash(test.kind, "mute")
+			w.eventually(func() error { return want(test.kind == "StatefulSet", slices.Contains(k.ranWith("good"), "mute")) })
 			w.secret("db", "p", "bad")
 			w.stopped("app1", "app2", "app3")
 			w.phase("staged", "Failed")

@@ -202,8 +202,10 @@ func (w *Workload) onTrial() rollout.Unit {
 	switch {
 	case w.Pods.Failing > 0:
 		u.Leaf.Health, u.Leaf.Reason = rollout.Failed, w.Pods.Cause()
+	case w.Pods.Unknown != "": // they may do as before, or have no room
+		u.Policy.Deadline = noDeadline
 	case w.Pods.Readable && w.Pods.Started == 0: // its config cannot be the cause yet
-		u.Policy.Deadline = -1
+		u.Policy.Deadline = noDeadline
 	case w.Health.Health == rollout.Failed:
 		u.Leaf.Health = rollout.Failed
 	}

@@ -248,6 +248,10 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), unreadyBefore(0, ""), func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
 			outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "Progressing: Deployment a is updating: not ready\nConfigUnverified: Deployment b is waiting: " + bad + " is not verified: the Pods of deployment/a are not known: they are being listed\n"},
+		"one that Kubernetes reports, and whose Pods are not known": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), stalled, func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
+			outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "Failed: Deployment a failed\nConfigUnverified: Deployment b is waiting: " + bad + " is not verified: the Pods of deployment/a are not known: they are being listed\n"},
 		"one that is not ready, and of which the Pods before are not known": {[]Workload{
 			outdated("a", using(db), changed(dbKey), func(w *Workload) {
 				w.Health.Health, w.Pods = rollout.Progressing, pods.State{Unknown: "they are being listed"}
