@@ -90,6 +90,7 @@ func newStory(w *world, c cast, first string, returns bool) *story {
 	}
 	testenv.Kinds(t, s.client, objects)
 	spec := policy.Default().Spec.ConfigPolicySpec
+	spec.Stages[0].Soak = nil // the story has no minute
 	if returns {
 		pinnable(s.world)
 		spec.PinConfig, spec.OnFailure = true, v1alpha1.RollbackConfig

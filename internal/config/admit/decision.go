@@ -112,13 +112,25 @@ func (a attempt) complete(now time.Time) answer {
 	if a.now.Template.Hash == "" || !a.now.HashIsRight() {
 		e.SetHash()
 		e.DropBaseline()
-		e.Record(workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)})
+		record := workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)}
+		if was := a.hashBefore(); was != a.now.Hashes.Desired { // else its config is not new
+			record.Was = was
+		}
+		e.Record(record)
 	}
 	done := answer{operations: e.Operations()}
 	if len(a.now.LeftOut) > 0 {
 		done.warnings = []string{a.now.LeftOutText()}
 	}
 	return done
+}
+
+// hashBefore is that of Pods that run, empty if none do.
+func (a attempt) hashBefore() string {
+	if a.starts() {
+		return ""
+	}
+	return a.before.Accepted()
 }
 
 // sameTemplate is true if two versions of a workload ask for the same Pods, apart

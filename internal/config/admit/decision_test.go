@@ -83,6 +83,7 @@ func TestAdmit(t *testing.T) {
 		"a StatefulSet's Pods must be released then":              {attempt{now: arriving(bareTemplate, gated, set), before: arriving(gated)}, "", opened + "add /metadata/annotations/spillway.dev~1suspended \"waiting-pods\"\n" + bareHash + recorded},
 		"opted out, it is released":                               {attempt{now: arriving(gated, untracked), before: arriving(gated)}, "", opened},
 		"not tracked, it is not changed":                          {attempt{now: arriving(untracked, bareTemplate)}, "", ""},
+		"it remembers the config that it had":                     {attempt{now: arriving(), before: arriving()}, "", hashes + strings.Replace(recorded, `\"}`, `\",\"was\":\"old\"}`, 1)},
 		"an update that rolls anyway takes the config along":      {attempt{now: arriving(), before: running}, "", hashes + recorded},
 		"one that does not, rolls nothing":                        {attempt{now: arriving(), before: arriving(), unchanged: true}, "", ""},
 		"a hash that a replace would drop is kept":                {attempt{now: arriving(bareTemplate), before: arriving(), unchanged: true}, "", "add /spec/template/metadata/annotations {}\nadd /spec/template/metadata/annotations/spillway.dev~1config-hash \"old\"\n"},

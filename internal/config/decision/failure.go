@@ -49,16 +49,17 @@ func (f *Failure) reason(namespace string) string {
 }
 
 // NeedsPods is true if it depends on the Pods of a workload whether it has failed with its
-// config: it was rolled and is not ready, or it has failed before.
+// config: it was rolled and is not ready, or it has failed before; or if it is to be rolled and
+// is not ready, so that new Pods are compared with those before.
 func (w *Workload) NeedsPods(now time.Time) bool {
-	return w.mayFail(now) || w.Settings.Tracked && w.IsCurrent() && slices.ContainsFunc(w.Records.Failed, w.isPresent)
+	return w.mayFail(now) || w.mayFailMixed(now) || w.needsBaseline(now) || w.Settings.Tracked && w.IsCurrent() && slices.ContainsFunc(w.Records.Failed, w.isPresent)
 }
 
 // mayFail is true if the config that the ring rolled last may turn out not to work. Not of
-// a workload that was not ready before, or that was ready for long.
+// a workload that was ready for long.
 func (w *Workload) mayFail(now time.Time) bool {
 	roll := &w.Records.Roll
-	return w.Settings.Tracked && w.IsSettled() && !w.isUp() && !roll.At.IsZero() && !roll.Unready &&
+	return w.Settings.Tracked && w.IsSettled() && !w.isUp() && !roll.At.IsZero() &&
 		(workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object))))
 }
 
@@ -135,7 +136,56 @@ func (w *Workload) onTrialFor(now time.Time) []content.Release {
 // isQuestionable is true if something says that a workload that was rolled does not
 // become ready, or nothing can say that it does.
 func (w *Workload) isQuestionable(now time.Time) bool {
+	if w.Records.Roll.Unready && !w.failsNewly() || w.lacksRoom(now) != "" {
+		return false
+	}
 	return w.Pods.Failing > 0 || w.Pods.Unknown != "" || w.Health.Health == rollout.Failed || w.isOverdue(now)
+}
+
+// needsBaseline is true of a workload that is to be rolled and is not ready, for another reason
+// than its config.
+func (w *Workload) needsBaseline(now time.Time) bool {
+	return w.Settings.Tracked && !w.Settings.Unstoppable && !w.IsCurrent() && w.Hashes != nil && w.Suspension.IsSettled() && w.isUnreadyBefore(now)
+}
+
+// failsNewly is true if the new Pods of a workload that was not ready before do what its Pods did
+// not do then: they crash, or none of them becomes ready where some were. What is not known yet
+// may be so.
+func (w *Workload) failsNewly() bool {
+	switch roll := &w.Records.Roll; {
+	case w.Pods.Unknown != "":
+		return true
+	case w.Pods.Failing > 0:
+		return w.Pods.Reason != roll.Failing
+	default:
+		return roll.Available > 0 && w.Pods.Started > 0 && w.Pods.Ready == 0
+	}
+}
+
+// lacksRoom is why new Pods of a workload do not run, though nothing says that their config does not
+// work: all that started are ready, and others cannot start; or none has started in time. Empty
+// if that is not so.
+func (w *Workload) lacksRoom(now time.Time) string {
+	if w.isUp() || !w.Pods.Readable || w.Pods.Failing > 0 || w.Pods.Ready < w.Pods.Started {
+		return ""
+	}
+	switch refused := workload.RefusedPods(w.Object); {
+	case refused != "":
+		return "no room for new Pods: " + refused
+	case w.Pods.Unschedulable > 0:
+		return fmt.Sprintf("no room for new Pods: %d of %d Pods unschedulable", w.Pods.Unschedulable, w.Pods.Of)
+	case w.Pods.Started == 0 && w.isOverdue(now):
+		return "no new Pod was scheduled"
+	default:
+		return ""
+	}
+}
+
+// isNoWorse is true of a workload that was not ready before if its new Pods show that its config
+// works: one of them is ready, none fails, and as many Pods are available as before.
+func (w *Workload) isNoWorse() bool {
+	roll := &w.Records.Roll
+	return roll.Unready && w.Pods.Readable && w.Pods.Ready > 0 && w.Pods.Failing == 0 && workload.Available(w.Object) >= roll.Available
 }
 
 // isOverdue is true of a workload that takes no place in a budget any more, and is not
@@ -152,8 +202,10 @@ func (w *Workload) onTrial() rollout.Unit {
 	switch {
 	case w.Pods.Failing > 0:
 		u.Leaf.Health, u.Leaf.Reason = rollout.Failed, w.Pods.Cause()
+	case w.Pods.Unknown != "": // they may do as before, or have no room
+		u.Policy.Deadline = noDeadline
 	case w.Pods.Readable && w.Pods.Started == 0: // its config cannot be the cause yet
-		u.Policy.Deadline = -1
+		u.Policy.Deadline = noDeadline
 	case w.Health.Health == rollout.Failed:
 		u.Leaf.Health = rollout.Failed
 	}

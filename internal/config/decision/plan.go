@@ -214,6 +214,9 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	unit.Pause = w.pause()
 	waits := unit.Block != nil || unit.Pause != nil || w.Retry.Pending(now)
 	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate, waits)}
+	if why := w.lacksRoom(now); why != "" && (rolling || isLate) {
+		unit.Leaf.Health, unit.Leaf.Reason, unit.Policy.Deadline = rollout.Progressing, why, noDeadline
+	}
 	switch {
 	case rolling:
 		unit.StartedAt = w.Rolled
@@ -225,6 +228,9 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	}
 	return unit, true
 }
+
+// noDeadline is that of a workload that cannot fail.
+const noDeadline = -1
 
 // settledUnit is a workload that has its hash, and of which something else remains; false
 // if nothing does.
@@ -364,6 +370,8 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
 	case w.Hashes == nil && !w.Retry.Pending(now):
 		return w.coalescing(now, options)
+	case w.Pods.Unknown != "" && w.needsBaseline(now):
+		return &rollout.Block{Reason: ReasonConfigUnverified, Since: since, Message: "it is not ready, and its Pods are not known: " + w.Pods.Unknown}
 	case w.stop != nil:
 		return &rollout.Block{Reason: w.stop.Reason, Message: w.stop.Message(), Since: since}
 	case w.staged != nil:

@@ -124,6 +124,7 @@ func (j *judgment) addTrials() bool {
 			continue
 		}
 		j.addRecorded(i, w)
+		j.addMixed(i, w)
 		for _, r := range w.onTrialFor(j.now) {
 			if w.recorded(r, j.now) == nil {
 				j.trials = append(j.trials, trial{workload: i, release: r, unit: w.onTrial(), present: true, at: j.now, unknown: w.unknown(j.now)})

@@ -86,6 +86,38 @@ func TestADeploymentIsJudgedAtItsDeadline(t *testing.T) {
 	}
 }
 
+// unreadyBefore is one of which so many Pods were available before it was rolled, and some failed.
+func unreadyBefore(available int32, failing string) func(*Workload) {
+	return func(w *Workload) {
+		w.Records.Roll.Unready, w.Records.Roll.Available, w.Records.Roll.Failing = true, available, failing
+	}
+}
+
+// changedToo is one of which another client changed the Pod template after the roll.
+func changedToo(w *Workload) { w.Records.Roll.Template = "another" }
+
+// admitted is one that another client rolled a minute ago, and that had a hash before.
+func admitted(was string) func(*Workload) {
+	return func(w *Workload) {
+		w.Health.Health, w.Records.Roll = rollout.Progressing, workload.Roll{Admitted: now.Add(-time.Minute), Was: was}
+	}
+}
+
+// refused is one of which the controller cannot create Pods.
+func refused(why string) func(*Workload) {
+	return func(w *Workload) {
+		w.Object = &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: why},
+		}}}
+		w.Pods, w.Records.Roll.Template = pods.State{Readable: true, Of: 1}, workload.TemplateDigest(w.Object)
+	}
+}
+
+// stalled is one that Kubernetes reports as failed.
+func stalled(w *Workload) {
+	w.Health.Health, w.Health.Reason = rollout.Failed, "Progress deadline exceeded"
+}
+
 // hangs is one whose Pods run, and are not ready.
 func hangs(w *Workload) { w.Pods = pods.State{Readable: true, Of: 3, New: 3, Started: 3} }
 
@@ -125,6 +157,7 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 	held := func(name, cause string, kept string) string {
 		return "ConfigFailed: Deployment " + name + " is waiting: " + bad + " failed on deployment/a (" + cause + "); " + kept + "\n"
 	}
+	const too = "; its Pod template was changed by another client, too"
 	const crash, one, two = "3 of 3 Pods CrashLoopBackOff", "1 workload keeps the previous config", "2 workloads keep the previous config"
 	failed := func(cause string) string {
 		return "Failed: Deployment a failed: " + cause + " (changed: " + bad + ")\n"
@@ -159,7 +192,18 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 			outdated("a", using(db), rolledFor(time.Hour, dbKey), func(w *Workload) {
 				w.Pods, w.Health.Health = pods.State{Readable: true, Of: 1, New: 1}, rollout.Failed
 			}), outdated("b", using(db), changed(dbKey)),
-		}, Options{}, "ConfigUnverified: Deployment b is waiting: " + bad + " is not verified: deployment/a is not ready after 10m\nFailed: Deployment a failed\n"},
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: no new Pod was scheduled\n"},
+		"no room for new Pods by a quota": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), stalled, refused("pods \"a-1\" is forbidden: exceeded quota: full, requested: pods=1")), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: no room for new Pods: exceeded quota: full, requested: pods=1\n"},
+		"no room for another new Pod": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), stalled, func(w *Workload) {
+				w.Pods = pods.State{Readable: true, Of: 3, New: 2, Started: 1, Ready: 1, Unschedulable: 1}
+			}), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: no room for new Pods: 1 of 3 Pods unschedulable\n"},
+		"no room for another new Pod, and one is not ready": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), stalled, func(w *Workload) { w.Pods = pods.State{Readable: true, Of: 3, New: 2, Started: 1, Unschedulable: 1} }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", "Progress deadline exceeded", one) + failed("Progress deadline exceeded")},
 		"Pods that are not known": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
 			outdated("b", using(db), changed(dbKey)),
@@ -182,11 +226,55 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 		"the same content again": {[]Workload{
 			outdated("a", using(db), changed(dbKey), failedWith(now.Add(-time.Hour), db)), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "records on a\nrecords on b\n" + held("a", "1 of 1 Pods CrashLoopBackOff", two) + held("b", "1 of 1 Pods CrashLoopBackOff", two)},
-		"one that was not ready before": {[]Workload{
-			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, func(w *Workload) { w.Records.Roll.Unready = true }), outdated("b", using(db), changed(dbKey)),
+		"one that was not ready before, and crashes": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, unreadyBefore(0, "")), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash, one) + failed(crash)},
+		"one that crashed before in another way": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, unreadyBefore(0, "CreateContainerConfigError")), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash, one) + failed(crash)},
+		"one that crashed before": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), crashes, unreadyBefore(0, "CrashLoopBackOff")), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
-		"one whose template was changed": {[]Workload{
-			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, func(w *Workload) { w.Records.Roll.Template = "another" }), outdated("b", using(db), changed(dbKey)),
+		"one of which some were ready before, and none is": {[]Workload{
+			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs, unreadyBefore(1, ""), stalled), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", "Progress deadline exceeded", one) + failed("Progress deadline exceeded")},
+		"one of which none was ready before": {[]Workload{
+			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs, unreadyBefore(0, ""), stalled), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nFailed: Deployment a failed\n"},
+		"one that is as it was before": {[]Workload{
+			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs, unreadyBefore(1, ""), stalled, func(w *Workload) { w.Pods.Ready = 1 }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nFailed: Deployment a failed\n"},
+		"one that was not ready before, and whose Pods are not known": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), unreadyBefore(0, ""), func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
+			outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "Progressing: Deployment a is updating: not ready\nConfigUnverified: Deployment b is waiting: " + bad + " is not verified: the Pods of deployment/a are not known: they are being listed\n"},
+		"one that Kubernetes reports, and whose Pods are not known": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), stalled, func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
+			outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "Failed: Deployment a failed\nConfigUnverified: Deployment b is waiting: " + bad + " is not verified: the Pods of deployment/a are not known: they are being listed\n"},
+		"one that is not ready, and of which the Pods before are not known": {[]Workload{
+			outdated("a", using(db), changed(dbKey), func(w *Workload) {
+				w.Health.Health, w.Pods = rollout.Progressing, pods.State{Unknown: "they are being listed"}
+			}),
+		}, Options{}, "ConfigUnverified: Deployment a is waiting: it is not ready, and its Pods are not known: they are being listed\n"},
+		"one whose template was changed, too": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash+too, one) + failed(crash+too)},
+		"one that was rolled by another client": {[]Workload{
+			outdated("a", using(db), current, admitted("old"), crashes), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash+too, one) + failed(crash+too)},
+		"one that was rolled by another client, with the content that it had": {[]Workload{
+			outdated("a", using(db), current, admitted(""), crashes), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\n"},
+		"one whose template was changed, and nothing would be rolled": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo), outdated("b", using(ca), changed(caKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one whose template was changed, and another one works": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo), outdated("b", using(db), changed(dbKey)),
+			outdated("c", using(db), current, readySince(now)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one whose template was changed, and some Pods with the content are ready": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, changedToo, func(w *Workload) { w.Pods.Ready = 1 }), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
 		"one that is not tracked any more": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, failedWith(now, db), func(w *Workload) { w.Settings.Tracked = false }), outdated("b", using(db), changed(dbKey)),

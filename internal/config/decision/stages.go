@@ -106,14 +106,27 @@ func (w *Workload) isStaged() bool {
 }
 
 // isProving is true of a workload that is not ready since the ring has rolled it. It is false
-// of one that was not ready before either, or whose template was changed by another client.
+// of one whose template was changed by another client, and, after a while, of one that was not
+// ready before either.
 func (w *Workload) isProving(now time.Time) bool {
 	roll := &w.Records.Roll
-	if w.isDone() || roll.At.IsZero() || roll.Unready {
+	if w.isDone() || roll.At.IsZero() || roll.Unready && !w.mayStillTell(now) {
 		return false
 	}
 	recent := workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object)))
 	return recent && roll.Template == workload.TemplateDigest(w.Object)
+}
+
+// isMute is true of a workload that cannot show whether it works with a content: it has no Pods,
+// or a user decides when they are replaced.
+func (w *Workload) isMute() bool {
+	return workload.HasNoPods(w.Object) || w.Zone.Group == "" && workload.IsHeldBack(w.Object)
+}
+
+// mayStillTell is true of a workload that was not ready before as long as its new Pods may show
+// whether they work.
+func (w *Workload) mayStillTell(now time.Time) bool {
+	return now.Before(w.Records.Roll.At.Add(workload.ProgressDeadline)) && (w.Pods.Failing == 0 || w.failsNewly())
 }
 
 // isDone is true if all Pods are ready, and those of a zone are replaced.
@@ -195,7 +208,7 @@ func (c *course) add(p part) {
 	}
 	group := &c.parts[i]
 	all := slices.Concat(group.workloads, p.workloads)
-	if p.isBehind(group) {
+	if behind := p.isBehind(group); group.member.Mute && (behind || !p.member.Mute) || !p.member.Mute && behind {
 		p.member.Labels = group.member.Labels
 		*group = p
 	}
@@ -228,6 +241,7 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 	}
 	p := part{workloads: []int{i}, unit: rollout.Unit{Name: name}, member: policy.Member{
 		Labels: w.Object.GetLabels(), Name: name, Priority: w.Settings.Priority, Claim: policy.ClaimNext, Disrupted: w.isProving(s.o.Now),
+		Mute: w.isMute(),
 	}}
 	if !outdated {
 		p.unit.Leaf, p.member.Claim = s.leaf(w, r)
@@ -249,7 +263,7 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 	if w.Retry != nil {
 		p.unit.Leaf.RetryAt, p.unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
 	}
-	p.member.Last = p.unit.Block != nil || p.unit.Pause != nil || w.Retry.Pending(s.o.Now) || workload.IsHeldBack(w.Object) && w.Zone.Group == ""
+	p.member.Last = p.unit.Block != nil || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)
 	return p
 }
 
@@ -266,13 +280,17 @@ func (s *staging) leaf(w *Workload, r content.Release) (rollout.Leaf, policy.Cla
 		return l, policy.ClaimNone
 	case w.failure != nil && slices.Contains(w.failure.Releases, r):
 		l.Health, l.Reason = rollout.Failed, w.failure.Cause
-	case kept > 0: // its Pods run an earlier content
+	case kept > 0, w.isMute(): // its Pods run an earlier content, or it has none
 		return l, policy.ClaimNone
 	case w.isDone():
 		if w.Pods.Readable && w.Pods.New > 0 || w.Pods.Unknown != "" {
 			l.HealthySince = w.Pods.ReadySince
 		}
-	case w.isProving(s.o.Now) && patient:
+	case w.lacksRoom(s.o.Now) != "": // its config has not run yet
+		return l, policy.ClaimNone
+	case w.isNoWorse():
+		l.HealthySince = w.Pods.FirstReady
+	case w.isProving(s.o.Now) && patient, w.mayFailMixed(s.o.Now) && patient && !isProven(s.workloads, w.Namespace, r):
 		l.Health = rollout.Progressing
 	default:
 		return l, policy.ClaimNone

@@ -143,10 +143,51 @@ func TestStages(t *testing.T) {
 			"Paused: Deployment a is paused\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"p0: Progressing 0/3, first Progressing 0/1, rest Paused 0/2\n"},
-		"what was not ready proves less": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), func(w *Workload) { w.Records.Roll.Unready = true }), next("b"), next("c")}, Options{}, "rolls b\n" +
+		"what has no Pods is not first": {[]string{oneFirst}, []Workload{next("a", noPods), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"WaitingForPrevious: Deployment a is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"p0: Progressing 0/3, first Progressing 0/1, rest Waiting 0/2\n"},
+		"what has no Pods proves nothing": {[]string{oneFirst}, []Workload{next("a", noPods, current), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
+		"nothing has Pods": {[]string{oneFirst}, []Workload{next("a", noPods), next("b", noPods)}, Options{}, "rolls a\nrolls b\np0: Progressing 0/2, first Complete 0/0, rest Progressing 0/2\n"},
+		"a zone without Pods": {[]string{oneFirst}, []Workload{
+			next("z1", zoned(3), rollingZone), next("z2", zoned(3), func(w *Workload) {
+				w.Object.(*appsv1.StatefulSet).Spec.Replicas = new(int32(0))
+				current(w)
+			}), next("a"),
+		}, Options{}, "rolls a\np0: Progressing 1/2, first Complete 1/1, rest Progressing 0/1\n"},
+		"what another client rolls is first": {[]string{oneFirst}, []Workload{next("a"), next("b", rollingFor(dbKey), admitted("old"))}, Options{}, "WaitingForPrevious: Deployment a is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/b is not ready\n" +
+			"Progressing: Deployment b is updating: not ready\n" +
+			"p0: Progressing 0/2, first Progressing 0/1, rest Waiting 0/1\n"},
+		"what another client rolls, and another one works": {[]string{oneFirst}, []Workload{next("a"), next("b", rollingFor(dbKey), admitted("old")), next("c", done(time.Second))}, Options{}, "rolls a\n" +
+			"Progressing: Deployment b is updating: not ready\n" +
+			"p0: Progressing 2/3, first Complete 1/1, rest Progressing 1/2\n"},
+		"what has no room tells nothing": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), refused("exceeded quota: full")), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"Progressing: Deployment a is updating: no room for new Pods: exceeded quota: full\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
+		"what was not ready before may still tell": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), unreadyBefore(1, "")), next("b"), next("c")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
+			"WaitingForPrevious: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/a is not ready\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/a is not ready\n" +
+			"p0: Progressing 0/3, first Progressing 0/1, rest Waiting 0/2\n"},
+		"what crashes as before tells nothing": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), crashes, unreadyBefore(0, "CrashLoopBackOff")), next("b"), next("c")}, Options{}, "rolls b\n" +
 			"Progressing: Deployment a is updating: not ready\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
+		"what was not ready before tells nothing in the end": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), unreadyBefore(0, ""), rolledAt(now.Add(-10*time.Minute), rollout.Progressing)), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"Progressing: Deployment a is updating: not ready\n" +
+			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
+		"what was not ready before is no worse": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, 10*time.Minute)), next("b"), next("c")}, Options{}, "rolls b\nrolls c\n" +
+			"Progressing: Deployment a is updating: not ready\n" +
+			"p0: Progressing 1/3, first Complete 1/1, rest Progressing 0/2\n"},
+		"and has to soak": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, time.Minute)), next("b")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
+			"Soaking: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first is ready; soaking until 4 May 09:09:00 UTC\n" +
+			"p0: Waiting 1/2, first Waiting 1/1, rest Waiting 0/1\n"},
+		"what was not ready before is worse": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(2, 10*time.Minute)), next("b")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
+			"WaitingForPrevious: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/a is not ready\n" +
+			"p0: Progressing 0/2, first Progressing 0/1, rest Waiting 0/1\n"},
 		"what is broken by us is first": {[]string{oneFirst}, []Workload{next("a"), next("b", func(w *Workload) { rollingFor(dbKey)(w); w.Template.Hash = "bad" })}, Options{}, "rolls b\n" +
 			"WaitingForPrevious: Deployment a is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/b is not ready\n" +
 			"p0: Progressing 0/2, first Progressing 0/1, rest Waiting 0/1\n"},
@@ -228,6 +269,22 @@ func TestStages(t *testing.T) {
 			}
 		})
 	}
+}
+
+const soaking = "{soak: 10m, stages: [{name: first, workloads: 1}, {name: rest}]}"
+
+// noWorse is one that was not ready before, and of which one Pod is available now, and one of the
+// new ones is ready for some time.
+func noWorse(before int32, ago time.Duration) func(*Workload) {
+	return func(w *Workload) {
+		unreadyBefore(before, "")(w)
+		w.Object.(*appsv1.Deployment).Status.AvailableReplicas = 1
+		w.Pods.Ready, w.Pods.FirstReady = 1, now.Add(-ago)
+	}
+}
+
+func noPods(w *Workload) {
+	w.Object = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(0))}}
 }
 
 func rollingZone(w *Workload) {

@@ -88,10 +88,14 @@ func roll(w *Workload, now time.Time) Write {
 		if w.Pinning.On {
 			write.Pins = w.PinsNow()
 		}
-		e.Record(workload.Roll{
+		record := workload.Roll{
 			At: at, Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
 			Unready: w.isUnreadyBefore(now), Over: w.over(), Hash: w.rolledTo(w.Hashes.Desired),
-		})
+		}
+		if record.Unready {
+			record.Available, record.Failing = workload.Available(w.Object), w.Pods.Reason
+		}
+		e.Record(record)
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, ChangedNote + w.Hashes.Desired})
 	}
 	e.DropBaseline()

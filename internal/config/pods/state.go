@@ -30,8 +30,11 @@ type State struct {
 	// Of is how many Pods the workload has, New how many of them have its present hash.
 	// Terminating ones do not count.
 	Of, New int
-	// Started is how many of the new ones were scheduled.
-	Started int
+	// Started is how many of the new ones were scheduled, and Unschedulable how many fit on no node.
+	Started, Unschedulable int
+	// Ready is how many of the new ones are ready, and FirstReady since when one is, zero if none is.
+	Ready      int
+	FirstReady time.Time
 	// Failing is how many of the new ones cannot run, and Reason what most of them wait for.
 	Failing int
 	Reason  string
@@ -75,14 +78,23 @@ func (p Pods) Of(workload client.Object, hash string, now time.Time) State {
 // add counts a Pod with the present hash.
 func (s *State) add(pod *corev1.Pod, reasons map[string]int, now time.Time) {
 	s.New++
-	if pod.Spec.NodeName != "" {
+	switch {
+	case pod.Spec.NodeName != "":
 		s.Started++
+	case isUnschedulable(pod):
+		s.Unschedulable++
 	}
 	if reason := failure(pod, now); reason != "" {
 		s.Failing++
 		reasons[reason]++
 	}
 	since, ready := readySince(pod)
+	if ready {
+		s.Ready++
+		if s.FirstReady.IsZero() || since.Before(s.FirstReady) {
+			s.FirstReady = since
+		}
+	}
 	switch {
 	case !ready || s.New > 1 && s.ReadySince.IsZero():
 		s.ReadySince = time.Time{}
@@ -121,6 +133,12 @@ func failure(pod *corev1.Pod, now time.Time) string {
 func crashesAgain(c *corev1.ContainerStatus, now time.Time) bool {
 	last := c.LastTerminationState.Terminated
 	return c.RestartCount > 1 && last != nil && last.ExitCode != 0 && now.Before(last.FinishedAt.Add(CrashWindow))
+}
+
+func isUnschedulable(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
 }
 
 // IsOver is true of a Pod that runs no more, such as one that was evicted.

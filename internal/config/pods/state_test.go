@@ -57,26 +57,30 @@ func TestState(t *testing.T) {
 		want State
 	}{
 		"none":             {nil, State{}},
-		"ready":            {[]*corev1.Pod{pod(), pod(readyFor(time.Minute))}, State{Of: 2, New: 2, Started: 2, ReadySince: now.Add(-time.Minute)}},
-		"one is not ready": {[]*corev1.Pod{pod(), pod(unready), pod()}, State{Of: 3, New: 3, Started: 3}},
+		"ready":            {[]*corev1.Pod{pod(), pod(readyFor(time.Minute))}, State{Of: 2, New: 2, Started: 2, Ready: 2, FirstReady: hourAgo, ReadySince: now.Add(-time.Minute)}},
+		"one is not ready": {[]*corev1.Pod{pod(), pod(unready), pod()}, State{Of: 3, New: 3, Started: 3, Ready: 2, FirstReady: hourAgo}},
 		"crashing": {
 			[]*corev1.Pod{pod(waits("CrashLoopBackOff")), pod(waits("CrashLoopBackOff")), pod(waits("CreateContainerConfigError"))},
 			State{Of: 3, New: 3, Started: 3, Failing: 3, Reason: "CrashLoopBackOff"},
 		},
 		"of an earlier hash": {
-			[]*corev1.Pod{pod(waits("CrashLoopBackOff"), func(p *corev1.Pod) { p.Annotations = nil }), pod()}, State{Of: 2, New: 1, Started: 1, ReadySince: hourAgo},
+			[]*corev1.Pod{pod(waits("CrashLoopBackOff"), func(p *corev1.Pod) { p.Annotations = nil }), pod()}, State{Of: 2, New: 1, Started: 1, Ready: 1, FirstReady: hourAgo, ReadySince: hourAgo},
 		},
 		"an image cannot be pulled":       {[]*corev1.Pod{pod(waits("ImagePullBackOff"))}, State{Of: 1, New: 1, Started: 1}},
-		"between two crashes":             {[]*corev1.Pod{pod(crashed(2, time.Minute, 1))}, State{Of: 1, New: 1, Started: 1, Failing: 1, Reason: "CrashLoopBackOff", ReadySince: hourAgo}},
-		"crashed once":                    {[]*corev1.Pod{pod(crashed(1, time.Minute, 1))}, State{Of: 1, New: 1, Started: 1, ReadySince: hourAgo}},
-		"crashed long ago":                {[]*corev1.Pod{pod(crashed(5, 10*time.Minute, 1))}, State{Of: 1, New: 1, Started: 1, ReadySince: hourAgo}},
-		"an init container that finished": {[]*corev1.Pod{pod(crashed(5, time.Minute, 0))}, State{Of: 1, New: 1, Started: 1, ReadySince: hourAgo}},
+		"between two crashes":             {[]*corev1.Pod{pod(crashed(2, time.Minute, 1))}, State{Of: 1, New: 1, Started: 1, Failing: 1, Reason: "CrashLoopBackOff", Ready: 1, FirstReady: hourAgo, ReadySince: hourAgo}},
+		"crashed once":                    {[]*corev1.Pod{pod(crashed(1, time.Minute, 1))}, State{Of: 1, New: 1, Started: 1, Ready: 1, FirstReady: hourAgo, ReadySince: hourAgo}},
+		"crashed long ago":                {[]*corev1.Pod{pod(crashed(5, 10*time.Minute, 1))}, State{Of: 1, New: 1, Started: 1, Ready: 1, FirstReady: hourAgo, ReadySince: hourAgo}},
+		"an init container that finished": {[]*corev1.Pod{pod(crashed(5, time.Minute, 0))}, State{Of: 1, New: 1, Started: 1, Ready: 1, FirstReady: hourAgo, ReadySince: hourAgo}},
 		"not scheduled":                   {[]*corev1.Pod{pod(unready, func(p *corev1.Pod) { p.Spec.NodeName = "" })}, State{Of: 1, New: 1}},
-		"terminating":                     {[]*corev1.Pod{pod(waits("CrashLoopBackOff"), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })}, State{}},
-		"evicted":                         {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, State{}},
-		"of another workload":             {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences[0].Name = "api-5d9c7b" })}, State{}},
-		"with other labels":               {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Labels = nil })}, State{}},
-		"without a controller":            {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences = nil })}, State{}},
+		"fits on no node": {[]*corev1.Pod{pod(unready, func(p *corev1.Pod) {
+			p.Spec.NodeName = ""
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+		})}, State{Of: 1, New: 1, Unschedulable: 1}},
+		"terminating":          {[]*corev1.Pod{pod(waits("CrashLoopBackOff"), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })}, State{}},
+		"evicted":              {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, State{}},
+		"of another workload":  {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences[0].Name = "api-5d9c7b" })}, State{}},
+		"with other labels":    {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Labels = nil })}, State{}},
+		"without a controller": {[]*corev1.Pod{pod(func(p *corev1.Pod) { p.OwnerReferences = nil })}, State{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.want.Readable = true

@@ -169,8 +169,11 @@ func reduce(obj any) (any, error) {
 	kept.Spec.NodeName, kept.Status.Phase, kept.Status.StartTime = pod.Spec.NodeName, pod.Status.Phase, pod.Status.StartTime
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			kept.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
+	}
+	if isUnschedulable(pod) {
+		kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
 	}
 	kept.Status.InitContainerStatuses, kept.Status.ContainerStatuses = reduceAll(pod.Status.InitContainerStatuses), reduceAll(pod.Status.ContainerStatuses)
 	return kept, nil

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -14,8 +16,12 @@ const DefaultName = "default"
 // less.
 const defaultPriority = -1000
 
+// defaultSoak is how long the first workload has to stay ready: long enough for a container to
+// crash twice that crashes in its first half minute.
+const defaultSoak = time.Minute
+
 // Default is the policy that an installation has from the beginning: of the workloads that use
-// an object one goes first, and the others follow once it is ready.
+// an object one goes first, and the others follow once it has been ready for a minute.
 func Default() *v1alpha1.ClusterConfigPolicy {
 	one := intstr.FromInt32(1)
 	return &v1alpha1.ClusterConfigPolicy{
@@ -23,7 +29,7 @@ func Default() *v1alpha1.ClusterConfigPolicy {
 		ObjectMeta: metav1.ObjectMeta{Name: DefaultName},
 		Spec: v1alpha1.ClusterConfigPolicySpec{ConfigPolicySpec: v1alpha1.ConfigPolicySpec{
 			Priority: defaultPriority,
-			Stages:   []v1alpha1.ConfigStage{{Name: "first", Workloads: &one}, {Name: "others"}},
+			Stages:   []v1alpha1.ConfigStage{{Name: "first", Workloads: &one, Soak: &metav1.Duration{Duration: defaultSoak}}, {Name: "others"}},
 		}},
 	}
 }

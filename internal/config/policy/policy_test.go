@@ -130,13 +130,13 @@ func TestStagesHaveOneOrder(t *testing.T) {
 		for i := range 8 {
 			all = append(all, policy.Member{
 				Labels: labels.Set{"x": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "x")}, Claim: rapid.SampledFrom([]policy.Claim{policy.ClaimHas, policy.ClaimNext, policy.ClaimNone}).Draw(t, "claim"),
-				Last: rapid.Bool().Draw(t, "last"), Disrupted: rapid.Bool().Draw(t, "disrupted"), Priority: rapid.IntRange(0, 1).Draw(t, "priority"), Name: fmt.Sprint(i),
+				Last: rapid.Bool().Draw(t, "last"), Disrupted: rapid.Bool().Draw(t, "disrupted"), Mute: rapid.Bool().Draw(t, "mute"), Priority: rapid.IntRange(0, 1).Draw(t, "priority"), Name: fmt.Sprint(i),
 			})
 		}
 		first, second := stagesOf(p, all, drawSome(t, all)), stagesOf(p, all, drawSome(t, all))
 		for a := range all {
 			for b := range all {
-				if all[a].Claim != policy.ClaimNext || all[b].Claim != policy.ClaimNext || first[a] < 0 || first[b] < 0 || second[a] < 0 || second[b] < 0 {
+				if all[a].Mute || all[b].Mute || all[a].Claim != policy.ClaimNext || all[b].Claim != policy.ClaimNext || first[a] < 0 || first[b] < 0 || second[a] < 0 || second[b] < 0 {
 					continue
 				}
 				if first[a] < first[b] && second[a] > second[b] {
@@ -145,6 +145,52 @@ func TestStagesHaveOneOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStagesShowSomething: no stage but the last has a mute member, and a stage is empty, or has a
+// member that can show something, unless no later one has such a member either.
+func TestStagesShowSomething(t *testing.T) {
+	const spec = "{stages: [{name: one, workloads: 1}, {name: a, selector: {matchLabels: {x: a}}}, {name: b, selector: {matchLabels: {x: b}}}]}"
+	rapid.Check(t, func(t *rapid.T) {
+		p := named(t, "shop/p", spec)
+		var members []policy.Member
+		has := map[string]bool{}
+		for i := range rapid.IntRange(0, 6).Draw(t, "members") {
+			m := policy.Member{
+				Labels: labels.Set{"x": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "x")}, Claim: rapid.SampledFrom([]policy.Claim{policy.ClaimHas, policy.ClaimNext, policy.ClaimNone}).Draw(t, "claim"),
+				Mute: rapid.Bool().Draw(t, "mute"), Name: fmt.Sprint(i),
+			}
+			has[m.Labels["x"]], members = true, append(members, m)
+		}
+		stages, tells, placed := p.Divide(members), false, 0
+		for i := len(stages) - 1; i >= 0; i-- {
+			shows := slices.ContainsFunc(stages[i], func(k int) bool { return !members[k].Mute && members[k].Claim != policy.ClaimNone })
+			mute := slices.ContainsFunc(stages[i], func(k int) bool { return members[k].Mute })
+			if i < len(stages)-1 && (mute || tells && !shows && (len(stages[i]) > 0 || i == 0)) {
+				t.Fatalf("stage %d of %v has nothing that can tell", i, stages)
+			}
+			tells, placed = tells || shows, placed+len(stages[i])
+		}
+		if placed != len(members) {
+			t.Fatalf("%v has not all of %d members once", stages, len(members))
+		}
+	})
+}
+
+func TestAStageOfMutes(t *testing.T) {
+	p := named(t, "shop/p", "{stages: [{name: dev, selector: {matchLabels: {x: dev}}}, {name: prod}]}")
+	dev := policy.Member{Labels: labels.Set{"x": "dev"}, Claim: policy.ClaimNext, Mute: true, Name: "dev"}
+	one, two := policy.Member{Claim: policy.ClaimNext, Name: "one"}, policy.Member{Claim: policy.ClaimNext, Name: "two"}
+	if got := fmt.Sprint(p.Divide([]policy.Member{dev, one, two})); got != "[[1] [2 0]]" {
+		t.Errorf("the stages are %s", got)
+	}
+	sick := policy.Member{Labels: dev.Labels, Claim: policy.ClaimNone, Name: "sick"}
+	if got := fmt.Sprint(p.Divide([]policy.Member{sick, one, two})); got != "[[0 1] [2]]" {
+		t.Errorf("the stages are %s", got)
+	}
+	if got := fmt.Sprint(p.Divide([]policy.Member{one, two})); got != "[[] [0 1]]" {
+		t.Errorf("the stages are %s", got)
+	}
 }
 
 func drawSome(t *rapid.T, all []policy.Member) []int {

@@ -13,8 +13,10 @@ type Member struct {
 	Labels labels.Set
 	// Claim is on a place in the first stages.
 	Claim Claim
-	// Last is true of one that cannot be rolled now, or of which it cannot be known whether it
-	// works. Disrupted is true of one that is not ready because it was rolled.
+	// Mute is true of one that cannot show whether it works: nothing waits for it.
+	Mute bool
+	// Last is true of one that cannot be rolled now. Disrupted is true of one that is not ready
+	// because it was rolled.
 	Last, Disrupted bool
 	Priority        int
 	// Since is when it got the content, if it has it.
@@ -39,13 +41,21 @@ const (
 // in the order in which they are to be rolled. Of those that have the content already the
 // earlier ones come first, as others may have followed them since.
 //
+// Those that are mute are in the last stage, for which none waits. A stage of which no member
+// can show anything takes the next one that can, so that each stage has shown something.
+//
 // The order of two members that are rolled next follows from themselves and the policy,
 // whatever other members there are; and that of their stages follows it.
 func (p *Policy) Divide(members []Member) [][]int {
-	own := make([]int, len(members))
-	order := make([]int, len(members))
+	own, mutes := make([]int, len(members)), make([]bool, len(p.Stages))
+	var order, mute []int
 	for i := range members {
-		own[i], order[i] = p.stageOf(members[i].Labels), i
+		own[i] = p.stageOf(members[i].Labels)
+		if members[i].Mute {
+			mute, mutes[own[i]] = append(mute, i), true
+			continue
+		}
+		order = append(order, i)
 	}
 	slices.SortFunc(order, func(i, k int) int {
 		a, b := &members[i], &members[k]
@@ -57,12 +67,29 @@ func (p *Policy) Divide(members []Member) [][]int {
 		if size := p.Stages[i].Size; size.Set {
 			n := min(len(next), size.Of(len(members)))
 			stages[i], next = next[:n:n], next[n:]
+			continue
+		}
+		stages[i], next = split(next, func(k int) bool { return own[k] == i })
+		tells := func(k int) bool { return members[k].Claim != ClaimNone }
+		if (mutes[i] || len(stages[i]) > 0) && !slices.ContainsFunc(stages[i], tells) && len(next) > 0 && tells(next[0]) {
+			stages[i], next = append(stages[i], next[0]), next[1:]
 		}
 	}
-	for _, i := range next {
-		stages[own[i]] = append(stages[own[i]], i)
-	}
+	last := &stages[len(stages)-1]
+	*last = append(*last, mute...)
 	return stages
+}
+
+// split takes those out of a list for which is is true.
+func split(list []int, is func(int) bool) (taken, left []int) {
+	for _, i := range list {
+		if is(i) {
+			taken = append(taken, i)
+		} else {
+			left = append(left, i)
+		}
+	}
+	return taken, left
 }
 
 // stageOf is the stage of a workload that has no place in one of the first.

@@ -72,6 +72,8 @@ type Roll struct {
 	At time.Time `json:"at,omitzero"`
 	// Admitted is when admission last set it, in a write by a user.
 	Admitted time.Time `json:"admitted,omitzero"`
+	// Was is the hash before that, empty if the workload had none.
+	Was string `json:"was,omitempty"`
 	// Changed names what had changed: "ConfigMap app: LOG_LEVEL".
 	Changed []string `json:"changed,omitempty"`
 	// Template is a digest of the Pod template that was rolled, without the hash:
@@ -85,8 +87,12 @@ type Roll struct {
 	// known as the ring's also where a user was faster to undo it than the ring to see it fail.
 	Hash string `json:"hash,omitempty"`
 	// Unready is true if the workload was not ready before, for another reason than its
-	// config: then that it is not ready afterwards says nothing of the config.
-	Unready bool `json:"unready,omitempty"`
+	// config: then that it is not ready afterwards says nothing of the config. What its new Pods
+	// do does: they are compared with the Pods before, of which so many were Available, and some
+	// were Failing for this reason, empty if none was.
+	Unready   bool   `json:"unready,omitempty"`
+	Available int32  `json:"available,omitempty"`
+	Failing   string `json:"failing,omitempty"`
 	// Over are the hashes that the ring had rolled before, and with which a StatefulSet was not
 	// ready when it was rolled again: a Pod may wait with one of them in vain.
 	Over []string `json:"over,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,6 +60,20 @@ func IsReplacing(obj client.Object) bool { return !IsHeldBack(obj) && isUnfinish
 // IsUnfinished is true while Pods are replaced, or wait for another client to replace them.
 func IsUnfinished(obj client.Object) bool { return isUnfinished(obj) }
 
+// HasNoPods is true if a workload is to have no Pods.
+func HasNoPods(obj client.Object) bool {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Replicas != nil && *o.Spec.Replicas == 0
+	case *appsv1.StatefulSet:
+		return replicasOf(o) == 0
+	case *appsv1.DaemonSet:
+		return observedGeneration(o) >= o.Generation && o.Status.DesiredNumberScheduled == 0
+	default:
+		return false
+	}
+}
+
 // IsReady is true if all Pods of a workload are ready, as far as its status says. It is so
 // also where another client decides which Pods are replaced.
 func IsReady(obj client.Object) bool {
@@ -72,6 +87,40 @@ func IsReady(obj client.Object) bool {
 	default:
 		return false
 	}
+}
+
+// Available is how many Pods of a workload are available.
+func Available(obj client.Object) int32 {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Status.AvailableReplicas
+	case *appsv1.StatefulSet:
+		return o.Status.AvailableReplicas
+	case *appsv1.DaemonSet:
+		return o.Status.NumberAvailable
+	default:
+		return 0
+	}
+}
+
+// RefusedPods is why the controller of a Deployment cannot create Pods, empty if it can, or if
+// that is not known.
+func RefusedPods(obj client.Object) string {
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok {
+		return ""
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type != appsv1.DeploymentReplicaFailure || c.Status != corev1.ConditionTrue || c.Reason != "FailedCreate" {
+			continue
+		}
+		const quota = "exceeded quota: "
+		if i := strings.Index(c.Message, quota); i >= 0 {
+			return c.Message[i:]
+		}
+		return "its Pods cannot be created"
+	}
+	return ""
 }
 
 // SettlesWithin is for how long after a roll a workload that completed it may still prove not
