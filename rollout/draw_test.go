@@ -148,6 +148,7 @@ func drawPolicy(t *rapid.T, w wilderness) rollout.Policy {
 
 	if w.approvals {
 		p.MaxRemoved = drawLimit(t, "max removed", 0)
+		p.Removed = rapid.IntRange(0, 2).Draw(t, "removed before")
 		p.RemovalsApproved = rapid.IntRange(0, 6).Draw(t, "approved")
 	}
 

@@ -135,6 +135,7 @@ var notation = map[string]attribute{
 		return nil
 	},
 	"max-removed":  limit(func(u *rollout.Unit) *rollout.Limit { return &u.Policy.MaxRemoved }),
+	"removed":      number(func(u *rollout.Unit) *int { return &u.Policy.Removed }),
 	"approved":     number(func(u *rollout.Unit) *int { return &u.Policy.RemovalsApproved }),
 	"budget":       func(u *rollout.Unit, _ time.Time, name string) error { u.Policy.Budget = name; return nil },
 	"whole":        whole,

@@ -13,9 +13,16 @@ func (l *Leaf) exists() bool {
 
 // exceedsRemovals tells whether more is to be removed beneath a unit than may be.
 func (n *node) exceedsRemovals() bool {
-	limit := n.unit.Policy.MaxRemoved
+	p := &n.unit.Policy
 
-	return limit.Set && n.removals > limit.Of(n.existing) && n.removals > n.unit.Policy.RemovalsApproved
+	return p.MaxRemoved.Set && n.removals > 0 && n.removals+p.Removed > n.mayRemove() && n.removals > p.RemovalsApproved
+}
+
+// mayRemove is how many may be removed beneath without an approval, those included that were lately.
+func (n *node) mayRemove() int {
+	p := &n.unit.Policy
+
+	return p.MaxRemoved.Of(n.existing + p.Removed)
 }
 
 func (n *node) isUnapproved() bool {
@@ -35,14 +42,22 @@ func (d *decision) unapproved(n *node) *cause {
 
 	on := n.unapproved
 	c := &cause{reason: ReasonRemovalApproval, message: n.waits() + share(on.removals, on.existing) + on.within() +
-		" are to be removed, more than " + strconv.Itoa(on.unit.Policy.MaxRemoved.Of(on.existing)) +
-		" (maxRemoved); " + on.toApprove()}
+		" are to be removed" + on.lately() + ", more than " + strconv.Itoa(on.mayRemove()) + " (maxRemoved); " + on.toApprove()}
 
 	if on.parent != nil {
 		c.on = on
 	}
 
 	return c
+}
+
+// lately says how many were removed before.
+func (n *node) lately() string {
+	if n.unit.Policy.Removed == 0 {
+		return ""
+	}
+
+	return " after " + strconv.Itoa(n.unit.Policy.Removed) + " lately"
 }
 
 // toApprove says how the removals beneath a unit are approved.

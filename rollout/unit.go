@@ -220,6 +220,9 @@ type Policy struct {
 	// approval; a percentage is one of those that exist. While there are more, and
 	// more than RemovalsApproved, none of them is removed.
 	MaxRemoved Limit
+	// Removed is how many leaves were removed beneath lately and are not in the tree any more:
+	// MaxRemoved counts them, too, so that it holds over time.
+	Removed int
 	// RemovalsApproved is how many removals a user has approved, zero if none.
 	RemovalsApproved int
 	// ApproveWith is the command that approves removals, but for their number, which

@@ -68,6 +68,11 @@ type ModuleStatus struct {
 	// Removal are the clusters that lose the module, absent if none does.
 	// +optional
 	Removal *RemovalStatus `json:"removal,omitempty"`
+	// RecentRemovals are removals without an approval. They count in maxRemoved until an hour
+	// has passed since the last of them, so that clusters do not lose the module one after the
+	// other either.
+	// +optional
+	RecentRemovals *RecentRemovals `json:"recentRemovals,omitempty"`
 	// Moves are clusters that are about to be assigned a revision. Each is recorded
 	// before it is made, by compare-and-swap on the resourceVersion of this object.
 	// There are at most 50 at a time.
@@ -223,6 +228,14 @@ type RemovalStatus struct {
 	Approved string `json:"approved,omitempty"`
 	// +optional
 	Left int32 `json:"left,omitempty"`
+}
+
+// RecentRemovals are removals that were permitted without an approval.
+type RecentRemovals struct {
+	// Clusters is how many lost the module.
+	Clusters int32 `json:"clusters"`
+	// At is when the last of them was permitted.
+	At metav1.MicroTime `json:"at"`
 }
 
 // Seen are resource versions.

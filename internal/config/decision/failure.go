@@ -143,9 +143,10 @@ func (w *Workload) isQuestionable(now time.Time) bool {
 }
 
 // needsBaseline is true of a workload that is to be rolled and is not ready, for another reason
-// than its config.
+// than its config. One whose Pods are all ready, and whose controller has yet to see an edit, needs none.
 func (w *Workload) needsBaseline(now time.Time) bool {
-	return w.Settings.Tracked && !w.Settings.Unstoppable && !w.IsCurrent() && w.Hashes != nil && w.Suspension.IsSettled() && w.isUnreadyBefore(now)
+	return w.Settings.Tracked && !w.Settings.Unstoppable && !w.IsCurrent() && w.Hashes != nil && w.Suspension.IsSettled() &&
+		!workload.IsReady(w.Object) && w.isUnreadyBefore(now)
 }
 
 // failsNewly is true if the new Pods of a workload that was not ready before do what its Pods did

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 )
 
 // What a cluster is evidence of, and what becomes of one that is none: see hub/decision/evidence.go.
@@ -117,4 +120,24 @@ func TestTheCanaryIsOneThatCanTell(t *testing.T) {
 	}
 	w.player.decree(v1alpha1.StateSucceeded, "a v1", "b v1")
 	w.waits("RolledBack", "failed and was rolled back")
+}
+
+// Labels that are changed one after the other take away no more than all at a time would, without an approval.
+func TestRemovalsCountOverTime(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a env=prod", "b env=prod", "c env=prod", "d env=prod")
+	w.module("v1", `selector: {matchLabels: {env: prod}}, strategy: Incremental, rollout: {maxRemoved: 25%}`)
+	w.complete("a:v1 b:v1 c:v1 d:v1")
+	leaves := func(name string) {
+		w.patch(&corev1.Secret{}, cluster.SecretName(name), `{"metadata":{"labels":{"env":"dev"}}}`)
+	}
+	leaves("a")
+	w.complete("b:v1 c:v1 d:v1")
+	leaves("b")
+	w.waits("Waiting", "1 of 3 are to be removed after 1 lately, more than 1 (maxRemoved); to approve: ")
+	w.comes("b:v1 c:v1 d:v1")
+	w.barrier.Step(t, time.Hour)
+	w.complete("c:v1 d:v1")
+	w.still("an hour has passed")
 }

@@ -231,7 +231,7 @@ func (d *decision) isPaused() bool { return d.o.Module.Spec.Suspend || len(d.pro
 // wake is when time alone changes something: by the engine, or because a move runs
 // out, or a refused write is tried again.
 func (d *decision) wake() time.Time {
-	return ring.Earlier(ring.Earlier(d.plan.Wake, d.intents.Wake()), d.o.Refusals.Wake(d.o.Now))
+	return ring.Earlier(ring.Earlier(d.plan.Wake, d.intents.Wake()), ring.Earlier(d.o.Refusals.Wake(d.o.Now), d.wakeForRemovals()))
 }
 
 // parseWindows returns no window if one of them is wrong.

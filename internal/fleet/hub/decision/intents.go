@@ -38,8 +38,10 @@ func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 		status.History = d.history(rollout.PhaseRollingBack, status.Stages)
 	}
 	status.Moves, status.Seen = moves, d.seen()
+	removals := len(news) - len(d.assignments(news))
+	d.noteRemovals(&status, removals)
 	if r := status.Removal; r != nil { // what is permitted is taken from what was approved
-		r.Left = max(0, r.Left-count32(len(news)-len(d.assignments(news))))
+		r.Left = max(0, r.Left-count32(removals))
 	}
 	d.start(status.Stages, d.assignments(news))
 	if !rollsBack {

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -136,6 +138,43 @@ func (m *member) isLeaving() bool {
 
 func leavingLeaf(reason string) rollout.Leaf {
 	return rollout.Leaf{Current: rollout.Removed, Target: rollout.Removed, Health: rollout.Progressing, Reason: reason}
+}
+
+// removalWindow is for how long after the last removal without an approval those before count, too.
+const removalWindow = time.Hour
+
+// recentRemovals is how many clusters have lost the module lately without an approval, those included
+// that are losing it.
+func (d *decision) recentRemovals() int {
+	r := d.o.Module.Status.RecentRemovals
+	if r == nil || !d.o.Now.Before(r.At.Add(removalWindow)) {
+		return 0
+	}
+	return int(r.Clusters)
+}
+
+// removedLately are those of them that are no more among the removals.
+func (d *decision) removedLately() int {
+	leaving := 0
+	for i := range d.removals {
+		leaving += one(d.removals[i].leaving)
+	}
+	return max(0, d.recentRemovals()-leaving)
+}
+
+// noteRemovals adds removals that are permitted now without an approval.
+func (d *decision) noteRemovals(s *v1alpha1.ModuleStatus, n int) {
+	if n > 0 && d.approved == 0 {
+		s.RecentRemovals = &v1alpha1.RecentRemovals{Clusters: count32(d.recentRemovals() + n), At: metav1.NewMicroTime(d.o.Now)}
+	}
+}
+
+// wakeForRemovals is when the removals that wait for an approval need none any more, zero for never.
+func (d *decision) wakeForRemovals() time.Time {
+	if d.removedLately() == 0 || !d.isRemovalHeld() {
+		return time.Time{}
+	}
+	return d.o.Module.Status.RecentRemovals.At.Add(removalWindow)
 }
 
 // MaxRemoved is how many clusters may lose a module without an approval.

@@ -33,7 +33,7 @@ const (
 // and the stages, one after the other.
 func (d *decision) root() rollout.Unit {
 	root := rollout.Unit{Group: true, Policy: rollout.Policy{
-		OnFailure: rollout.Continue, MaxRemoved: MaxRemoved(d.o.Module.Spec.Rollout), RemovalsApproved: d.approved, ApproveWith: model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name),
+		OnFailure: rollout.Continue, MaxRemoved: MaxRemoved(d.o.Module.Spec.Rollout), Removed: d.removedLately(), RemovalsApproved: d.approved, ApproveWith: model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name),
 	}}
 	stages := rollout.Unit{Name: unitStages, Group: true, Policy: d.totalPolicy(), Block: d.block()}
 	stages.Policy.Order = rollout.Series
