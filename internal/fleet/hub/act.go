@@ -80,6 +80,9 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 			return a.noteInGate(ctx, s, w, "reachedAt")
 		case decision.EndGate:
 			return a.noteInGate(ctx, s, w, "endedAt")
+		case decision.DeleteGate:
+			g := &spillway.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: w.Target()}}
+			return a.client.Delete(ctx, g, ring.Preconditions(w.UID, w.ResourceVersion), client.DisableReadYourWritesConsistency)
 		case decision.Unassign:
 			if err := a.confirm(ctx, s, w); err != nil {
 				return err

@@ -24,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages;remoteassemblages,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=spillway.dev,resources=modulerevisions,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=modulerevisions/status,verbs=update
-// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=bootstrapmodules.fleet.squaremo.dev;modules.fleet.squaremo.dev;proxyassemblages.fleet.squaremo.dev;remoteassemblages.fleet.squaremo.dev;modulerevisions.spillway.dev;rolloutgates.spillway.dev,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch

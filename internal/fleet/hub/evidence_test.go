@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
@@ -140,4 +141,23 @@ func TestRemovalsCountOverTime(t *testing.T) {
 	w.barrier.Step(t, time.Hour)
 	w.complete("c:v1 d:v1")
 	w.still("an hour has passed")
+}
+
+// An approval is for one rollout: the same revision, rolled out again later, waits for another one.
+func TestAnApprovalIsForOneRollout(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a canary=true", "b")
+	w.module("v1", canary)
+	w.decide("canary", metav1.ConditionTrue)
+	w.complete("a:v1 b:v1")
+	w.module("v2", canary)
+	w.decide("canary", metav1.ConditionTrue)
+	w.complete("a:v2 b:v2")
+	w.module("v1", canary)
+	w.comes("a:v1 b:v2")
+	w.waits("Waiting", "gate approve is pending")
+	w.decide("canary", metav1.ConditionTrue)
+	w.complete("a:v1 b:v1")
+	w.still("it was approved")
 }

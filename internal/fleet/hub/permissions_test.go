@@ -32,9 +32,11 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.tell(noFault)
 	w.apply(model.KindBootstrap, "v1", everywhere)
 	w.eventually(func() error { return w.remotes("a:v1", "b:v1") })
-	w.gateIsReached("v4")
+	for _, tag := range []string{"v4", "v5", "v4"} { // and the gate of an earlier rollout is deleted
+		w.gateIsReached(tag)
+	}
 	w.orphan("v3", templateOf("v3"))           // a revision that is taken over
-	for _, tag := range []string{"v3", "v2"} { // and a revision that is not needed
+	for _, tag := range []string{"v3", "v6"} { // and a revision that is not needed
 		w.module(tag, everywhere+`, revisionHistoryLimit: 0`)
 		w.complete("a:" + tag + " b:" + tag + " c:" + tag)
 	}

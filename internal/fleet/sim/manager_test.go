@@ -410,7 +410,7 @@ func (m *manager) arrive(r *request) {
 	case r.write.Act == decision.Resolve:
 		m.resolve(&r.write)
 	case r.write.Act == decision.CreateRevision, r.write.Act == decision.DeleteRevision, r.write.Act == decision.CreateGate,
-		r.write.Act == decision.ReachGate, r.write.Act == decision.EndGate:
+		r.write.Act == decision.ReachGate, r.write.Act == decision.EndGate, r.write.Act == decision.DeleteGate:
 		m.writeOther(r)
 	default:
 		m.writeRecord(r)
@@ -514,7 +514,7 @@ func (m *manager) writeOther(r *request) {
 		if !m.deleteRevision(r) {
 			return
 		}
-	case decision.ReachGate, decision.EndGate:
+	case decision.ReachGate, decision.EndGate, decision.DeleteGate:
 		if !m.noteInGate(write) {
 			return
 		}
@@ -533,8 +533,8 @@ func (m *manager) writeOther(r *request) {
 	w.othersAt = w.next()
 }
 
-// noteInGate notes that the rollout has come to a gate, or that its stage is over, if the gate is
-// as it was seen.
+// noteInGate notes that the rollout has come to a gate, or that its stage is over, or deletes the gate, if
+// it is as it was seen.
 func (m *manager) noteInGate(write *decision.Write) bool {
 	w := m.world
 	name := model.GateName(write.Revision, write.Stage, write.Gate)
@@ -547,10 +547,15 @@ func (m *manager) noteInGate(write *decision.Write) bool {
 		return false
 	}
 
-	w.gates = slices.Clone(w.gates)
+	w.count(string(write.Act))
+
+	if w.gates = slices.Clone(w.gates); write.Act == decision.DeleteGate {
+		w.gates = slices.Delete(w.gates, at, at+1)
+
+		return true
+	}
 	w.gates[at].Reached, w.gates[at].ResourceVersion = true, number(w.next())
 	w.gates[at].Rolls = w.gates[at].Rolls && write.Act == decision.ReachGate
-	w.count(string(write.Act))
 
 	return true
 }

@@ -34,6 +34,9 @@ func Decide(o model.Observed) Plan {
 		p.Status = d.status()
 		return p
 	}
+	if p.Writes = d.formerGates(); len(p.Writes) > 0 { // nor does anything begin while a gate of another time stands
+		return p
+	}
 	if d.resolve(&p) {
 		return p
 	}
@@ -91,6 +94,9 @@ const (
 	// a stage that this is over.
 	ReachGate Act = "ReachGate"
 	EndGate   Act = "EndGate"
+	// DeleteGate deletes the gate of an earlier rollout of the revision that is rolled out now: what was
+	// decided then says nothing about this one.
+	DeleteGate Act = "DeleteGate"
 	// CreateAssemblage makes an empty assemblage for a cluster that has none.
 	CreateAssemblage Act = "CreateAssemblage"
 	// Fence changes an annotation of an assemblage, so that no move that was permitted is
@@ -126,7 +132,7 @@ type Write struct {
 	UID      types.UID
 	Stage    string
 	Gate     v1alpha1.Gate
-	// ResourceVersion and At are for ReachGate and EndGate, with UID, Stage and Gate.
+	// ResourceVersion and At are for ReachGate, EndGate and DeleteGate, with UID, Stage and Gate.
 	ResourceVersion string
 	At              time.Time
 }
@@ -137,7 +143,7 @@ func (w *Write) Change() ring.Change {
 	switch {
 	case w.Record != nil:
 		c.Version = w.Record.ResourceVersion
-	case w.Act == ReachGate, w.Act == EndGate:
+	case w.isOfGate():
 		c.Version = string(w.UID) + "/" + w.ResourceVersion
 	case w.Act == Resolve:
 		c.Version = string(w.UID) // there may be another revision of the name
@@ -154,9 +160,12 @@ func (w *Write) Target() string {
 		return w.Record.Cluster
 	case w.Cluster != nil:
 		return w.Cluster.Name
-	case w.Act == CreateGate, w.Act == ReachGate, w.Act == EndGate:
+	case w.Act == CreateGate, w.isOfGate():
 		return model.GateName(w.Revision, w.Stage, w.Gate)
 	default:
 		return w.Revision
 	}
 }
+
+// isOfGate is true of a write to a gate that exists.
+func (w *Write) isOfGate() bool { return w.Act == ReachGate || w.Act == EndGate || w.Act == DeleteGate }

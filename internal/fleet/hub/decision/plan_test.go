@@ -335,7 +335,11 @@ func TestARefusalRollsBack(t *testing.T) {
 		o := planned(t, `strategy: Incremental, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}, gates: [{name: approve, onRefusal: `+answer+`}]}, {name: rest}]}`,
 			"a v2 up c=1\nb v1 up")
 		gate := o.Module.Spec.Rollout.Stages[0].Gates[0]
-		o.Gates = []model.Gate{{Name: model.GateName(revisionOf("v2"), "canary", gate), Stage: "canary", Verdict: rollout.Refused}}
+		o.Gates = []model.Gate{{Name: model.GateName(revisionOf("v2"), "canary", gate), Revision: revisionOf("v2"), Stage: "canary", Verdict: rollout.Refused}}
+		if p := decision.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != decision.DeleteGate || p.Permits {
+			t.Errorf("%s: what was decided in an earlier rollout counts: %+v", answer, p.Writes)
+		}
+		o.Module.Status.TargetRevision = revisionOf("v2")
 		p := decision.Decide(o)
 		if rolledBack := p.Status.RolledBack == revisionOf("v2"); p.Phase != want || rolledBack != (answer == "Rollback") {
 			t.Errorf("%s: %s, rolled back %q: %s", answer, p.Phase, p.Status.RolledBack, said(&p))

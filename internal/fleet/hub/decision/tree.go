@@ -155,7 +155,7 @@ func (d *decision) gates(s *stage) []rollout.Gate {
 	var gates []rollout.Gate
 	for _, g := range s.spec.Gates {
 		gate := rollout.Gate{Name: g.Name, When: whenOf(g), OnRefusal: d.onRefusal(g)}
-		if found := d.o.Gate(model.GateName(d.target, s.name, g)); found != nil {
+		if found := d.o.Gate(model.GateName(d.target, s.name, g)); found != nil && !d.begins() {
 			gate.Verdict, gate.Message, gate.Since = found.Verdict, model.Short(found.Message, model.SaidLength), found.Since
 		}
 		gates = append(gates, gate)

@@ -41,7 +41,7 @@ func (d *decision) prepare() []Write {
 			return nil // it is said whose it is
 		}
 	}
-	if !d.isNews() || d.o.Revision(d.target) == nil {
+	if !d.isNews() || d.o.Revision(d.target) == nil || d.begins() {
 		return nil
 	}
 	var writes []Write
@@ -67,6 +67,26 @@ func (d *decision) reached() []Write {
 			if found != nil && ask.IsReached(whenOf(g), at) && !found.Reached && found.Verdict == rollout.Pending {
 				writes = append(writes, Write{Act: ReachGate, Revision: d.target, Stage: s.name, Gate: g, UID: found.UID, ResourceVersion: found.ResourceVersion, At: d.o.Now})
 			}
+		}
+	}
+	return writes
+}
+
+// begins is true until the status says that the target is rolled out. What gates it has then are of an
+// earlier rollout of it: they are made once the status says so.
+func (d *decision) begins() bool { return d.o.Module.Status.TargetRevision != d.target }
+
+// formerGates deletes those.
+func (d *decision) formerGates() []Write {
+	if !d.begins() || !d.isNews() {
+		return nil
+	}
+	var writes []Write
+	for i := range d.o.Gates {
+		if g := &d.o.Gates[i]; g.Revision == d.target && !d.isPutOff(g.Name) {
+			writes = append(writes, Write{
+				Act: DeleteGate, Revision: g.Revision, Stage: g.Stage, Gate: v1alpha1.Gate{Name: g.Gate, When: g.When}, UID: g.UID, ResourceVersion: g.ResourceVersion,
+			})
 		}
 	}
 	return writes
