@@ -355,7 +355,8 @@ func (p *pass) observePods(ctx context.Context, o *decision.Observed) {
 	soaking := o.Soaking()
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
-		onTrial := !p.options.KeepGoing && w.NeedsPods(p.now)
+		// Who explains rolls nothing, and compares nothing.
+		onTrial := !p.options.KeepGoing && (w.NeedsPods(p.now) || !p.readOnly && w.NeedsBaseline(p.now))
 		soaks := soaking[w.Namespace] && w.Settings.Tracked && w.IsCurrent()
 		awaits := w.AwaitsPod()
 		if !onTrial && !soaks && !awaits {

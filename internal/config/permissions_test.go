@@ -3,7 +3,9 @@ package config_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,10 +47,33 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.configMap("later", "a", "1")
 	w.hashed("missing", "")
 	w.tellGated()
+	w.tellRecorded()
 	granted := grantedToRing(t, rules)
 	delete(granted, "create localsubjectaccessreviews.authorization.k8s.io") // of the webhook: TestAHashIsForWhoMayReadWhatIsHashed
 	testenv.Exactly(t, granted, inj.Requests)
 	stop()
+}
+
+// tellRecorded has what an earlier manager has recorded moved to a record, which changes and ends.
+func (w *world) tellRecorded() {
+	w.t.Helper()
+	w.secret("db", "p", "x")
+	w.apply(deployment("recorded", envFrom(secretRef("db"))))
+	w.hashed("recorded", "")
+	says := func(failures int, contents ...string) {
+		for i := range contents {
+			contents[i] = fmt.Sprintf(`{"kind":"Secret","namespace":%q,"name":"db","digest":%q,"at":"2026-01-01T00:00:00Z","cause":"1 of 1 Pods CrashLoopBackOff"}`, w.namespace, contents[i])
+		}
+		w.annotate("recorded", native+"config-failed", "["+strings.Join(contents, ",")+"]")
+		w.eventually(func() error {
+			r := w.record("Secret", "db")
+			return want(true, r != nil && len(r.Failures) == failures)
+		})
+	}
+	says(1, "earlier")
+	says(2, "earlier", "earlier still")
+	w.retry("db", time.Now())
+	w.eventually(func() error { return want(true, w.record("Secret", "db") == nil) })
 }
 
 // tellGated changes what two Deployments share, which a gate keeps from the second one, and

@@ -49,10 +49,9 @@ func (f *Failure) reason(namespace string) string {
 }
 
 // NeedsPods is true if it depends on the Pods of a workload whether it has failed with its
-// config: it was rolled and is not ready, or it has failed before; or if it is to be rolled and
-// is not ready, so that new Pods are compared with those before.
+// config: it was rolled and is not ready, or it has failed before.
 func (w *Workload) NeedsPods(now time.Time) bool {
-	return w.mayFail(now) || w.mayFailMixed(now) || w.needsBaseline(now) || w.Settings.Tracked && w.IsCurrent() && slices.ContainsFunc(w.Records.Failed, w.isPresent)
+	return w.mayFail(now) || w.mayFailMixed(now) || w.Settings.Tracked && w.IsCurrent() && slices.ContainsFunc(w.Records.Failed, w.isPresent)
 }
 
 // mayFail is true if the config that the ring rolled last may turn out not to work. Not of
@@ -142,9 +141,9 @@ func (w *Workload) isQuestionable(now time.Time) bool {
 	return w.Pods.Failing > 0 || w.Pods.Unknown != "" || w.Health.Health == rollout.Failed || w.isOverdue(now)
 }
 
-// needsBaseline is true of a workload that is to be rolled and is not ready, for another reason
-// than its config. One whose Pods are all ready, and whose controller has yet to see an edit, needs none.
-func (w *Workload) needsBaseline(now time.Time) bool {
+// NeedsBaseline is true of a workload that is to be rolled and is not ready, for another reason
+// than its config, so that its new Pods are compared with those before. One whose Pods are all ready, and whose controller has yet to see an edit, needs none.
+func (w *Workload) NeedsBaseline(now time.Time) bool {
 	return w.Settings.Tracked && !w.Settings.Unstoppable && !w.IsCurrent() && w.Hashes != nil && w.Suspension.IsSettled() &&
 		!workload.IsReady(w.Object) && w.isUnreadyBefore(now)
 }

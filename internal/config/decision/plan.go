@@ -370,7 +370,7 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
 	case w.Hashes == nil && !w.Retry.Pending(now):
 		return w.coalescing(now, options)
-	case w.Pods.Unknown != "" && w.needsBaseline(now):
+	case w.Pods.Unknown != "" && w.NeedsBaseline(now):
 		return &rollout.Block{Reason: ReasonConfigUnverified, Since: since, Message: "it is not ready, and its Pods are not known: " + w.Pods.Unknown}
 	case w.stop != nil:
 		return &rollout.Block{Reason: w.stop.Reason, Message: w.stop.Message(), Since: since}
