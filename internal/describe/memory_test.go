@@ -88,8 +88,8 @@ func newRemembering(t *testing.T, seed uint64) *remembering {
 		Options:    decision.Options{MaxRolling: 2, CoalesceWindow: time.Minute, UpdateRate: 0.01, UpdateBurst: 3},
 		Namespaces: w.spaces, Zones: true, LeaseNamespace: w.spaces[0], LeaseName: "manager", Now: func() time.Time { return w.now },
 	}}
-	if seed%2 == 0 { // no Lease is asked for, so that the config ring is kept, too
-		w.look.Config.LeaseNamespace = ""
+	if seed%2 == 0 { // no Lease is asked for, nor Pods of what is not ready, so that the config ring is kept, too
+		w.look.Config.LeaseNamespace, w.look.Config.KeepGoing = "", true
 	}
 	w.manager = config.NewOffline(kube.Offline{Client: c}, w.look.Config)
 	t.Cleanup(func() { w.drop("ClusterConfigPolicy", "", "everywhere") })
@@ -153,6 +153,9 @@ func (w *remembering) rest() {
 func TestAMemoryKeepsOnlyWhatIsWatched(t *testing.T) {
 	c, _ := describetest.ClientAs(t, "")
 	namespace := describetest.SomeConfig(t, c, 1)
+	testenv.Eventually(t, func(ctx context.Context) error { // Kubernetes adds one to each namespace a moment later
+		return c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kube-root-ca.crt"}, &corev1.ConfigMap{})
+	})
 	m, _ := watchedAs(t, "", namespace)
 	read := func(how func(*snapshot.Reading) error) *snapshot.Reading {
 		r := m.Reading()
