@@ -116,7 +116,7 @@ var policySituations = []situation{{
 	times: "until", ask: "deploy/web", root: "deployment/web", says: "the next maintenance window opens on", next: "kubectl describe configpolicy/careful -n NS",
 }, {
 	name:  "the first stage soaks",
-	plant: appAtOne + policyOf(`{soak: 1h, stages: [{name: first, workloads: 1}, {name: rest}]}`) + deployment("first", tracked, usesApp) + "---\n" + deployment("second", tracked, usesApp),
+	plant: appAtOne + policyOf(`{soak: 1h, stages: [{name: first, workloads: 1}, {name: rest}]}`) + deployment("first", tracked, usesApp) + "---\n" + deployment("second", tracked, usesApp, none),
 	act:   released(nil, "first", "second"),
 	times: "until", ask: "cm/app", through: "ConfigMap Deployment", root: "deployment/second", says: "stage first is ready; soaking until", next: "kubectl describe configpolicy/careful -n NS",
 }, {
