@@ -318,11 +318,9 @@ func (p *pass) remember(ctx context.Context, o *decision.Observed, records []v1a
 	o.Records = make(map[content.Object]*v1alpha1.ConfigRollout, len(records))
 	of := map[workload.Name][]verdict.Verdict{}
 	for i := range records {
-		object, ok := verdict.Object(&records[i])
-		if !ok {
-			continue // the manager has not written it so
+		if object, ok := verdict.Object(&records[i]); ok { // else the manager has not written it so
+			o.Records[object] = &records[i]
 		}
-		o.Records[object] = &records[i]
 		for _, v := range verdict.Read(&records[i]) {
 			of[v.On] = append(of[v.On], v)
 		}
@@ -330,15 +328,7 @@ func (p *pass) remember(ctx context.Context, o *decision.Observed, records []v1a
 	used := map[content.Object]bool{}
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
-		var failed []workload.Failed
-		of[w.Name] = slices.DeleteFunc(of[w.Name], func(v verdict.Verdict) bool {
-			mine := w.Settings.Tracked && slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == v.Object() && !u.Ignored })
-			if mine {
-				failed = append(failed, v.Failed)
-			}
-			return mine
-		})
-		w.Remember(failed)
+		of[w.Name] = recall(w, of[w.Name])
 		for _, u := range w.Uses {
 			used[u.Object] = used[u.Object] || w.Settings.Tracked
 		}
@@ -346,6 +336,20 @@ func (p *pass) remember(ctx context.Context, o *decision.Observed, records []v1a
 	gone := slices.Concat(slices.Collect(maps.Values(of))...)
 	o.Gone = slices.DeleteFunc(gone, func(v verdict.Verdict) bool { return !used[v.Object()] && !p.lookup.Exists(ctx, v.Object()) })
 	slices.SortFunc(o.Gone, verdict.Compare)
+}
+
+// recall has a workload remember what it has failed with of the objects that it uses. It returns the rest.
+func recall(w *decision.Workload, all []verdict.Verdict) (others []verdict.Verdict) {
+	var failed []workload.Failed
+	for _, v := range all {
+		if w.Settings.Tracked && slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == v.Object() && !u.Ignored }) {
+			failed = append(failed, v.Failed)
+		} else {
+			others = append(others, v)
+		}
+	}
+	w.Remember(failed)
+	return others
 }
 
 // observePods reads how the Pods of workloads do that may have failed with their config, or

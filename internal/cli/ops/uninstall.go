@@ -113,16 +113,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err := u.releaseSuspended(ctx); err != nil {
 		return fmt.Errorf("release what is suspended: %w", err)
 	}
-	for _, namespace := range u.pinned {
-		released, err := jobs.Release(ctx, u.client, namespace)
-		for _, name := range released {
-			u.tell("job/"+name.Name, " in namespace "+name.Namespace+" resumed, without pins")
-		}
-		if err != nil {
-			return fmt.Errorf("resume Jobs that wait for pins: %w", err)
-		}
-	}
-	if err := u.removeRecords(ctx); err != nil {
+	if err := errors.Join(u.resumeJobs(ctx), u.removeRecords(ctx)); err != nil {
 		return err
 	}
 	// 4. Every Instance can be deleted.
@@ -180,13 +171,33 @@ func (u *uninstall) removeRecords(ctx context.Context) error {
 			return fmt.Errorf("list the records of what has failed: %w", err)
 		}
 		for i := range records.Items {
-			r := &records.Items[i]
-			if !u.dryRun.On() {
-				if err := u.client.Delete(ctx, r); client.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("delete ConfigRollout %s: %w", r.Name, err)
-				}
+			if err := u.removeRecord(ctx, &records.Items[i]); err != nil {
+				return err
 			}
-			u.tell("configrollout/"+r.Name, " in namespace "+r.Namespace+" deleted")
+		}
+	}
+	return nil
+}
+
+func (u *uninstall) removeRecord(ctx context.Context, r *v1alpha1.ConfigRollout) error {
+	if !u.dryRun.On() {
+		if err := u.client.Delete(ctx, r); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete ConfigRollout %s: %w", r.Name, err)
+		}
+	}
+	u.tell("configrollout/"+r.Name, " in namespace "+r.Namespace+" deleted")
+	return nil
+}
+
+// resumeJobs resumes the Jobs that wait for pins.
+func (u *uninstall) resumeJobs(ctx context.Context) error {
+	for _, namespace := range u.pinned {
+		released, err := jobs.Release(ctx, u.client, namespace)
+		for _, name := range released {
+			u.tell("job/"+name.Name, " in namespace "+name.Namespace+" resumed, without pins")
+		}
+		if err != nil {
+			return fmt.Errorf("resume Jobs that wait for pins: %w", err)
 		}
 	}
 	return nil

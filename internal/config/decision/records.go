@@ -32,19 +32,7 @@ func (o *Observed) recordWrites() []RecordWrite {
 	if !o.Recordable {
 		return nil
 	}
-	all := map[content.Object][]verdict.Verdict{}
-	for i := range o.Workloads {
-		w := &o.Workloads[i]
-		for _, f := range w.failed(o.Now) {
-			if !w.mayRecord(&f) {
-				continue
-			}
-			if f.At.After(o.Now) { // a user wrote that
-				f.At = o.Now.UTC().Truncate(time.Millisecond)
-			}
-			all[f.Object()] = append(all[f.Object()], verdict.Verdict{On: w.Name, Failed: f})
-		}
-	}
+	all := o.verdicts()
 	if len(all) == 0 && len(o.Records) == 0 {
 		return nil
 	}
@@ -70,6 +58,24 @@ func (o *Observed) recordWrites() []RecordWrite {
 		}
 	}
 	return writes
+}
+
+// verdicts are the failures of the workloads that exist, by object.
+func (o *Observed) verdicts() map[content.Object][]verdict.Verdict {
+	all := map[content.Object][]verdict.Verdict{}
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		for _, f := range w.failed(o.Now) {
+			if !w.mayRecord(&f) {
+				continue
+			}
+			if f.At.After(o.Now) { // a user wrote that
+				f.At = o.Now.UTC().Truncate(time.Millisecond)
+			}
+			all[f.Object()] = append(all[f.Object()], verdict.Verdict{On: w.Name, Failed: f})
+		}
+	}
+	return all
 }
 
 // mayRecord is true of a failure that is recorded, and of one with an object that the workload knows. What

@@ -163,13 +163,13 @@ func TestStagesShowSomething(t *testing.T) {
 			has[m.Labels["x"]], members = true, append(members, m)
 		}
 		stages, tells, placed := p.Divide(members), false, 0
-		for i := len(stages) - 1; i >= 0; i-- {
-			shows := slices.ContainsFunc(stages[i], func(k int) bool { return !members[k].Mute && members[k].Claim != policy.ClaimNone })
-			mute := slices.ContainsFunc(stages[i], func(k int) bool { return members[k].Mute })
-			if i < len(stages)-1 && (mute || tells && !shows && (len(stages[i]) > 0 || i == 0)) {
+		for i, stage := range slices.Backward(stages) {
+			shows := slices.ContainsFunc(stage, func(k int) bool { return !members[k].Mute && members[k].Claim != policy.ClaimNone })
+			mute := slices.ContainsFunc(stage, func(k int) bool { return members[k].Mute })
+			if i < len(stages)-1 && (mute || tells && !shows && (len(stage) > 0 || i == 0)) {
 				t.Fatalf("stage %d of %v has nothing that can tell", i, stages)
 			}
-			tells, placed = tells || shows, placed+len(stages[i])
+			tells, placed = tells || shows, placed+len(stage)
 		}
 		if placed != len(members) {
 			t.Fatalf("%v has not all of %d members once", stages, len(members))

@@ -93,7 +93,7 @@ func Record(o content.Object, digest string, all []Verdict) *v1alpha1.ConfigRoll
 	if len(present)+len(before) == 0 {
 		return nil
 	}
-	r := &v1alpha1.ConfigRollout{Object: v1alpha1.ConfigRolloutObject{Kind: string(o.Kind), Name: o.Name}, Failed: int32(len(present))}
+	r := &v1alpha1.ConfigRollout{Object: v1alpha1.ConfigRolloutObject{Kind: string(o.Kind), Name: o.Name}, Failed: int32(len(present))} //nolint:gosec // at most mostPresent
 	r.Namespace, r.Name = o.Namespace, Name(o)
 	for _, verdicts := range [][]Verdict{present, before} {
 		slices.SortFunc(verdicts, Compare)

@@ -163,7 +163,7 @@ func (w *Workload) Remember(recorded []Failed) {
 }
 
 // IsAgain is true of a failure with the same content.
-func (f Failed) IsAgain(g Failed) bool { return g.Object() == f.Object() && g.Digest == f.Digest }
+func (f *Failed) IsAgain(g Failed) bool { return g.Object() == f.Object() && g.Digest == f.Digest }
 
 // MarksFailed is true if an earlier manager has recorded on the workload with what it has failed.
 func (w *Workload) MarksFailed() bool {

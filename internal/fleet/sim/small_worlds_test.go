@@ -321,7 +321,7 @@ func (w *small) checkOrder(t *testing.T, steps map[string]rollout.Step) {
 	}
 
 	switch {
-	case moving && !(done && evident):
+	case moving && (!done || !evident):
 		t.Errorf("%+v: the second stage moves before the first is done", w)
 	case done && evident && left && !down && !moving:
 		t.Errorf("%+v: nothing moves though it might", w)
