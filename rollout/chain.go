@@ -241,7 +241,7 @@ func (d *decision) settling(n *node) *cause {
 	case gate != nil && gate.Verdict == Refused:
 		return n.gateCause(gate)
 	case !n.isEvident():
-		return n.evidenceCause()
+		return d.evidenceCause(n)
 	case !n.soaked(d):
 		return n.soakCause()
 	default:

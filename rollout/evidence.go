@@ -1,6 +1,9 @@
 package rollout
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // isMute tells whether what becomes of a leaf says nothing about its target. What is to be
 // removed has no target that could be bad.
@@ -49,13 +52,14 @@ func (n *node) unheardCause(on *node) *cause {
 
 // evidenceCause is why a unit waits in which nothing is left to wait for, and too little
 // shows that the target is good.
-func (n *node) evidenceCause() *cause {
+func (d *decision) evidenceCause(n *node) *cause {
 	message := n.waits() + share(n.evident, n.unit.Policy.MinEvidence) + " show that the target is good"
 	if n.isEmpty() {
 		return &cause{reason: ReasonNoEvidence, message: message + ", nothing belongs to it"}
 	}
 
-	if first := n.firstMute(); first != nil {
+	if i := slices.IndexFunc(d.beneath(n), (*node).isMute); i >= 0 {
+		first := d.beneath(n)[i]
 		message += ", " + first.name() + " is " + first.unit.Leaf.NoEvidence
 		if others := n.leaves - n.telling - 1; others > 0 {
 			message += " and " + strconv.Itoa(others) + " more give no evidence"
@@ -63,19 +67,4 @@ func (n *node) evidenceCause() *cause {
 	}
 
 	return &cause{reason: ReasonNoEvidence, message: message}
-}
-
-// firstMute is the first leaf beneath that gives no evidence, nil if there is none.
-func (n *node) firstMute() *node {
-	if n.isMute() {
-		return n
-	}
-
-	for _, c := range n.children {
-		if m := c.firstMute(); m != nil {
-			return m
-		}
-	}
-
-	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // permittedEvery is how often to ask for a permission that is missing: the API server
@@ -66,11 +67,7 @@ func (p *permissions) askFor(ctx context.Context, kinds ...content.Kind) error {
 
 // has is true if a kind may be listed in all namespaces of the manager.
 func (p *permissions) has(ctx context.Context, kind content.Kind) (bool, error) {
-	namespaces := p.namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range kube.OrAll(p.namespaces) {
 		list := &metav1.PartialObjectMetadataList{} // no values
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
 		err := p.reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1))

@@ -78,7 +78,7 @@ func (p *policyKinds) watchGates(ctx context.Context) error {
 	if err != nil || !installed {
 		return err
 	}
-	for _, namespace := range orAll(p.namespaces) {
+	for _, namespace := range kube.OrAll(p.namespaces) {
 		err := p.mgr.GetAPIReader().List(ctx, &v1alpha1.RolloutGateList{}, client.InNamespace(namespace), client.Limit(1))
 		if apierrors.IsForbidden(err) {
 			p.log().Error(nil, "gates of policies do not pass: no permission to list RolloutGates; grant list, watch, create, patch and delete, and restart the manager")
@@ -98,14 +98,6 @@ func (p *policyKinds) watchGates(ctx context.Context) error {
 	}
 	p.readable.AddGates()
 	return nil
-}
-
-// orAll are namespaces, or the one that stands for all.
-func orAll(namespaces []string) []string {
-	if len(namespaces) == 0 {
-		return []string{""}
-	}
-	return namespaces
 }
 
 func (p *policyKinds) sayForbidden(kind policy.KindOf) {

@@ -60,6 +60,18 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// FalseFirst orders what is not true before what is.
+func FalseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
 // Soonest returns the first of some moments that lies ahead, zero if none does.
 func Soonest(now time.Time, moments ...time.Time) time.Time {
 	var next time.Time

@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -80,11 +81,9 @@ func checkRing(ctx context.Context, c client.Client, name string, namespaces []s
 	where := "in all namespaces"
 	if len(namespaces) > 0 {
 		where = "in namespace " + strings.Join(namespaces, ", ")
-	} else {
-		namespaces = []string{""}
 	}
 	var denied []finding
-	for _, namespace := range namespaces {
+	for _, namespace := range kube.OrAll(namespaces) {
 		for i := range rules {
 			more, err := checkRule(ctx, c, namespace, &rules[i], permitted)
 			if err != nil {

@@ -60,10 +60,7 @@ func (i *installation) manifests(ctx context.Context, c client.Client) (text []b
 	if err != nil {
 		return nil, 0, err
 	}
-	namespaces := i.args.Namespaces()
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
+	namespaces := kube.OrAll(i.args.Namespaces())
 	for _, kind := range kinds {
 		for _, namespace := range namespaces {
 			more, n, err := listed(ctx, c, kind, namespace)

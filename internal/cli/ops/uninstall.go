@@ -27,6 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/jobs"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -113,7 +114,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err := u.releaseSuspended(ctx); err != nil {
 		return fmt.Errorf("release what is suspended: %w", err)
 	}
-	if err := errors.Join(u.resumeJobs(ctx), u.removeRecords(ctx)); err != nil {
+	if err := u.endConfig(ctx); err != nil {
 		return err
 	}
 	// 4. Every Instance can be deleted.
@@ -155,13 +156,17 @@ func (u *uninstall) releaseSuspended(ctx context.Context) error {
 	return err
 }
 
+// endConfig resumes the Jobs that wait for pins, and then removes what is recorded.
+func (u *uninstall) endConfig(ctx context.Context) error {
+	if err := u.resumeJobs(ctx); err != nil {
+		return err
+	}
+	return u.removeRecords(ctx)
+}
+
 // removeRecords removes what only the manager needs: the records of config that has failed.
 func (u *uninstall) removeRecords(ctx context.Context) error {
-	namespaces := u.watched
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range kube.OrAll(u.watched) {
 		records := &v1alpha1.ConfigRolloutList{}
 		err := u.client.List(ctx, records, client.InNamespace(namespace))
 		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

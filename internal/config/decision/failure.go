@@ -58,8 +58,12 @@ func (w *Workload) NeedsPods(now time.Time) bool {
 // a workload that was ready for long.
 func (w *Workload) mayFail(now time.Time) bool {
 	roll := &w.Records.Roll
-	return w.Settings.Tracked && w.IsSettled() && !w.isUp() && !roll.At.IsZero() &&
-		(workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object))))
+	return w.Settings.Tracked && w.IsSettled() && !w.isUp() && !roll.At.IsZero() && w.maySettle(roll.At, now)
+}
+
+// maySettle is true while what becomes of a workload may be the result of a roll at some moment.
+func (w *Workload) maySettle(at, now time.Time) bool {
+	return workload.IsUnfinished(w.Object) || now.Before(at.Add(workload.SettlesWithin(w.Object)))
 }
 
 // Judge is to be called once the workload was observed: a Deployment has failed that made no

@@ -22,8 +22,7 @@ func (w *Workload) isMixed() bool {
 
 // mayFailMixed is [Workload.mayFail] for such a workload.
 func (w *Workload) mayFailMixed(now time.Time) bool {
-	recent := workload.IsUnfinished(w.Object) || now.Before(w.startedAt().Add(workload.SettlesWithin(w.Object)))
-	return w.isMixed() && recent && w.Settings.Tracked && w.IsCurrent() && w.IsSettled() && !w.isUp()
+	return w.isMixed() && w.maySettle(w.startedAt(), now) && w.Settings.Tracked && w.IsCurrent() && w.IsSettled() && !w.isUp()
 }
 
 // proves is true if a workload shows that a content works: it has the content, and is ready.
@@ -59,9 +58,9 @@ func (j *judgment) addMixed(i int, w *Workload) {
 		if !slices.ContainsFunc(j.workloads, func(o Workload) bool { return o.isNext(r) && w.Config.CountsIn(r.Object, w.Namespace, o.Namespace) }) {
 			continue
 		}
-		unit := rollout.Unit{Name: w.called(w.Namespace), StartedAt: w.startedAt(), Leaf: rollout.Leaf{
-			Current: released, Target: released, Health: rollout.Failed, Reason: w.Pods.Cause() + "; its Pod template was changed by another client, too",
-		}}
+		unit := rollout.Unit{
+			Name: w.called(w.Namespace), StartedAt: w.startedAt(), Leaf: failedLeaf(w.Pods.Cause() + "; its Pod template was changed by another client, too"),
+		}
 		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, present: true, at: j.now})
 	}
 }

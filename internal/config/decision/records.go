@@ -39,15 +39,14 @@ func (o *Observed) recordWrites() []RecordWrite {
 	for object := range o.Records {
 		all[object] = slices.Clip(all[object])
 	}
-	objects := slices.SortedFunc(maps.Keys(all), content.Object.Compare)
-	users := o.usersOf(objects)
+	users := o.usersOf(func(object content.Object) bool { _, has := all[object]; return has })
 	for _, g := range o.Gone {
 		if user := users[g.Object()]; user == nil || user.keepsGone(&g.Failed, o.Now) {
 			all[g.Object()] = append(all[g.Object()], g)
 		}
 	}
 	var writes []RecordWrite
-	for _, object := range objects {
+	for _, object := range slices.SortedFunc(maps.Keys(all), content.Object.Compare) {
 		digest := ""
 		if user := users[object]; user != nil {
 			digest, _ = user.Config.DigestOf(object)
@@ -94,15 +93,15 @@ func (w *RecordWrite) isMade() bool {
 }
 
 // usersOf are, for each of some objects, the first workload that uses it and knows its content.
-func (o *Observed) usersOf(objects []content.Object) map[content.Object]*Workload {
+func (o *Observed) usersOf(wanted func(content.Object) bool) map[content.Object]*Workload {
 	users := map[content.Object]*Workload{}
-	if len(objects) == 0 {
-		return users
-	}
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
-		for _, object := range objects {
-			if _, knows := w.Config.Release(object); knows && w.Settings.Tracked && users[object] == nil {
+		if !w.Settings.Tracked {
+			continue
+		}
+		for object := range w.Config {
+			if _, knows := w.Config.Release(object); knows && users[object] == nil && wanted(object) {
 				users[object] = w
 			}
 		}
@@ -112,11 +111,14 @@ func (o *Observed) usersOf(objects []content.Object) map[content.Object]*Workloa
 
 // usersOfGone are those of the objects with which workloads have failed that do not exist any more.
 func (o *Observed) usersOfGone() map[content.Object]*Workload {
+	if len(o.Gone) == 0 {
+		return nil
+	}
 	objects := map[content.Object]bool{}
 	for i := range o.Gone {
 		objects[o.Gone[i].Object()] = true
 	}
-	return o.usersOf(slices.Collect(maps.Keys(objects)))
+	return o.usersOf(func(object content.Object) bool { return objects[object] })
 }
 
 // wakeForGone is when a retry of the future ends such a failure, zero for never.

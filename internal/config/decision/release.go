@@ -149,10 +149,15 @@ func (j *judgment) addRecorded(i int, w *Workload) {
 		if !w.isPresent(*f) || !w.keeps(f, j.now) {
 			continue
 		}
-		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: f.Cause}}
+		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: failedLeaf(f.Cause)}
 		r, _ := w.Config.Release(f.Object())
 		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.IsCurrent() && w.Runs(r)})
 	}
+}
+
+// failedLeaf is a workload that has failed with a release, as the engine sees it.
+func failedLeaf(cause string) rollout.Leaf {
+	return rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: cause}
 }
 
 // addGone adds the failures that are recorded of workloads that do not exist any more, as far as they
@@ -167,7 +172,7 @@ func (j *judgment) addGone() {
 		}
 		w := Workload{Workload: workload.Workload{Name: g.On}}
 		r, _ := user.Config.Release(g.Object())
-		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: g.Cause}}
+		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: failedLeaf(g.Cause)}
 		j.trials = append(j.trials, trial{workload: len(j.o.Workloads) + len(j.gone), release: r, unit: unit, at: g.At})
 		j.gone = append(j.gone, w)
 	}

@@ -113,8 +113,7 @@ func (w *Workload) isProving(now time.Time) bool {
 	if w.isDone() || roll.At.IsZero() || roll.Unready && !w.mayStillTell(now) {
 		return false
 	}
-	recent := workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object)))
-	return recent && roll.Template == workload.TemplateDigest(w.Object)
+	return w.maySettle(roll.At, now) && roll.Template == workload.TemplateDigest(w.Object)
 }
 
 // isMute is true of a workload that cannot show whether it works with a content: it has no Pods,
@@ -249,7 +248,7 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 		return p
 	}
 	if f := w.recorded(r, s.o.Now); f != nil && w.stop != nil { // a user went back to what it had before
-		p.unit.Leaf, p.member.Claim = rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: f.Cause}, policy.ClaimHas
+		p.unit.Leaf, p.member.Claim = failedLeaf(f.Cause), policy.ClaimHas
 		return p
 	}
 	p.unit.Leaf = rollout.Leaf{Current: earlier, Target: released, Health: rollout.Healthy, Priority: w.Settings.Priority}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=configpolicies;clusterconfigpolicies,verbs=list;watch
@@ -112,10 +113,7 @@ func (k KindOf) Verify(ctx context.Context, mapper apimeta.RESTMapper, reader cl
 	if err != nil {
 		return fmt.Errorf("look for the kind %s: %w", k.Name, err)
 	}
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range kube.OrAll(namespaces) {
 		list, _ := k.list.DeepCopyObject().(client.ObjectList)
 		err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
 		if apierrors.IsNotFound(err) { // it is being installed

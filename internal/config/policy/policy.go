@@ -184,20 +184,8 @@ func (p *Policy) tracksIn(namespace string) bool {
 
 // Compare is the order in which policies count.
 func Compare(a, b *Policy) int {
-	return cmp.Or(falseFirst(a.Kind == ClusterKind, b.Kind == ClusterKind), cmp.Compare(b.priority, a.priority),
+	return cmp.Or(ring.FalseFirst(a.Kind == ClusterKind, b.Kind == ClusterKind), cmp.Compare(b.priority, a.priority),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-// falseFirst puts false before true.
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
 }
 
 // Read reads a policy. What is wrong with it is its Problem.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Member is a workload that uses the object of a release, as stages see it.
@@ -59,8 +61,8 @@ func (p *Policy) Divide(members []Member) [][]int {
 	}
 	slices.SortFunc(order, func(i, k int) int {
 		a, b := &members[i], &members[k]
-		return cmp.Or(cmp.Compare(a.Claim, b.Claim), a.Since.Compare(b.Since), cmp.Compare(own[i], own[k]), falseFirst(a.Last, b.Last),
-			falseFirst(!a.Disrupted, !b.Disrupted), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Claim, b.Claim), a.Since.Compare(b.Since), cmp.Compare(own[i], own[k]), ring.FalseFirst(a.Last, b.Last),
+			ring.FalseFirst(!a.Disrupted, !b.Disrupted), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
 	})
 	stages, next := make([][]int, len(p.Stages)), order
 	for i := range p.Stages {

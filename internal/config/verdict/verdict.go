@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Kind is the kind of the records.
@@ -86,9 +87,9 @@ func Record(o content.Object, digest string, all []Verdict) *v1alpha1.ConfigRoll
 	earlier := func(v Verdict) bool { return v.Digest != digest }
 	present, before := slices.DeleteFunc(slices.Clone(all), earlier), slices.DeleteFunc(slices.Clone(all), func(v Verdict) bool { return !earlier(v) })
 	// What others have shared with the namespace must not displace what failed in it.
-	own := func(v Verdict) bool { return v.On.Namespace == o.Namespace }
-	slices.SortFunc(present, func(a, b Verdict) int { return cmp.Or(first(own(a), own(b)), Compare(a, b)) })
-	slices.SortFunc(before, func(a, b Verdict) int { return cmp.Or(first(own(a), own(b)), Compare(b, a)) })
+	isShared := func(v Verdict) bool { return v.On.Namespace != o.Namespace }
+	slices.SortFunc(present, func(a, b Verdict) int { return cmp.Or(ring.FalseFirst(isShared(a), isShared(b)), Compare(a, b)) })
+	slices.SortFunc(before, func(a, b Verdict) int { return cmp.Or(ring.FalseFirst(isShared(a), isShared(b)), Compare(b, a)) })
 	present, before = present[:min(len(present), mostPresent)], before[:min(len(before), mostEarlier)]
 	if len(present)+len(before) == 0 {
 		return nil
@@ -102,18 +103,6 @@ func Record(o content.Object, digest string, all []Verdict) *v1alpha1.ConfigRoll
 		}
 	}
 	return r
-}
-
-// first orders what is true before what is not.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
 }
 
 // Compare orders by when they failed.

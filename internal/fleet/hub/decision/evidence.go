@@ -40,11 +40,9 @@ func (d *decision) addEvidence(m *member) {
 
 // goesBack is true of a cluster that is to leave what has failed, or what is newer than the target.
 func (d *decision) goesBack(m *member) bool {
-	if d.isNews() || d.target != d.wanted {
-		return d.target != d.wanted
-	}
 	has, target := d.o.Revision(m.leaf.Current), d.o.Revision(d.target)
-	return has != nil && target != nil && has.Number > target.Number
+	isNewer := has != nil && target != nil && has.Number > target.Number
+	return d.target != d.wanted || !d.isNews() && isNewer
 }
 
 // skipIf skips a cluster that would be moved.

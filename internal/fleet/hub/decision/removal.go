@@ -155,11 +155,16 @@ func (d *decision) recentRemovals() int {
 
 // removedLately are those of them that are no more among the removals.
 func (d *decision) removedLately() int {
-	leaving := 0
+	return max(0, d.recentRemovals()-d.leaving())
+}
+
+// leaving counts the clusters that are losing the module.
+func (d *decision) leaving() int {
+	n := 0
 	for i := range d.removals {
-		leaving += one(d.removals[i].leaving)
+		n += one(d.removals[i].leaving)
 	}
-	return max(0, d.recentRemovals()-leaving)
+	return n
 }
 
 // noteRemovals adds removals that are permitted now without an approval.
@@ -195,10 +200,7 @@ func (d *decision) approve() {
 	if n == 0 {
 		return
 	}
-	leaving := 0
-	for i := range d.removals {
-		leaving += one(d.removals[i].leaving)
-	}
+	leaving := d.leaving()
 	d.approval = strconv.Itoa(n) + "-" + d.removalHash()
 	given, was := d.o.Module.RemovalApproval, d.o.Module.Status.Removal
 	switch {
@@ -231,10 +233,7 @@ func (d *decision) removalStatus() *v1alpha1.RemovalStatus {
 	if len(d.removals) == 0 {
 		return nil
 	}
-	s := &v1alpha1.RemovalStatus{Clusters: count32(len(d.removals))}
-	for i := range d.removals {
-		s.Removing += count32(one(d.removals[i].leaving))
-	}
+	s := &v1alpha1.RemovalStatus{Clusters: count32(len(d.removals)), Removing: count32(d.leaving())}
 	if d.approved > 0 {
 		s.Approved, s.Left = d.o.Module.RemovalApproval, count32(d.approvedLeft+d.givenUp())
 	}

@@ -40,10 +40,7 @@ func (d *decision) root() rollout.Unit {
 	fresh := rollout.Unit{Name: unitNew, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue, Deadline: d.deadline()}}
 	for i := range d.stages {
 		s := &d.stages[i]
-		unit := d.stageUnit(s)
-		if d.isNews() {
-			unit.Policy.MinEvidence = d.minEvidence(i)
-		}
+		unit := d.stageUnit(i)
 		unit.Children = make([]rollout.Unit, 0, len(s.members))
 		for _, m := range s.members {
 			if m.isNew {
@@ -91,12 +88,13 @@ func (d *decision) restRoot() rollout.Unit {
 }
 
 // stageUnit is a stage without its clusters.
-func (d *decision) stageUnit(s *stage) rollout.Unit {
-	r, policy := d.o.Module.Rollout(), d.stagePolicy(s)
+func (d *decision) stageUnit(i int) rollout.Unit {
+	s, r := &d.stages[i], d.o.Module.Rollout()
+	policy := d.stagePolicy(s)
 	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
 	policy.MaxFailures = ring.LimitOf(maxFailures(&s.spec, r))
 	if d.isNews() {
-		policy.Soak = seconds(s.spec.SoakSeconds)
+		policy.Soak, policy.MinEvidence = seconds(s.spec.SoakSeconds), d.minEvidence(i)
 	}
 	return rollout.Unit{Name: s.name, Group: true, Policy: policy, Gates: d.gates(s)}
 }
