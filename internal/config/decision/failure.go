@@ -55,10 +55,17 @@ func (w *Workload) NeedsPods(now time.Time) bool {
 }
 
 // mayFail is true if the config that the ring rolled last may turn out not to work. Not of
-// a workload that was ready for long.
+// a workload that was ready for long, nor of one that has just begun.
 func (w *Workload) mayFail(now time.Time) bool {
 	roll := &w.Records.Roll
-	return w.Settings.Tracked && w.IsSettled() && !w.isUp() && !roll.At.IsZero() && w.maySettle(roll.At, now)
+	return w.Settings.Tracked && w.IsSettled() && !w.isUp() && !roll.At.IsZero() && !w.hasBegun() && w.maySettle(roll.At, now)
+}
+
+// hasBegun is true of a workload that got its first hash while it was not ready, as one does that was
+// just created: there is nothing to compare its Pods with, and no content that it was rolled for.
+func (w *Workload) hasBegun() bool {
+	roll := &w.Records.Roll
+	return roll.Unready && roll.Was == ""
 }
 
 // maySettle is true while what becomes of a workload may be the result of a roll at some moment.
@@ -146,10 +153,11 @@ func (w *Workload) isQuestionable(now time.Time) bool {
 }
 
 // NeedsBaseline is true of a workload that is to be rolled and is not ready, for another reason
-// than its config, so that its new Pods are compared with those before. One whose Pods are all ready, and whose controller has yet to see an edit, needs none.
+// than its config, so that its new Pods are compared with those before. One whose Pods are all
+// ready, and whose controller has yet to see an edit, needs none, nor does one without a hash.
 func (w *Workload) NeedsBaseline(now time.Time) bool {
 	return w.Settings.Tracked && !w.Settings.Unstoppable && !w.IsCurrent() && w.Hashes != nil && w.Suspension.IsSettled() &&
-		!workload.IsReady(w.Object) && w.isUnreadyBefore(now)
+		w.Accepted() != "" && !workload.IsReady(w.Object) && w.isUnreadyBefore(now)
 }
 
 // failsNewly is true if the new Pods of a workload that was not ready before do what its Pods did
@@ -189,7 +197,7 @@ func (w *Workload) lacksRoom(now time.Time) string {
 // works: one of them is ready, none fails, and as many Pods are available as before.
 func (w *Workload) isNoWorse() bool {
 	roll := &w.Records.Roll
-	return roll.Unready && w.Pods.Readable && w.Pods.Ready > 0 && w.Pods.Failing == 0 && workload.Available(w.Object) >= roll.Available
+	return roll.Unready && !w.hasBegun() && w.Pods.Readable && w.Pods.Ready > 0 && w.Pods.Failing == 0 && workload.Available(w.Object) >= roll.Available
 }
 
 // isOverdue is true of a workload that takes no place in a budget any more, and is not

@@ -89,9 +89,12 @@ func TestADeploymentIsJudgedAtItsDeadline(t *testing.T) {
 // unreadyBefore is one of which so many Pods were available before it was rolled, and some failed.
 func unreadyBefore(available int32, failing string) func(*Workload) {
 	return func(w *Workload) {
-		w.Records.Roll.Unready, w.Records.Roll.Available, w.Records.Roll.Failing = true, available, failing
+		w.Records.Roll.Unready, w.Records.Roll.Was, w.Records.Roll.Available, w.Records.Roll.Failing = true, "before", available, failing
 	}
 }
+
+// begun is one that got its first hash before it was ready.
+func begun(w *Workload) { w.Records.Roll.Unready, w.Records.Roll.Was = true, "" }
 
 // changedToo is one of which another client changed the Pod template after the roll.
 func changedToo(w *Workload) { w.Records.Roll.Template = "another" }
@@ -234,6 +237,9 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 		}, Options{}, "records on a\nrecords on b\n" + held("b", crash, one) + failed(crash)},
 		"one that crashed before": {[]Workload{
 			outdated("a", using(db), rolledFor(time.Hour, dbKey), crashes, unreadyBefore(0, "CrashLoopBackOff")), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one that has just begun, and crashes": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, begun), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
 		"one of which some were ready before, and none is": {[]Workload{
 			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs, unreadyBefore(1, ""), stalled), outdated("b", using(db), changed(dbKey)),

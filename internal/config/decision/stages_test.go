@@ -175,6 +175,10 @@ func TestStages(t *testing.T) {
 			"Progressing: Deployment a is updating: not ready\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
+		"what has just begun tells nothing": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), begun), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"Progressing: Deployment a is updating: not ready\n" +
+			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
+			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
 		"what was not ready before tells nothing in the end": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), unreadyBefore(0, ""), rolledAt(now.Add(-10*time.Minute), rollout.Progressing)), next("b"), next("c")}, Options{}, "rolls b\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"Progressing: Deployment a is updating: not ready\n" +

@@ -93,7 +93,7 @@ func roll(w *Workload, now time.Time) Write {
 			Unready: w.isUnreadyBefore(now), Over: w.over(), Hash: w.rolledTo(w.Hashes.Desired),
 		}
 		if record.Unready {
-			record.Available, record.Failing = workload.Available(w.Object), w.Pods.Reason
+			record.Was, record.Available, record.Failing = w.Accepted(), workload.Available(w.Object), w.Pods.Reason
 		}
 		e.Record(record)
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, ChangedNote + w.Hashes.Desired})

@@ -72,7 +72,8 @@ type Roll struct {
 	At time.Time `json:"at,omitzero"`
 	// Admitted is when admission last set it, in a write by a user.
 	Admitted time.Time `json:"admitted,omitzero"`
-	// Was is the hash before that, empty if the workload had none.
+	// Was is the hash before that, or before the roll of a workload that was not ready; empty if it
+	// had none.
 	Was string `json:"was,omitempty"`
 	// Changed names what had changed: "ConfigMap app: LOG_LEVEL".
 	Changed []string `json:"changed,omitempty"`
