@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,42 @@ func TestAPolicyIsPlayed(t *testing.T) {
 		}
 		if got := strings.Join(rolls, " "); got != want.rolls || reasonsOf(r.Stuck) != want.stuck {
 			t.Errorf("%s:\n%s\n%s\nwant\n%s\n%s", spec, got, reasonsOf(r.Stuck), want.rolls, want.stuck)
+		}
+	}
+}
+
+// What is said of a revision counts for that one alone.
+func TestARevisionIsNeverReady(t *testing.T) {
+	t.Parallel()
+	play := func(key string) (steps, unmet []string) {
+		o := benchOptions()
+		o.Readiness.Of = map[string]time.Duration{key: world.Never}
+		spec := "{maxUnavailable: 1, stages: [{name: first, workloads: 1}, {name: rest}]}"
+		r, err := simulate.Run(t.Context(), underPolicy(t, spec), objects(read(t, "policy-stages", "change.yaml")), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lines(r.Steps), r.Unmet
+	}
+	bad, _ := play("deployment/app1@new")
+	former, next, _ := strings.Cut(regexp.MustCompile("[0-9a-f]{7} → [0-9a-f]{7}").FindString(strings.Join(bad, "")), " → ")
+	if len(bad) != 1 || former == "" {
+		t.Fatalf("the release goes on after a canary that is not ready with the new config: %q", bad)
+	}
+	for _, c := range []struct {
+		key   string
+		steps int
+		unmet []string
+	}{
+		{"deployment/app1@" + next, 1, nil},
+		{"deployment/app1@" + former, 5, []string{"deployment/app1@" + former}}, // it ran before, and is not made again
+		{"deployment/app5@new", 5, nil},
+		{"deployment/app1@v9", 5, []string{"deployment/app1@v9"}},
+		{"deployment/app9@new", 5, []string{"deployment/app9@new"}},
+	} {
+		steps, unmet := play(c.key)
+		if len(steps) != c.steps || !slices.Equal(unmet, c.unmet) {
+			t.Errorf("%s: %d steps, unmet %q: %q", c.key, len(steps), unmet, steps)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // unmet are the keys of the readiness times, and those of what fails to prepare, that
@@ -23,7 +25,7 @@ func (s *simulation) unmet(ctx context.Context) (ready, unprepared []string, err
 		return nil, nil, nil
 	}
 	met, err := s.met(ctx)
-	isMet := func(key string) bool { return met[key] }
+	isMet := func(key string) bool { return met[strings.TrimSuffix(key, "@"+world.NewRevision)] }
 	ready = slices.DeleteFunc(slices.Sorted(maps.Keys(s.options.Readiness.Of)), isMet)
 	return ready, slices.DeleteFunc(slices.Clone(s.options.Unprepared), isMet), err
 }

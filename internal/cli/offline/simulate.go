@@ -84,7 +84,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and with --cluster the one to read (default: default; with --cluster that of the context)")
 	flags.BoolVar(&s.fromCluster, "cluster", false, "read the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
-	flags.StringArrayVar(&s.ready, "ready", []string{world.DefaultReady.String()}, "how long Pods take to become ready: 30s for all, sts/x=2m for some, job/y=never")
+	flags.StringArrayVar(&s.ready, "ready", []string{world.DefaultReady.String()}, "how long Pods take to become ready: 30s for all, sts/x=2m for some, job/y=never, deploy/z@new=never for what the change brings")
 	flags.StringArrayVar(&s.assume, "assume", nil, "config that exists though no manifest has it: secret/NAME or configmap/NAME; repeat it for several")
 	flags.StringArrayVar(&s.unprepared, "unprepared", nil, "Pods that fail when they are called to prepare for a downscale: statefulset/NAME or pod/NAME; repeat it for several")
 	flags.StringArrayVar(&s.gates, "gate", nil, "what becomes of the gates of a name: NAME=pass, NAME=fail or NAME=no-data; repeat it for several (default: they wait)")
@@ -301,8 +301,9 @@ func readiness(values []string) (world.Readiness, error) {
 		if text == "never" {
 			d, err = world.Never, nil
 		}
-		if err != nil || d < 0 && d != world.Never || some && strings.Count(of, "/") != 1 {
-			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", or "job/y=never"`, value)
+		of, revision, ofRevision := strings.Cut(of, "@")
+		if err != nil || d < 0 && d != world.Never || some && strings.Count(of, "/") != 1 || ofRevision && revision == "" {
+			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", "job/y=never" or "deployment/z@new=never"`, value)
 		}
 		if !some {
 			r.Default = d
@@ -311,6 +312,9 @@ func readiness(values []string) (world.Readiness, error) {
 		key, ok := readyKey(of)
 		if !ok {
 			return r, fmt.Errorf("--ready: nothing of the kind of %q takes its time; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, pod/NAME or cluster/NAME", of)
+		}
+		if ofRevision {
+			key += "@" + revision
 		}
 		r.Of[key] = d
 	}

@@ -35,7 +35,8 @@ const (
 	Approve = "approve"
 	// Pause pauses a zone, or what else has a pause; "kind/name", or the name of a zone.
 	Pause = "pause"
-	// NeverReady has a Pod not become ready once it is replaced, or all Pods of "kind/name".
+	// NeverReady has a Pod not become ready once it is replaced, or all Pods of "kind/name", or of
+	// "kind/name@revision".
 	NeverReady = "never-ready"
 	// Lost has a cluster not carry out anything any more.
 	Lost = "lost"
@@ -83,7 +84,8 @@ func (s Supposition) key() string {
 	case s.Event == Lost:
 		return record.Reference("cluster", s.Of)
 	case strings.Contains(s.Of, "/"):
-		return strings.ToLower(s.Of)
+		kind, name, _ := strings.Cut(s.Of, "/")
+		return record.Reference(kind, name)
 	default:
 		return record.Reference("pod", s.Of)
 	}

@@ -75,7 +75,7 @@ func (c *clusters) Wakes(_, after client.Object) []types.NamespacedName {
 // Act implements [world.Actor].
 func (c *clusters) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	again := time.Duration(0)
-	for _, kind := range []client.Object{&fleetv1.ProxyAssemblage{}, &fleetv1.RemoteAssemblage{}} {
+	for _, kind := range fleetKinds() {
 		seen := c.Store.Object(kind, key)
 		if seen == nil {
 			continue
@@ -91,6 +91,11 @@ func (c *clusters) Act(ctx context.Context, key types.NamespacedName) (time.Dura
 		}
 	}
 	return again, nil
+}
+
+// fleetKinds are the kinds in which clusters are assigned what to run.
+func fleetKinds() []client.Object {
+	return []client.Object{&fleetv1.ProxyAssemblage{}, &fleetv1.RemoteAssemblage{}}
 }
 
 // assignments are what an assemblage assigns, and its status.
@@ -121,11 +126,12 @@ func (c *clusters) report(obj client.Object, assigned []fleetv1.Assignment, stat
 	former := status.Syncs
 	status.ObservedGeneration, status.Syncs = obj.GetGeneration(), nil
 	again := time.Duration(0)
-	takes := c.ReadyIn(c.readiness, "cluster", obj.GetName())
-	if c.IsBroken("cluster", obj.GetNamespace(), obj.GetName()) {
-		takes = world.Never
-	}
+	broken := c.IsBroken("cluster", obj.GetNamespace(), obj.GetName())
 	for i := range assigned {
+		takes := c.ReadyIn(c.readiness, "cluster", obj.GetName(), assignedRevision(assigned[i].Name, assigned[i].Revision))
+		if broken {
+			takes = world.Never
+		}
 		s, rest := c.reportOn(&assigned[i], former, takes)
 		s.ObservedGeneration = obj.GetGeneration()
 		status.Syncs = append(status.Syncs, s)

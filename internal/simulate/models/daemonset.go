@@ -37,12 +37,12 @@ func (c daemonSets) Act(ctx context.Context, key types.NamespacedName) (time.Dur
 		c.nodes = *set.nodes
 	}
 	minReady := time.Duration(d.Spec.MinReadySeconds) * time.Second
-	if err := c.revive(ctx, "daemonset", d.Namespace, d.Name, template, &d.Spec.Template.Spec, set); err != nil {
+	if err := c.revive(ctx, "daemonset", d.Namespace, d.Name, template, &d.Spec.Template, set); err != nil {
 		return 0, err
 	}
 	c.takeOld(d, set, template, minReady)
 	for len(set.all)+set.stopping(c.Now) < c.nodes {
-		made, err := c.replica(ctx, "daemonset", d.Namespace, d.Name, template, &d.Spec.Template.Spec)
+		made, err := c.replica(ctx, "daemonset", d.Namespace, d.Name, template, &d.Spec.Template)
 		if err != nil {
 			return 0, err
 		}

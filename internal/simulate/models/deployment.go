@@ -49,7 +49,7 @@ func (c deployments) Act(ctx context.Context, key types.NamespacedName) (time.Du
 	}
 	set, template := c.of(d.UID), fingerprint(&d.Spec.Template)
 	minReady := time.Duration(d.Spec.MinReadySeconds) * time.Second
-	if err := c.revive(ctx, "deployment", d.Namespace, d.Name, template, &d.Spec.Template.Spec, set); err != nil {
+	if err := c.revive(ctx, "deployment", d.Namespace, d.Name, template, &d.Spec.Template, set); err != nil {
 		return 0, err
 	}
 	if err := c.roll(ctx, d, set, template, minReady); err != nil {
@@ -78,7 +78,7 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 		}
 	}
 	for set.of(template) < wanted && len(set.all) < wanted+surge {
-		made, err := c.replica(ctx, "deployment", d.Namespace, d.Name, template, &d.Spec.Template.Spec)
+		made, err := c.replica(ctx, "deployment", d.Namespace, d.Name, template, &d.Spec.Template)
 		if err != nil {
 			return err
 		}

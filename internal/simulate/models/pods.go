@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
-	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
@@ -100,9 +99,10 @@ func Stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
 // start makes a Pod that lacks nothing ready once its time has passed.
 func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	kind, name := owning(pod)
-	takes := k.ReadyIn(k.readiness, kind, name)
-	if _, named := k.readiness.Of[record.Reference("pod", pod.Name)]; named && k.Begun {
-		takes = k.ReadyIn(k.readiness, "pod", pod.Name)
+	revision := revisionOf(pod.Annotations, &pod.Spec)
+	takes := k.ReadyIn(k.readiness, kind, name, revision)
+	if d, named := k.Said(k.readiness, "pod", pod.Name, revision); named {
+		takes = d
 	}
 	if takes == world.Never || k.IsBroken(strings.ToLower(kind), pod.Namespace, name) || k.IsBroken("pod", pod.Namespace, pod.Name) {
 		if pod.Status.Phase == corev1.PodRunning {

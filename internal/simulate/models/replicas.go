@@ -126,7 +126,7 @@ func (r *runner) of(uid types.UID) *replicaSet {
 
 // revive lets replicas start that lacked config, once it exists, and says of those
 // that a cluster has begun with when they are ready.
-func (r *runner) revive(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec, set *replicaSet) error {
+func (r *runner) revive(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodTemplateSpec, set *replicaSet) error {
 	if !slices.ContainsFunc(set.all, func(p replica) bool { return p.waits && p.template == template }) {
 		return nil
 	}
@@ -148,14 +148,14 @@ func (r *runner) revive(ctx context.Context, kind, namespace, name, template str
 
 // replica makes one of a workload that is ready after its time, or never if it
 // lacks config.
-func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
-	ready := r.ReadyIn(r.readiness, kind, name)
-	lacks, err := content.Lacks(ctx, r.Store, namespace, pod)
+func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodTemplateSpec) (replica, error) {
+	ready := r.ReadyIn(r.readiness, kind, name, revisionOf(pod.Annotations, &pod.Spec))
+	lacks, err := content.Lacks(ctx, r.Store, namespace, &pod.Spec)
 	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	if len(lacks) > 0 {
 		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
 	}
-	made := replica{template: template, waits: len(lacks) > 0, stops: Stopping(pod, r.stop)}
+	made := replica{template: template, waits: len(lacks) > 0, stops: Stopping(&pod.Spec, r.stop)}
 	if err != nil || made.waits || ready == world.Never || r.IsBroken(kind, namespace, name) {
 		return made, err
 	}

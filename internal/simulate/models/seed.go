@@ -34,6 +34,7 @@ func (m *Models) Seed(present []client.Object) error {
 			m.run.of(o.UID).nodes = new(int(o.Status.DesiredNumberScheduled))
 		}
 	}
+	m.remember(pods)
 	return nil
 }
 

@@ -84,8 +84,10 @@ type World struct {
 	Within time.Duration
 	// Beyond is true once the next moment is later than that.
 	Beyond bool
-	// Met are those of which was asked how long they take: "statefulset/x".
+	// Met are those of which was asked how long they take: "statefulset/x", "statefulset/x@new".
 	Met map[string]bool
+	// ran are the revisions that are known to become ready: "statefulset/x@ID".
+	ran map[string]bool
 	// Looks is how often anybody has looked at anything.
 	Looks int
 }
@@ -115,7 +117,7 @@ func New(ctx context.Context, start time.Time, on Server) (*World, error) {
 // Fork is a world at the same moment with the same objects, without actors.
 func (w *World) Fork() *World {
 	f := worldAt(w.Now)
-	f.Server, f.Started, f.Gone = w.Server, w.Started, maps.Clone(w.Gone)
+	f.Server, f.Started, f.Gone, f.ran = w.Server, w.Started, maps.Clone(w.Gone), maps.Clone(w.ran)
 	f.on(w.Store.Clone(f.Clock))
 	return f
 }
@@ -125,7 +127,7 @@ func worldAt(start time.Time) *World {
 		Now: start, Started: start, Within: Horizon, Recorder: record.NewRecorder(),
 		Groups: map[types.NamespacedName]string{}, Instances: map[types.NamespacedName]bool{},
 		Modules: map[string]map[types.NamespacedName]bool{model.KindModule: {}, model.KindBootstrap: {}},
-		Met:     map[string]bool{}, Gone: map[types.UID]bool{},
+		Met:     map[string]bool{}, ran: map[string]bool{}, Gone: map[types.UID]bool{},
 		Due: map[Request]time.Time{}, failed: map[Request]int{}, Problems: map[Request]error{},
 	}
 }
@@ -154,15 +156,6 @@ func ownerOf(obj client.Object) []string {
 
 // Clock returns the present of the world.
 func (w *World) Clock() time.Time { return w.Now }
-
-// ReadyIn is how long a Pod takes. What exists before the change is running.
-func (w *World) ReadyIn(r Readiness, kind, name string) time.Duration {
-	w.Met[record.Reference(kind, name)] = true
-	if !w.Begun {
-		return 0
-	}
-	return r.For(kind, name)
-}
 
 // Changed tells the actors of a write, and the recorder.
 func (w *World) Changed(before, after client.Object) {
