@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -62,7 +63,7 @@ func applyIn(ts *testscript.TestScript, namespace, docs string) {
 	for doc := range strings.SplitSeq(docs, "---\n") {
 		obj := &unstructured.Unstructured{}
 		ts.Check(yaml.Unmarshal([]byte(doc), &obj.Object))
-		obj.SetNamespace(namespace)
+		obj.SetNamespace(cmp.Or(namespace, obj.GetNamespace()))
 		ts.Check(c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("script"), client.ForceOwnership))
 	}
 }

@@ -57,6 +57,9 @@ type Description struct {
 	Units []Unit `json:"units"`
 	// Unseen are the rings that may not be looked at.
 	Unseen []Forbidden `json:"unseen,omitempty"`
+	// NoManager is why nothing of it is carried out, empty if it is, or if that is not known. Who
+	// describes sets it, by [ManagerOf].
+	NoManager string `json:"noManager,omitempty"`
 
 	// Wake is when time alone may change it. Asked is true if the API server itself was asked, and
 	// not only what is watched.

@@ -74,6 +74,11 @@ type Range struct {
 // IsComplete is true of what is where it should be.
 func (u *Unit) IsComplete() bool { return u.Phase == rollout.PhaseComplete }
 
+// AreComplete is true if all units are.
+func AreComplete(units []Unit) bool {
+	return !slices.ContainsFunc(units, func(u Unit) bool { return !u.IsComplete() })
+}
+
 // Amount is how far it is, in words, empty where nothing is counted.
 func (u *Unit) Amount() string {
 	if u.Total == 0 {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -25,7 +26,32 @@ type Query struct {
 	Output  string
 	flags   *pflag.FlagSet
 	// lease is the Lease of the manager, empty if none was found.
-	lease client.ObjectKey
+	lease   client.ObjectKey
+	absence absence
+}
+
+// absence is why no manager was seen to run, if it is known that none does.
+type absence struct {
+	// watches is true if one is installed that watches the namespace.
+	watches bool
+	why     string
+}
+
+// NoManager returns why nothing of what is under way is carried out, empty if it is or if that may not be
+// seen. One that is not installed for the namespace may run elsewhere, and is missed only if something is
+// under way.
+func (a *Query) NoManager(underWay bool) string {
+	if !a.absence.watches && !underWay {
+		return ""
+	}
+	return a.absence.why
+}
+
+// TellNoManager tells that first: what a command shows as next would be a lie without it.
+func (a *Query) TellNoManager(underWay bool) {
+	if why := a.NoManager(underWay); why != "" {
+		_, _ = fmt.Fprintf(a.Env.Err, "note: no manager is at work: %s; what waits or moves goes on once one is\n", why)
+	}
 }
 
 // NewQuery adds the flags of a query to a command, whose output has some more forms.
@@ -77,18 +103,16 @@ func (a *Query) Mirror(ctx context.Context, live client.Client, namespace string
 // that watches the namespace if there are several. Where none can be seen, the
 // defaults have to do.
 func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namespace string) error {
-	var list appsv1.DeploymentList
-	if err := reader.List(ctx, &list, client.MatchingLabels(manifests.ManagerLabels())); err != nil || len(list.Items) == 0 {
-		return nil //nolint:nilerr // not being allowed to look is not the asker's fault
+	m, err := describe.ManagerOf(ctx, reader, namespace, a.Env.Now())
+	a.absence = absence{m.Watches, m.Absence(namespace)}
+	if err != nil {
+		a.absence = absence{} // not being allowed to look is not the asker's fault
 	}
-	installed := list.Items[0]
-	for _, d := range list.Items {
-		if manifests.ArgumentsOf(&d).Watches(namespace) {
-			installed = d
-		}
+	if m.Deployment == nil {
+		return nil
 	}
-	args := manifests.ArgumentsOf(&installed)
-	a.lease = client.ObjectKey{Namespace: installed.Namespace, Name: args.Value("leader-elect-id", manager.LeaseName)}
+	args := manifests.ArgumentsOf(m.Deployment)
+	a.lease = client.ObjectKey{Namespace: m.Deployment.Namespace, Name: args.Value("leader-elect-id", manager.LeaseName)}
 	for _, arg := range args {
 		if err := a.adopt(arg); err != nil {
 			return err

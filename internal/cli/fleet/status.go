@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // overview is what the command status is asked for.
@@ -81,6 +82,7 @@ func (o *overview) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	o.TellNoManager(slices.ContainsFunc(found, func(e decision.Explanation) bool { return e.Phase != string(rollout.PhaseComplete) }))
 	return o.print(cmd.OutOrStdout(), found)
 }
 

@@ -97,6 +97,9 @@ func (s *overview) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	underWay := !describe.AreComplete(snapshot.Units)
+	snapshot.NoManager = s.NoManager(underWay)
+	s.TellNoManager(underWay)
 	for _, unseen := range snapshot.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
 	}

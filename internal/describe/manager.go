@@ -1,0 +1,101 @@
+package describe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Manager is what can be seen of the manager of a namespace.
+type Manager struct {
+	// Deployment is that of the manager, the first one if none watches the namespace, nil if
+	// none is installed.
+	Deployment *appsv1.Deployment
+	// Watches is true if the manager watches the namespace.
+	Watches bool
+	// Ref is what shows whether it runs: its Lease or its Deployment.
+	Ref Ref
+	// Down is why it does not run, empty if it does, or if none is installed; Since is since when, if
+	// that is known.
+	Down  string
+	Since *time.Time
+}
+
+// Absence says why nothing is carried out in the namespace, empty if something is.
+func (m *Manager) Absence(namespace string) string {
+	switch {
+	case m.Deployment == nil:
+		return "none is installed in this cluster; one that runs elsewhere cannot be seen"
+	case !m.Watches:
+		return "none watches namespace " + namespace
+	default:
+		return m.Down
+	}
+}
+
+// ManagerOf returns the manager of a namespace. Whether it runs is read from its Lease, and without one from
+// its Pods.
+func ManagerOf(ctx context.Context, r client.Reader, namespace string, now time.Time) (Manager, error) {
+	var list appsv1.DeploymentList
+	if err := r.List(ctx, &list, client.MatchingLabels(manifests.ManagerLabels())); err != nil {
+		return Manager{}, fmt.Errorf("list the Deployments of the manager: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return Manager{}, nil
+	}
+	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return manifests.ArgumentsOf(&d).Watches(namespace) })
+	m := Manager{Deployment: &list.Items[max(0, i)], Watches: i >= 0}
+	m.Ref = RefTo(workload.Deployment, m.Deployment)
+	if !m.Watches {
+		return m, nil
+	}
+	return m, m.look(ctx, r, now)
+}
+
+// look finds out whether it runs.
+func (m *Manager) look(ctx context.Context, r client.Reader, now time.Time) error {
+	args := manifests.ArgumentsOf(m.Deployment)
+	if args.Value("leader-elect", "true") == "false" {
+		if m.Deployment.Status.ReadyReplicas == 0 {
+			m.Down = "no replica of the manager is ready"
+		}
+		return nil
+	}
+	ref := Ref{Kind: KindLease, Namespace: args.Value("leader-elect-namespace", m.Deployment.Namespace), Name: args.Value("leader-elect-id", manager.LeaseName)}
+	lease := &coordinationv1.Lease{}
+	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		m.Ref, m.Down = ref, "no manager has ever held Lease "+ref.Name
+	case err != nil:
+		return fmt.Errorf("get Lease %s: %w", ref.Name, err)
+	case !manager.IsLed(lease, now):
+		m.Ref, m.Down = ref, abandoned(lease)
+		if at := lease.Spec.RenewTime; at != nil {
+			m.Since = TimeOrNil(at.Time)
+		}
+	}
+	return nil
+}
+
+func abandoned(lease *coordinationv1.Lease) string {
+	s := &lease.Spec
+	if s.HolderIdentity == nil || *s.HolderIdentity == "" {
+		return "Lease " + lease.Name + " has no holder"
+	}
+	if s.RenewTime == nil {
+		return "Lease " + lease.Name + " was never renewed"
+	}
+	return fmt.Sprintf("%s holds Lease %s, and has not renewed it since %s", *s.HolderIdentity, lease.Name, rollout.Clock(s.RenewTime.Time))
+}
