@@ -116,13 +116,15 @@ func (r *reconciler) setupPins(ctx context.Context, mgr ctrl.Manager, o Options)
 	if err != nil {
 		return fmt.Errorf("set up the snapshots of config: %w", err)
 	}
-	if r.observer.noPins != "" {
-		mgr.GetLogger().WithName("config").Error(nil, "no workload keeps the config of its revisions: "+r.observer.noPins)
+	for _, namespace := range o.PinNamespaces {
+		if why := r.observer.noPins[namespace]; why != "" {
+			mgr.GetLogger().WithName("config").Error(nil, "no workload keeps the config of its revisions: "+why, "namespace", namespace)
+		}
 	}
 	if r.snapshots == nil {
 		return nil
 	}
-	if err := jobs.Setup(mgr, r.snapshots, o.PinNamespaces); err != nil {
+	if err := jobs.Setup(mgr, r.snapshots, r.observer.noPins.Permitted(o.PinNamespaces)); err != nil {
 		return fmt.Errorf("set up the pins of Jobs: %w", err)
 	}
 	return nil

@@ -72,6 +72,8 @@ type Explanation struct {
 	// what of the config is not pinned, and why.
 	Pins     []string `json:"pins,omitempty"`
 	Unpinned []string `json:"unpinned,omitempty"`
+	// Keeps says, while the workload waits, what its Pods have of each object meanwhile.
+	Keeps []string `json:"keeps,omitempty"`
 	// Policy is the policy that keeps the workload from being rolled, as "ConfigPolicy shop/careful";
 	// empty if none does.
 	Policy string `json:"policy,omitempty"`
@@ -255,7 +257,7 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 		}
 		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
 	case StateNext, StateWaiting:
-		e.Changed = w.Change.Keys
+		e.Changed, e.Keeps = w.Change.Keys, w.Keeps()
 	case StateUpToDate, StateNotTracked, StateNotWatched:
 	}
 	e.Hash, e.Uses, e.Lacking = cmp.Or(w.Template.Hash, w.Accepted()), useFacts(w), w.Missing
@@ -313,7 +315,7 @@ func (e *Explanation) apply(answer rollout.Answer) {
 // judge says what follows from failures.
 func (e *Explanation) judge(w *decision.Workload, answer rollout.Answer, now time.Time) {
 	if staged := w.Staged(); staged != nil && answer.Hold != nil && e.Reason == staged.Reason && w.Stop() == nil {
-		e.Policy, e.Held = staged.Policy.String(), &staged.Object
+		e.Policy, e.Held = staged.Policy.String(), &staged.Release.Object
 	}
 	switch stop := w.Stop(); {
 	case w.Back() != "" && answer.Step != nil:

@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/metrics"
@@ -46,8 +47,8 @@ type observer struct {
 	// readOnly is true of who explains, each time as a manager that has just begun: what has changed
 	// since is not known to one.
 	readOnly bool
-	// noPins is why workloads cannot keep their config, empty if they can.
-	noPins string
+	// noPins is why workloads cannot keep their config, by namespace.
+	noPins snapshots.Refusals
 	// budget is the manager's record of what it has rolled, nil without one.
 	budget *budget
 	// retries are the reads and writes that failed.
@@ -139,7 +140,7 @@ func (o *observer) refusesPins(namespace string) string {
 	if !slices.Contains(o.options.PinNamespaces, namespace) {
 		return "pins are not enabled in namespace " + namespace + "; install with --pin-namespaces=" + namespace
 	}
-	return o.noPins
+	return o.noPins[namespace]
 }
 
 // pass is one run of observe.

@@ -197,7 +197,7 @@ func TestABadChangeStopsAtTheFirstWorkload(t *testing.T) {
 	w.stopped("app1", five[1:]...)
 	e := w.explain("app2")
 	if !strings.HasPrefix(e.Sentence, "Deployment app2 is waiting: Secret db@") ||
-		!strings.HasSuffix(e.Sentence, " failed on deployment/app1 (1 of 2 Pods CrashLoopBackOff); 4 workloads keep the previous config") {
+		!strings.HasSuffix(e.Sentence, " failed on deployment/app1 (1 of 2 Pods CrashLoopBackOff); running containers of 4 workloads keep the previous config until they restart") {
 		t.Errorf("app2: %s", e.Sentence)
 	}
 	if e := w.explain("app1"); e.State != "Failed" || !strings.Contains(e.Sentence, "app1 failed: 1 of 2 Pods CrashLoopBackOff (changed: Secret db@") {

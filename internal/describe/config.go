@@ -93,6 +93,7 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	f.each("problem", e.LeftOut)
 	f.each("pinned", e.Pins)
 	f.each("not pinned", e.Unpinned)
+	f.each("meanwhile", e.Keeps)
 	addUses(&f, e)
 	if e.LastRoll != nil {
 		f.add("last roll", rollText(e.LastRoll))

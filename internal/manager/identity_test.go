@@ -122,6 +122,68 @@ func TestTheManagersIdentityMayWriteOneAnnotationOfAPod(t *testing.T) {
 	}
 }
 
+// In a namespace with pins, such a client can delete snapshots and nothing else, by no door: not by a label,
+// an owner, an adoption or the name of the manager's field manager in its own request.
+func TestTheManagersIdentityMayDeleteOnlySnapshots(t *testing.T) {
+	w := restricted(t)
+	immutable := true
+	object := func(name string, metadata metav1.ObjectMeta, isImmutable *bool) *corev1.Secret {
+		metadata.Namespace, metadata.Name = w.namespace, name
+		return &corev1.Secret{ObjectMeta: metadata, Immutable: isImmutable}
+	}
+	labels := map[string]string{vocabulary.Snapshot.Native: "true"}
+	of := map[string]string{vocabulary.SnapshotOf.Native: "uid/db"}
+	other := &corev1.ConfigMap{}
+	if err := w.user.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "other"}, other); err != nil {
+		t.Fatal(err)
+	}
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: other.UID} // or it is collected
+	plain, snapshot := object("db", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}, nil), object("db-0123456789", metav1.ObjectMeta{Labels: labels, Annotations: of}, &immutable)
+	labeled := object("labeled", metav1.ObjectMeta{Labels: labels}, nil)
+	for _, obj := range []client.Object{plain, snapshot, labeled} {
+		if err := w.user.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testenv.Eventually(t, func(context.Context) error {
+		if err := w.as.Delete(t.Context(), plain.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
+			return errors.Join(errNotYet, err)
+		}
+		return nil
+	})
+	deletes := func(obj client.Object) error { return w.as.Delete(t.Context(), obj, client.DryRunAll) }
+	creates := func(obj client.Object) error {
+		return w.as.Create(t.Context(), obj, client.DryRunAll, client.FieldOwner("spillway"))
+	}
+	patches := func(metadata string) error {
+		return w.as.Patch(t.Context(), plain.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`)), client.DryRunAll, client.FieldOwner("spillway"))
+	}
+	for name, test := range map[string]struct {
+		err     error
+		refused bool
+	}{
+		"delete a Secret":                 {deletes(plain.DeepCopy()), true},
+		"delete what is labeled alone":    {deletes(labeled.DeepCopy()), true},
+		"delete a snapshot":               {deletes(snapshot.DeepCopy()), false},
+		"create a Secret":                 {creates(object("mine", metav1.ObjectMeta{}, nil)), true},
+		"create one with the label alone": {creates(object("mine", metav1.ObjectMeta{Labels: labels}, nil)), true},
+		"create one that can be changed":  {creates(object("mine-0123456789", metav1.ObjectMeta{Labels: labels, Annotations: of}, nil)), true},
+		"create a snapshot":               {creates(object("mine-0123456789", metav1.ObjectMeta{Labels: labels, Annotations: of}, &immutable)), false},
+		"add the label":                   {patches(`{"labels":{"spillway.dev/snapshot":"true"}}`), true},
+		"add an owner":                    {patches(`{"ownerReferences":[{"apiVersion":"kudo.dev/v1beta1","kind":"Instance","name":"i","uid":"11111111-2222-3333-4444-555555555555","controller":true}]}`), true},
+		"adopt it":                        {patches(`{"annotations":{"spillway.dev/adopt":"true"}}`), true},
+		"remove an owner, as of wave":     {patches(`{"ownerReferences":null}`), false},
+	} {
+		denied := apierrors.IsInvalid(test.err) && strings.Contains(test.err.Error(), "the manager of Spillway may create and delete only ConfigMaps and Secrets")
+		if denied != test.refused || !test.refused && test.err != nil {
+			t.Errorf("%s: refused is to be %v: %v", name, test.refused, test.err)
+		}
+	}
+	if err := w.user.Delete(t.Context(), plain.DeepCopy(), client.DryRunAll); err != nil {
+		t.Errorf("a user is refused: %v", err)
+	}
+}
+
 // restrictedWorld is a namespace with what an installation restricts, a user who may do
 // anything, and the manager's identity, which has the permissions of the rings.
 type restrictedWorld struct {
@@ -142,7 +204,7 @@ func restricted(t *testing.T) *restrictedWorld {
 	w := &restrictedWorld{namespace: testenv.Namespace(t), user: newClient(t, testenv.Shared())}
 	rings := []string{manager.RingConfig, manager.RingZones}
 	o := manifests.Default(rings...)
-	o.Namespace = w.namespace
+	o.Namespace, o.Values.PinNamespaces = w.namespace, []string{w.namespace}
 	objects, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +213,12 @@ func restricted(t *testing.T) *restrictedWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pins, err := manifests.PinRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules = append(rules, pins...)
+	rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"}}) // as with --wave-cleanup
 	identity := "system:serviceaccount:" + w.namespace + ":spillway"
 	testenv.Grant(t, w.user, w.namespace, identity, append(rules, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get"}}))
 	if w.as, err = client.New(testenv.Shared().ConfigAs(identity), client.Options{}); err != nil {

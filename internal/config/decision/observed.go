@@ -64,8 +64,8 @@ type Workload struct {
 	back *back
 	// stuck is the Pod that it waits for in vain, and that is replaced next; see unstick.
 	stuck *pods.Stuck
-	// kept is how many workloads its failure keeps from being rolled.
-	kept int
+	// kept is what the workloads keep that its failure keeps from being rolled.
+	kept workload.Keepings
 }
 
 // coalesceLimit bounds, in windows, how long an unending series of changes can

@@ -429,6 +429,19 @@ func (w *Workload) Failure() *Failure { return w.failure }
 // Stop is why the workload is not rolled for a change of config, nil if nothing stops it.
 func (w *Workload) Stop() *Stop { return w.stop }
 
+// Keeps says what a workload that is to be rolled has of each object meanwhile.
+func (w *Workload) Keeps() (said []string) {
+	if w.Hashes == nil || w.IsCurrent() || !w.Suspension.IsSettled() {
+		return nil
+	}
+	for _, r := range w.ReleasesOf(w.Change.Keys) {
+		if k := w.KeepingOf(r); k != workload.KeepsUnread {
+			said = append(said, r.Object.From(w.Namespace)+": "+k.Clause())
+		}
+	}
+	return said
+}
+
 // putOff is true until a failed write is retried.
 func (w *Workload) putOff(now time.Time) bool {
 	return w.Retry.Pending(now) && w.Retry.Write

@@ -24,8 +24,9 @@ type Stop struct {
 	Until time.Time
 	// said is the sentence without what changes while it holds.
 	said string
-	// kept is how many workloads wait for the same, on the place of the one that has failed.
-	kept, on int
+	// kept is what the workloads that wait for the same keep, on the place of the one that has failed.
+	kept workload.Keepings
+	on   int
 }
 
 // Message is the stop as a sentence.
@@ -44,15 +45,11 @@ func soakText(until time.Time) string {
 	return "; it is ready, soaking until " + rollout.Clock(until)
 }
 
-func keptText(kept int) string {
-	switch kept {
-	case 0:
-		return ""
-	case 1:
-		return "; 1 workload keeps the previous config"
-	default:
-		return fmt.Sprintf("; %d workloads keep the previous config", kept)
+func keptText(kept workload.Keepings) string {
+	if text := kept.Text(); text != "" {
+		return "; " + text
 	}
+	return ""
 }
 
 // judge finds out which workloads have failed with their config, and which ones are stopped
@@ -300,7 +297,7 @@ func (j *judgment) conclude(plan rollout.Plan) {
 	}
 	for i := range j.workloads {
 		if s := j.workloads[i].stop; s != nil && s.Reason == ReasonConfigFailed {
-			j.workloads[s.on].kept++
+			j.workloads[s.on].kept[j.workloads[i].KeepingOf(s.Release)]++
 		}
 	}
 	j.goBack()
@@ -349,7 +346,7 @@ func (j *judgment) stopOf(in releaseIn, h *rollout.Hold, holds map[string]*rollo
 		return &Stop{Reason: ReasonConfigUnverified, Release: in.Release, On: w.Name, on: u.unknown, said: release + " is not verified: " + u.unknownText}
 	}
 	on := max(0, slices.IndexFunc(u.trials, func(t rollout.Unit) bool { return len(h.On) > 0 && t.Name == h.On[len(h.On)-1] }))
-	s := &Stop{Reason: ReasonConfigFailed, Release: in.Release, On: j.workloads[u.ran[on]].Name, on: u.ran[on], kept: len(u.next)}
+	s := &Stop{Reason: ReasonConfigFailed, Release: in.Release, On: j.workloads[u.ran[on]].Name, on: u.ran[on], kept: j.keptBy(in, u)}
 	if failed := holds[h.On.String()]; failed != nil {
 		s.Cause = causeIn(failed)
 	}
@@ -358,6 +355,14 @@ func (j *judgment) stopOf(in releaseIn, h *rollout.Hold, holds map[string]*rollo
 	}
 	s.said = fmt.Sprintf("%s failed on %s (%s)", release, u.trials[on].Name, s.Cause)
 	return s
+}
+
+// keptBy is what the workloads keep that a release does not get to.
+func (j *judgment) keptBy(in releaseIn, u *underway) (kept workload.Keepings) {
+	for _, i := range u.next {
+		kept[j.workloads[i].KeepingOf(in.Release)]++
+	}
+	return kept
 }
 
 // wake is when time alone changes what is judged, zero for never.

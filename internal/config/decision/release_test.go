@@ -161,7 +161,7 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 		return "ConfigFailed: Deployment " + name + " is waiting: " + bad + " failed on deployment/a (" + cause + "); " + kept + "\n"
 	}
 	const too = "; its Pod template was changed by another client, too"
-	const crash, one, two = "3 of 3 Pods CrashLoopBackOff", "1 workload keeps the previous config", "2 workloads keep the previous config"
+	const crash, one, two = "3 of 3 Pods CrashLoopBackOff", "1 workload is not rolled", "2 workloads are not rolled"
 	failed := func(cause string) string {
 		return "Failed: Deployment a failed: " + cause + " (changed: " + bad + ")\n"
 	}
@@ -484,7 +484,7 @@ func recordAll(plan Plan) []Workload {
 		w := &workloads[i]
 		c := w.condition(now)
 		w.Records.Failed, w.Records.Condition = w.failed(now), c
-		w.failure, w.stop, w.kept = nil, nil, 0
+		w.failure, w.stop, w.kept = nil, nil, workload.Keepings{}
 	}
 	return workloads
 }

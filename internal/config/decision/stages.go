@@ -21,8 +21,8 @@ type Staged struct {
 
 	// Policy is the policy.
 	Policy *policy.Policy
-	// Object is the one whose release it holds.
-	Object content.Object
+	// Release is the one that it holds.
+	Release content.Release
 }
 
 // Staged is why a policy keeps the workload from being rolled, nil if none does.
@@ -406,7 +406,7 @@ func (c *course) block(name string, h *rollout.Hold) *Staged {
 	if i := strings.LastIndex(why, waits); i >= 0 {
 		why = why[i+len(waits):]
 	}
-	staged := &Staged{Policy: c.policy, Object: c.Object, Block: rollout.Block{
+	staged := &Staged{Policy: c.policy, Release: c.Release, Block: rollout.Block{
 		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), why),
 		Since: h.Since, Until: h.Until,
 	}}

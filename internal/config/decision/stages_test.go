@@ -131,8 +131,8 @@ func TestStages(t *testing.T) {
 			"rolls c\n" +
 			"p0: Progressing 1/3, first Complete 1/1, rest Progressing 0/2\n"},
 		"all are": {[]string{oneFirst}, []Workload{next("a", done(time.Second)), next("b", done(0))}, Options{}, ""},
-		"the first has failed": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), crashes), next("b"), next("c")}, Options{}, "ConfigFailed: Deployment b is waiting: Secret db@05cb0cf failed on deployment/a (3 of 3 Pods CrashLoopBackOff); 2 workloads keep the previous config\n" +
-			"ConfigFailed: Deployment c is waiting: Secret db@05cb0cf failed on deployment/a (3 of 3 Pods CrashLoopBackOff); 2 workloads keep the previous config\n" +
+		"the first has failed": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), crashes), next("b"), next("c")}, Options{}, "ConfigFailed: Deployment b is waiting: Secret db@05cb0cf failed on deployment/a (3 of 3 Pods CrashLoopBackOff); 2 workloads are not rolled\n" +
+			"ConfigFailed: Deployment c is waiting: Secret db@05cb0cf failed on deployment/a (3 of 3 Pods CrashLoopBackOff); 2 workloads are not rolled\n" +
 			"Failed: Deployment a failed: 3 of 3 Pods CrashLoopBackOff (changed: Secret db@05cb0cf)\n" +
 			"p0: Failed 0/3, first Failed 0/1, rest Failed 0/2\n"},
 		"one workload alone": {[]string{oneFirst}, []Workload{next("a")}, Options{}, "rolls a\n"},

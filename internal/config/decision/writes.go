@@ -171,9 +171,9 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 	case w.failure != nil:
 		c = notReady(ReasonConfigFailed, w.failure.reason(w.Namespace))
 	case w.stop != nil && w.stop.Reason == ReasonConfigFailed:
-		c = notReady(ReasonConfigFailed, w.stop.said+"; keeps the previous config")
+		c = notReady(ReasonConfigFailed, w.stop.said+"; "+w.KeepingOf(w.stop.Release).Clause())
 	case w.staged != nil && w.staged.Reason == ReasonConfigFailed:
-		c = notReady(ReasonConfigFailed, w.staged.Message+"; keeps the previous config")
+		c = notReady(ReasonConfigFailed, w.staged.Message+"; "+w.KeepingOf(w.staged.Release).Clause())
 	case w.saysRolledBack():
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigRolledBack, Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
 	case w.Settings.Tracked && len(w.Pinning.Lost) > 0:

@@ -43,15 +43,20 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Setup adds what collects snapshots to a manager. If the API server cannot apply pins, or
-// the manager may not see what refers to them, it adds nothing and returns why.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, refused string, err error) {
-	if refused, err = refusal(ctx, mgr, o); refused != "" || err != nil {
-		return nil, refused, err
+// Setup adds what collects snapshots to a manager, in the namespaces where pins are possible. It returns
+// why they are not possible in the others: the API server cannot apply pins, or the manager may not see
+// what refers to snapshots, as in a namespace that was deleted with its Roles.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, refused Refusals, err error) {
+	if refused, err = refusals(ctx, mgr, o); err != nil {
+		return nil, nil, err
+	}
+	o.Namespaces = refused.Permitted(o.Namespaces)
+	if len(o.Namespaces) == 0 {
+		return nil, refused, nil
 	}
 	seen, err := watched(mgr, o.Namespaces)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	c := &collector{Keeper: &Keeper{
 		live: mgr.GetAPIReader(), writer: mgr.GetClient(), now: o.Now, seen: seen, referrers: split{workloads: mgr.GetCache(), others: seen},
@@ -68,9 +73,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, re
 	}
 	err = b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(c)
 	if err != nil {
-		return nil, "", fmt.Errorf("build the controller of snapshots: %w", err)
+		return nil, nil, fmt.Errorf("build the controller of snapshots: %w", err)
 	}
-	return c.Keeper, "", nil
+	return c.Keeper, refused, nil
 }
 
 // unwatched are the kinds that refer to snapshots and that no ring watches otherwise.
@@ -104,27 +109,47 @@ func Refusal(mapper apimeta.RESTMapper, by pin.By) (string, error) {
 	return Unserved, nil
 }
 
-// refusal is why there can be no pins.
-func refusal(ctx context.Context, mgr ctrl.Manager, o Options) (string, error) {
-	if refused, err := Refusal(mgr.GetRESTMapper(), o.By); refused != "" || err != nil {
-		return refused, err
+// Refusals are why there can be no pins, by namespace. One of them affects its namespace alone.
+type Refusals map[string]string
+
+// Permitted are the namespaces where there can be pins.
+func (r Refusals) Permitted(namespaces []string) []string {
+	return slices.DeleteFunc(slices.Clone(namespaces), func(namespace string) bool { return r[namespace] != "" })
+}
+
+func refusals(ctx context.Context, mgr ctrl.Manager, o Options) (Refusals, error) {
+	everywhere, err := Refusal(mgr.GetRESTMapper(), o.By)
+	if err != nil {
+		return nil, err
 	}
+	refused := Refusals{}
 	for _, namespace := range o.Namespaces {
-		for _, obj := range unwatched() {
-			gvk, err := mgr.GetClient().GroupVersionKindFor(obj)
-			if err != nil {
-				return "", fmt.Errorf("find the kind of %T: %w", obj, err)
-			}
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-			err = mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
-			if apierrors.IsForbidden(err) {
-				return fmt.Sprintf("the manager may not list %ss in namespace %s; run spillway install with --pin-namespaces=%s, and restart the manager",
-					strings.ToLower(gvk.Kind), namespace, strings.Join(o.Namespaces, ",")), nil
-			}
-			if err != nil {
-				return "", fmt.Errorf("list one %s: %w", gvk.Kind, err)
-			}
+		if refused[namespace] = everywhere; everywhere != "" {
+			continue
+		}
+		if refused[namespace], err = refusalIn(ctx, mgr, namespace); err != nil {
+			return nil, err
+		}
+	}
+	return refused, nil
+}
+
+// refusalIn is why there can be no pins in a namespace, empty if there can be.
+func refusalIn(ctx context.Context, mgr ctrl.Manager, namespace string) (string, error) {
+	for _, obj := range unwatched() {
+		gvk, err := mgr.GetClient().GroupVersionKindFor(obj)
+		if err != nil {
+			return "", fmt.Errorf("find the kind of %T: %w", obj, err)
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err = mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+		if apierrors.IsForbidden(err) {
+			return fmt.Sprintf("the manager may not list %ss in namespace %s; run spillway install with --pin-namespaces that names it, and restart the manager",
+				strings.ToLower(gvk.Kind), namespace), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("list one %s: %w", gvk.Kind, err)
 		}
 	}
 	return "", nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	notify "github.com/spillway-dev/spillway/internal/notify/decision"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 func gateRules() []rule {
@@ -37,6 +38,11 @@ func gateRules() []rule {
 			Why:    "Its Secret, among the manifests, lacks a key; or the namespace has Secrets among the manifests, and not this one. Messages stay pending until the queue is full.",
 			Action: "Add the Secret, or its key address.",
 		}, missingAddresses},
+		{report.Rule{
+			Code: "SPW121", Level: report.Warning, Title: "A policy with stages for a workload that mounts its config without pins",
+			Why:    "Kubernetes writes a new content into all running Pods that mount it, within a minute, whatever their stage. With pins, each revision keeps its content.",
+			Action: "Set spec.pinConfig to true, or annotate the workload with " + vocabulary.PinConfig.Native + ": \"true\"; the manager needs --pin-namespaces for it.",
+		}, mountedInStages},
 	}
 }
 

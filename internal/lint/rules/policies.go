@@ -163,3 +163,28 @@ func unpinnedPolicies(m *manifest.Manifests, r *reporter) {
 		}
 	}
 }
+
+// mountedInStages finds workloads of which all running Pods get a new content, though a policy has
+// stages for it.
+func mountedInStages(m *manifest.Manifests, r *reporter) {
+	all, uses := policiesIn(m), usesIn(m)
+	for i := range all {
+		p := &all[i]
+		if p.Problem != "" || len(p.spec.Stages) < 2 || p.Pins {
+			continue
+		}
+		k := slices.IndexFunc(uses, func(u use) bool {
+			before := slices.ContainsFunc(all[:i], func(q policyIn) bool { return q.covers(&u) })
+			return p.covers(&u) && !before && !u.w.Pin && u.isMounted()
+		})
+		if k >= 0 {
+			r.findf(p.o, manifest.Fields("spec.stages"), "%s mounts %s and does not keep it: all its running Pods get a new content, in whatever stage it is",
+				uses[k].called(), uses[k].object.From(uses[k].o.Namespace()))
+		}
+	}
+}
+
+func (u *use) isMounted() bool {
+	pod := &workload.TemplateOf(u.o.Typed).Spec
+	return u.object.Namespace == u.o.Namespace() && content.ReachOf(pod, u.object.Kind, u.object.Name) == content.ReachRunning
+}
