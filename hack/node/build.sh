@@ -12,7 +12,7 @@ runc=github.com/opencontainers/runc@v1.5.2
 plugins=github.com/containernetworking/plugins@v1.10.0
 
 kubernetes=$(awk '$1 == "k8s.io/kubernetes" {print $2; exit}' ../k8s/go.mod)
-key=$(cat build.sh runc/*.go ../k8s/go.mod ../k8s/go.sum | sha256sum | cut -c1-12)
+key=$(cat build.sh runc/main.go ../k8s/go.mod ../k8s/go.sum | sha256sum | cut -c1-12)
 cache=${SPILLWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spillway}/node
 folder=$cache/$kubernetes-$(go env GOOS)-$(go env GOARCH)-$key
 

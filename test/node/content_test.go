@@ -117,7 +117,7 @@ func TestWaysToUseASecret(t *testing.T) {
 			w := newWorld(t)
 			names := three[:2]
 			w.run(staged, use[0], use[1], names)
-			w.goes("good2", "app1", names...)
+			w.goes("good2", names...)
 			same := w.untouched("app2")
 			w.secret("bad")
 			w.died("app1", "bad")
@@ -150,7 +150,7 @@ func TestAnImmutableSecret(t *testing.T) {
 }
 
 // The node is drained in the middle of a release: all Pods come back with the content of their
-// revision, nobody fails, and the release goes on.
+// revision, no workload fails, and the release goes on.
 func TestADrainInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.runPinned(staged, byEnv, "", three)

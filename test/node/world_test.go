@@ -61,7 +61,7 @@ const (
 
 var three, five = []string{"app1", "app2", "app3"}, []string{"app1", "app2", "app3", "app4", "app5"}
 
-// image is what Pods run: on other clusters one that is there by this name.
+// image is what Pods run: on other clusters the one of this name.
 func image() string { return cmp.Or(os.Getenv("IMAGE"), node.Image) }
 
 // world is a namespace with a user, and a manager of its own.
@@ -239,8 +239,8 @@ containers:
 
 func indent(text string) string { return "      " + strings.ReplaceAll(text, "\n", "\n      ") }
 
-// run has some Deployments ready with the value good, under a policy, and a manager. They were
-// there before it, so that it has nothing to roll.
+// run has some Deployments ready with the value good, under a policy, and a manager. They
+// existed before it, so that it has nothing to roll.
 func (w *world) run(policy, use, volumes string, names []string, more ...string) {
 	w.t.Helper()
 	w.policy(policy)
@@ -403,11 +403,10 @@ func (w *world) complete() {
 	})
 }
 
-// goes releases a good value: the first has it, and after the soak all have.
-func (w *world) goes(value, first string, names ...string) {
+// goes releases a good value: one has it first, and after the soak all have.
+func (w *world) goes(value string, names ...string) {
 	w.t.Helper()
 	w.secret(value)
-	w.reads(value, first)
 	w.step()
 	w.reads(value, names...)
 	w.complete()
@@ -418,7 +417,7 @@ func (w *world) step() {
 	w.t.Helper()
 	w.eventually(func() error {
 		for _, d := range w.deployments() {
-			if e := w.explain(d); strings.Contains(e.Sentence, "soaking until") {
+			if e := w.explain(d); e.Reason == "Soaking" {
 				return nil
 			}
 		}

@@ -20,7 +20,7 @@ root = "%[1]s/state/containerd"
 `, dir, programs, sandbox)
 }
 
-// kubeletConfig has the kubelet listen on loopback, where nobody is authenticated. Mounted content
+// kubeletConfig has the kubelet listen on loopback and authenticate no user. Mounted content
 // is renewed within seconds instead of a minute.
 func kubeletConfig(dir, groups string, ports [2]int) string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1

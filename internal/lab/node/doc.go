@@ -7,9 +7,9 @@
 //     kernel ends with this one, however that ends. With it end containers and their networks,
 //     and mounts are undone; what is written is in memory.
 //   - Several nodes at a time do not meet: each has control groups, a subnet and ports of its own.
-//   - The kubelet answers only requests from the machine itself, and nobody's.
+//   - The kubelet listens on loopback only, and accepts no request.
 //
 // There is one image, [Image], with one program: see package program. Pods have no access to the
 // API server, which listens on loopback, and no ServiceAccount is mounted:
-// automountServiceAccountToken has to be false.
+// automountServiceAccountToken must be false.
 package node

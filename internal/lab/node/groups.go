@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// groups is where control groups are: version 2, or a folder for each controller of version 1.
+// groups is where control groups are: version 2, or a folder for each controller of version 1,
+// maybe with one for version 2 beside.
 const groups = "/sys/fs/cgroup"
 
 // prefix begins the names of the control groups of nodes. The ID of the process follows that
@@ -23,7 +24,7 @@ const prefix = "spillway-node-"
 
 func groupName(of string) string { return prefix + strconv.Itoa(os.Getpid()) + "-" + of }
 
-// hierarchies are the folders in which a control group has to be made.
+// hierarchies are the folders in which a control group is made.
 func hierarchies() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(groups, "cgroup.controllers")); err == nil {
 		return []string{groups}, nil
@@ -35,7 +36,7 @@ func hierarchies() ([]string, error) {
 	defer func() { _ = mounts.Close() }() // it was only read
 	var all []string
 	for lines := bufio.NewScanner(mounts); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 2 && fields[2] == "cgroup" && strings.HasPrefix(fields[1], groups) {
+		if fields := strings.Fields(lines.Text()); len(fields) > 2 && (fields[2] == "cgroup" || fields[2] == "cgroup2") && strings.HasPrefix(fields[1], groups) {
 			all = append(all, fields[1])
 		}
 	}

@@ -11,8 +11,8 @@ mount --make-rprivate /
 mount -t proc proc /proc
 mount -t tmpfs -o mode=755 node "$folder/state"
 mkdir "$folder/state"/{kubelet,containerd,upper,work,log}
-# Some of their folders and sockets have fixed names. HOME may be below /var/lib, so that
-# what exists there stays in sight.
+# Some of their folders and sockets have fixed names. HOME may be below /var/lib, so
+# what exists there stays visible.
 mount -t overlay -o "lowerdir=/var/lib,upperdir=$folder/state/upper,workdir=$folder/state/work" node /var/lib
 mount --bind "$folder/state/log" /var/log
 mount -t tmpfs -o mode=755 node /run

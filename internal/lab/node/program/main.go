@@ -53,6 +53,7 @@ func main() {
 		go func() { log.Fatal(serve(read)) }()
 	}
 	<-stop
+	os.Exit(143) // as programs do that do not handle the signal: it has not done its work
 }
 
 // variables are those that config is given by.
