@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -209,40 +208,4 @@ func TestARestartDuringAStop(t *testing.T) {
 		restart(w)
 		w.reads("good", "app2")
 	})
-}
-
-// The Pods of a Job keep the content with which the Job began, also those of a Job that a CronJob
-// makes: the next Job gets the present one.
-func TestJobsKeepTheirConfig(t *testing.T) {
-	w := newWorld(t)
-	w.pinnable()
-	w.secret("good")
-	w.manage()
-	spec := "backoffLimit: 3\n  template:\n    metadata: {labels: {app: %[1]s}}\n    spec:\n      restartPolicy: Never\n" + indent(container("serve", byEnv))
-	w.apply(fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: %[1]s, annotations: {spillway.dev/pin-config: \"true\"}}\nspec:\n  "+spec, "job"))
-	once := "        metadata: {labels: {app: cron}}\n        spec:\n          restartPolicy: Never\n    " + strings.ReplaceAll(indent(container("serve", byEnv)), "\n", "\n    ")
-	w.apply("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: cron, annotations: {spillway.dev/pin-config: \"true\"}}\nspec:\n" +
-		"  schedule: \"* * * * *\"\n  concurrencyPolicy: Forbid\n  jobTemplate:\n    spec:\n      backoffLimit: 3\n      template:\n" + once)
-	begun := func(name string) func() error {
-		return func() error { return errors.Join(want(1, len(w.live(name))), w.answers(name, "/read", "good")) }
-	}
-	w.eventually(begun("job"))
-	w.eventually(begun("cron"))
-	w.secret("bad")
-	for _, name := range []string{"job", "cron"} {
-		before := fmt.Sprint(w.uids(name))
-		w.evict(name)
-		w.eventually(func() error {
-			if fmt.Sprint(w.uids(name)) == before {
-				return errors.New("the evicted Pod was not replaced")
-			}
-			return begun(name)()
-		})
-	}
-	w.apply(fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: %[1]s, annotations: {spillway.dev/pin-config: \"true\"}}\nspec:\n  "+spec, "next"))
-	w.died("next", "bad")
-	zero := int64(0)
-	if err := w.pods.BatchV1().CronJobs(w.namespace).Delete(t.Context(), "cron", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
-		t.Error(err)
-	}
 }
