@@ -49,6 +49,13 @@ stress: ## Run a test many times while all processors are busy (TEST=TestName PK
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(RUN_TESTS) stress $(or $(N),200) -run '$(TEST)' -- '$(PKG)'
 
+.PHONY: test-node
+test-node: ## Run the stories on real Pods: on a node that it starts (Linux, root, gcc), or on a cluster (CLUSTER=KUBECONFIG IMAGE=NAME)
+	$(if $(CLUSTER),,$(GO) run ./hack/node check && $(GO) run ./hack/node >/dev/null) # first: it may take longer than a test may
+	$(if $(CLUSTER),,assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets;) \
+	  IMAGE='$(IMAGE)' SPILLWAY_TEST_KUBECONFIG='$(if $(CLUSTER),$(abspath $(CLUSTER)))' \
+	  $(GO) test -tags node -count=1 -timeout 15m ./test/node
+
 .PHONY: build
 build: ## Build bin/spillway, one static file
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/spillway ./cmd/spillway

@@ -12,7 +12,7 @@ import (
 // with the control plane, or with its own Stop.
 func (cp *ControlPlane) Beside(ctx context.Context) (*ControlPlane, error) {
 	if cp.Dir == "" {
-		return nil, fmt.Errorf("%s names one cluster; unset it to have several", existingVariable)
+		return nil, fmt.Errorf("%s names one cluster; unset it to have several", ExistingVariable)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// existingVariable names the kubeconfig of a cluster to use instead of starting one.
-const existingVariable = "SPILLWAY_TEST_KUBECONFIG"
+// ExistingVariable names the kubeconfig of a cluster to use instead of starting one.
+const ExistingVariable = "SPILLWAY_TEST_KUBECONFIG"
 
 // startTimeout bounds how long everything may take to be ready, on a machine that has
 // much else to do.
@@ -32,6 +32,8 @@ type Options struct {
 	// and zone-c. With none there are neither nodes, scheduler nor kwok, and Pods
 	// stay pending.
 	Nodes int
+	// Scheduler starts a scheduler also without these nodes, for a real one that joins.
+	Scheduler bool
 	// Alone has [StartOrShare] start one in any case.
 	Alone bool
 	// Stay leaves everything running when this process ends; [StopAt] ends it.
@@ -70,7 +72,7 @@ type ControlPlane struct {
 
 // Start starts a control plane and waits until it is ready to use.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
-	if path := os.Getenv(existingVariable); path != "" {
+	if path := os.Getenv(ExistingVariable); path != "" {
 		return existing(path)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout+15*time.Minute) // the build is included
@@ -92,7 +94,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 func existing(path string) (*ControlPlane, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", existingVariable, err)
+		return nil, fmt.Errorf("%s: %w", ExistingVariable, err)
 	}
 	config.QPS = -1
 	return &ControlPlane{config: config}, nil
@@ -102,6 +104,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	steps := []func(context.Context) error{cp.prepare, cp.startEtcd, cp.StartAPIServer, cp.startControllers}
+	if cp.options.Nodes > 0 || cp.options.Scheduler {
+		steps = append(steps, cp.startScheduler)
+	}
 	if cp.options.Nodes > 0 {
 		steps = append(steps, cp.startNodes)
 	}
@@ -212,12 +217,13 @@ func (cp *ControlPlane) startNodes(ctx context.Context) error {
 	if err := errors.Join(cp.createNodes(ctx), cp.limitKwok(ctx)); err != nil {
 		return err
 	}
-	return errors.Join(
-		cp.startForPods("kube-scheduler", "--kubeconfig", cp.Kubeconfig(), "--secure-port", "0", "--leader-elect=false",
-			"--kube-api-qps", "2000", "--kube-api-burst", "4000"),
-		cp.startForPods("kwok", "--kubeconfig", cp.kwokKubeconfig(), "--config", cp.path("stages.yaml"),
-			"--manage-all-nodes=true", "--node-lease-duration-seconds", "0"),
-	)
+	return cp.startForPods("kwok", "--kubeconfig", cp.kwokKubeconfig(), "--config", cp.path("stages.yaml"),
+		"--manage-all-nodes=false", "--manage-nodes-with-label-selector", played, "--node-lease-duration-seconds", "0")
+}
+
+func (cp *ControlPlane) startScheduler(context.Context) error {
+	return cp.startForPods("kube-scheduler", "--kubeconfig", cp.Kubeconfig(), "--secure-port", "0", "--leader-elect=false",
+		"--kube-api-qps", "2000", "--kube-api-burst", "4000")
 }
 
 // restartForPods starts them again: what fails while there is no API server, they
@@ -305,7 +311,7 @@ func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.config
 // Kubeconfig is the path of a kubeconfig with all rights.
 func (cp *ControlPlane) Kubeconfig() string {
 	if cp.Dir == "" {
-		return os.Getenv(existingVariable)
+		return os.Getenv(ExistingVariable)
 	}
 	return cp.path("kubeconfig")
 }

@@ -12,6 +12,7 @@
 //	testenv.spillway.dev/behavior: never-ready | crash | complete | fail
 //	testenv.spillway.dev/pod-ip: 127.1.2.3    an address where a test may listen
 //
+// It manages the nodes with the label type=kwok, and leaves a real one alone (package node).
 // Unlike a kubelet, kwok starts a Pod whose ConfigMaps and Secrets do not exist.
 //
 // Everything that is started is ended with the process that started it, however

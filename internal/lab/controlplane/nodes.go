@@ -12,6 +12,13 @@ import (
 // zones are where the nodes are, in turn.
 var zones = []string{"zone-a", "zone-b", "zone-c"}
 
+// The nodes that kwok plays have a label. It leaves others alone, such as a real one.
+const (
+	playedLabel = "type"
+	playedValue = "kwok"
+	played      = playedLabel + "=" + playedValue
+)
+
 func (cp *ControlPlane) createNodes(ctx context.Context) error {
 	c, err := cp.Clientset()
 	if err != nil {
@@ -20,7 +27,7 @@ func (cp *ControlPlane) createNodes(ctx context.Context) error {
 	for i := range cp.options.Nodes {
 		name := fmt.Sprintf("node-%d", i)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			corev1.LabelTopologyZone: zones[i%len(zones)], corev1.LabelHostname: name,
+			corev1.LabelTopologyZone: zones[i%len(zones)], corev1.LabelHostname: name, playedLabel: playedValue,
 		}}}
 		if _, err := c.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create node: %w", err)

@@ -55,7 +55,7 @@ func handoutOf(cp *ControlPlane, err error) handout {
 // has started.
 func StartOrShare(ctx context.Context, options Options) (*ControlPlane, error) {
 	socket := os.Getenv(SharedVariable)
-	if socket == "" || options.Alone || os.Getenv(existingVariable) != "" {
+	if socket == "" || options.Alone || os.Getenv(ExistingVariable) != "" {
 		return Start(ctx, options)
 	}
 	cp, err := ask(ctx, socket)
