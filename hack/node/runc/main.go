@@ -33,8 +33,8 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("find the real runc: %w", err)
 	}
-	real := filepath.Join(filepath.Dir(self), "runc-without-seccomp")
-	return fmt.Errorf("run %s: %w", real, syscall.Exec(real, args, os.Environ())) //nolint:gosec // it was built with this
+	runc := filepath.Join(filepath.Dir(self), "runc-without-seccomp")
+	return fmt.Errorf("run %s: %w", runc, syscall.Exec(runc, args, os.Environ())) //nolint:gosec // it was built with this
 }
 
 // bundleOf is the folder of the container that is created, empty if none is.
@@ -72,7 +72,7 @@ func removeProfile(file string) error {
 	if raw, err = json.Marshal(all); err != nil {
 		return fmt.Errorf("write the container: %w", err)
 	}
-	if err := os.WriteFile(file, raw, 0o600); err != nil {
+	if err := os.WriteFile(file, raw, 0o600); err != nil { //nolint:gosec // containerd names it
 		return fmt.Errorf("write the container: %w", err)
 	}
 	return nil

@@ -297,28 +297,42 @@ func readiness(values []string) (world.Readiness, error) {
 		if !some {
 			of, text = "", value
 		}
-		d, err := time.ParseDuration(text)
-		if text == "never" {
-			d, err = world.Never, nil
-		}
+		d, readable := readyTime(text)
 		of, revision, ofRevision := strings.Cut(of, "@")
-		if err != nil || d < 0 && d != world.Never || some && strings.Count(of, "/") != 1 || ofRevision && revision == "" {
+		if !readable || some && strings.Count(of, "/") != 1 || ofRevision && revision == "" {
 			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", "job/y=never" or "deployment/z@new=never"`, value)
 		}
 		if !some {
 			r.Default = d
 			continue
 		}
-		key, ok := readyKey(of)
-		if !ok {
-			return r, fmt.Errorf("--ready: nothing of the kind of %q takes its time; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, pod/NAME or cluster/NAME", of)
+		if err := setReady(r.Of, of, revision, d); err != nil {
+			return r, err
 		}
-		if ofRevision {
-			key += "@" + revision
-		}
-		r.Of[key] = d
 	}
 	return r, nil
+}
+
+// readyTime is a time, or never.
+func readyTime(text string) (d time.Duration, ok bool) {
+	if text == "never" {
+		return world.Never, true
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
+}
+
+// setReady sets the time of an object, of one revision of it if that is named.
+func setReady(times map[string]time.Duration, of, revision string, d time.Duration) error {
+	key, ok := readyKey(of)
+	if !ok {
+		return fmt.Errorf("--ready: nothing of the kind of %q takes its time; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, pod/NAME or cluster/NAME", of)
+	}
+	if revision != "" {
+		key += "@" + revision
+	}
+	times[key] = d
+	return nil
 }
 
 // readyKey is what takes its time, by the names that kubectl takes for its kind.

@@ -34,7 +34,7 @@ func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string)
 	m, err := describe.ManagerOf(ctx, a.Client, namespace, a.Options.Now())
 	switch {
 	case err != nil:
-		return chain.Answer{}, err //nolint:wrapcheck // it says what was asked
+		return chain.Answer{}, err
 	case m.Watches:
 		return a.managed(&m), nil
 	}

@@ -72,7 +72,7 @@ func files() (all []string) {
 	paths, _ := filepath.Glob("/config/*")
 	deeper, _ := filepath.Glob("/config/*/*")
 	for _, path := range append(paths, deeper...) {
-		if content, err := os.ReadFile(path); err == nil { //nolint:gosec // it is what the Pod mounts
+		if content, err := os.ReadFile(path); err == nil {
 			all = append(all, strings.TrimPrefix(path, "/config/")+"="+strings.TrimSpace(string(content)))
 		}
 	}
