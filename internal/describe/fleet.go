@@ -129,6 +129,9 @@ func ModuleFacts(e *decision.Explanation) []Fact {
 		if p.FinishedAt != nil {
 			outcome += ", ended " + Moment(p.FinishedAt.Time)
 		}
+		if p.Message != "" {
+			outcome += ": " + p.Message
+		}
 		f.add("rollout", p.Revision, "began "+Moment(p.StartedAt.Time), outcome)
 	}
 	f.each("note", e.Notes)

@@ -136,7 +136,7 @@ func (o Options) rings() ([]ring, error) {
 	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
 	o.Assemblage.Namespaces = o.Namespaces
 	if o.Fleet.Assemblages == nil {
-		o.Fleet.Assemblages = o.assemblages
+		o.Fleet.Assemblages, o.Fleet.Looks = o.assemblages, true
 	}
 	o.Guard.Now = o.Zones.Now
 	o.Config.LeaseNamespace, o.Config.LeaseName = o.LeaseNamespace, o.LeaseName

@@ -17,6 +17,7 @@ var table = map[string]entry{
 	"ClaimUnbound":                 {"claimunbound", "no volume is bound to a claim", "find out why none is provisioned"},
 	"ClusterUnknown":               {"clusterunknown", "neither a Cluster nor a labeled Secret stands for a cluster that was assigned the module, so that it counts as down", "restore the Secret with its kubeconfig, or the Cluster; if the cluster is gone for good, annotate its assemblage with spillway.dev/abandon-cluster=true and delete it"},
 	"ClusterUnreachable":           {"clusterunreachable", "the cluster does not answer", "check that the API server of the cluster runs, and that the hub can reach the address in its kubeconfig"},
+	"ClustersUnseen":               {"clustersunseen", "it is not known yet what clusters run that the module is for", "nothing, it normally completes without help; if it does not, check that the manager can connect to them"},
 	"Coalescing":                   {"coalescing", "the config has changed and may change again", "nothing, the wait ends automatically; spillway.dev/coalesce-window sets how long changes are collected"},
 	"CommitPending":                {"commitpending", "a cluster that was assigned a tag is assigned its commit or digest before other clusters are updated", "nothing, it normally completes without help; if it does not, check that the commit can be fetched: a tag that is on no branch must be mutable"},
 	"Complete":                     {"complete", "everything is at its revision, and healthy", "nothing, this is the desired state"},

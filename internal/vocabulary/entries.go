@@ -153,6 +153,7 @@ func fleetKeys() []Entry {
 		{Key: ProxiedBy, Place: Annotation, Written: true},
 		{Key: ProxiedFor, Place: Annotation, Written: true},
 		{Key: SentSyncs, Place: Annotation, Written: true},
+		{Key: GivenUp, Place: Annotation, Written: true},
 		{Key: TakeOver, Place: Annotation, Kinds: []string{"ProxyAssemblage"}},
 		{Key: Repointed, Place: Annotation, Kinds: []string{"Kustomization"}, Written: true},
 		{Key: SharedSource, Place: Label, Written: true},

@@ -206,6 +206,8 @@ var (
 	ProxiedFor = Key{Native: "spillway.dev/proxied-for"}
 	// SentSyncs are the names of the syncs that the ProxyAssemblage has sent.
 	SentSyncs = Key{Native: "spillway.dev/sent-syncs"}
+	// GivenUp has, as JSON, what each module gave up last: the copy that lies with the cluster.
+	GivenUp = Key{Native: "spillway.dev/given-up"}
 	// TakeOver lets a ProxyAssemblage replace an Assemblage that another ProxyAssemblage wrote,
 	// whose UID it names.
 	TakeOver = Key{Native: "spillway.dev/take-over"}

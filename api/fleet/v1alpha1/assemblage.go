@@ -77,6 +77,27 @@ type Assignment struct {
 	// continues on the others. A sync that has nothing else is not assigned.
 	// +optional
 	Hold *Hold `json:"hold,omitempty"`
+	// GivenUp is the revision that the module gave up last, as a copy that lies with the
+	// clusters: a hub that is rebuilt does not send it again.
+	// +optional
+	GivenUp *GivenUp `json:"givenUp,omitempty"`
+}
+
+// GivenUp is a revision that was given up: which cluster has failed with it, and how.
+type GivenUp struct {
+	// Revision is the name of the ModuleRevision.
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision"`
+	// At is when it was given up.
+	At metav1.MicroTime `json:"at"`
+	// Cluster is a cluster that has failed with it, empty if none has: a gate was refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Cluster string `json:"cluster,omitempty"`
+	// Message says why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // Hold is the request of a user to keep a sync as it is.
@@ -96,10 +117,14 @@ type Hold struct {
 
 // NamedSync is a sync that is assigned to a cluster.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.source) || has(self.hold)",message="source must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.source) || has(self.hold) || has(self.found)",message="source must be set"
 type NamedSync struct {
 	Assignment `json:",inline"`
 	Sync       `json:",inline"`
+	// Found is true of a sync that the hub has found on the cluster and taken over as it is:
+	// the revision is all that is known of it.
+	// +optional
+	Found bool `json:"found,omitempty"`
 }
 
 // State is the state of a sync.
@@ -139,6 +164,39 @@ type AssemblageStatus struct {
 	// ProxyAssemblage of the same hub, namespace, name and cluster: by its UID and a hash.
 	// +optional
 	Adopted string `json:"adopted,omitempty"`
+	// Found is what the hub has found on the cluster before anything was sent there. Absent
+	// until it has looked, and once the cluster has what is assigned.
+	// +optional
+	Found *Found `json:"found,omitempty"`
+}
+
+// Found is what a hub finds on a cluster to which it has not sent anything.
+type Found struct {
+	// Silent is true if the cluster does not answer, so that nothing is known.
+	// +optional
+	Silent bool `json:"silent,omitempty"`
+	// Syncs are those that an earlier ProxyAssemblage of the same hub, namespace, name and
+	// cluster has sent.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Syncs []FoundSync `json:"syncs,omitempty"`
+}
+
+// FoundSync is a sync that is found on a cluster.
+type FoundSync struct {
+	// Name is that of the module.
+	Name string `json:"name"`
+	// Revision, AssignedAt and Unready are those of the sync.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// +optional
+	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
+	// +optional
+	Unready bool `json:"unready,omitempty"`
+	// GivenUp is the copy of what the module gave up.
+	// +optional
+	GivenUp *GivenUp `json:"givenUp,omitempty"`
 }
 
 // SyncStatus is the state of a sync. It is about one assignment: a revision, and

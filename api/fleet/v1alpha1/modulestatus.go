@@ -44,6 +44,9 @@ type ModuleStatus struct {
 	// again until the template or the spec's targetRevision changes.
 	// +optional
 	RolledBack string `json:"rolledBack,omitempty"`
+	// GivenUp says why, and since when. A copy of it lies with each cluster.
+	// +optional
+	GivenUp *GivenUp `json:"givenUp,omitempty"`
 	// ObservedSync is the sync of the spec when it was last observed; only its
 	// source if the whole is larger than 8 KiB.
 	// +optional
@@ -256,6 +259,10 @@ type PastRollout struct {
 	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 	// Outcome is Running, Complete, Failed, RolledBack or Superseded.
 	Outcome string `json:"outcome"`
+	// Message says why it was given up: which cluster has failed, and how.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 	// Stages are those that it went through, in their order. They are kept of the newest five
 	// rollouts that are complete.
 	// +optional

@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -46,6 +47,8 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 		m.found.Then = a.About(module)
 	case c.Reason == decision.ReasonForeign:
 		m.own().Next = a.Command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s " + shell.Join("-n", module.Namespace))
+	case c.Reason == outcome.ReasonUnreachable && c.Revision == "": // nothing is assigned before it is known what it has
+		m.found.Links = append(m.found.Links, a.unreachable(ref, &assembled{cluster: name, secret: cluster.SecretName(name)}))
 	case c.IsNext:
 		m.found.Then = a.Manager(module.Namespace)
 	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present

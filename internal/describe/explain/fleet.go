@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -103,12 +104,25 @@ func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 	switch {
 	case hold.Reason == rollout.ReasonBudget:
 		return m.budget(stage)
+	case name == "" && hold.Reason == rollout.ReasonNoEvidence && m.skipped(stage) != "":
+		m.found.Then = m.aboutCluster(m.ref, m.skipped(stage))
+		return nil
 	case name == "":
 		return m.failing(ctx)
 	default:
 		m.found.Then = m.aboutCluster(m.ref, name)
 		return nil
 	}
+}
+
+// skipped is the first cluster of a stage that is skipped, as it can tell nothing: empty if there is none.
+func (m *moduleAnswer) skipped(stage string) string {
+	for i := range m.e.Clusters {
+		if c := &m.e.Clusters[i]; c.Stage == stage && (c.Reason == outcome.ReasonUnreachable || c.Reason == outcome.ReasonSuspended) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // unitOf is the stage and the cluster that a hold is about: what it waits for, or else

@@ -55,12 +55,13 @@ func (h *historian) ofModule(ctx context.Context) ([]Entry, error) {
 func (h *historian) release(past *fleetv1.PastRollout, r *v1alpha1.ModuleRevision) Entry {
 	e := h.revision(past.Revision, r)
 	e.Started, e.Ended, e.Outcome = &past.StartedAt.Time, describe.TimeOf(past.FinishedAt), past.Outcome
+	e.Message = past.Message
 	return e
 }
 
 // finishRelease is what only of the newest rollout is known.
 func (*historian) finishRelease(e *Entry, module client.Object, status *fleetv1.ModuleStatus) {
-	if e.Outcome != string(rollout.OutcomeComplete) {
+	if e.Outcome != string(rollout.OutcomeComplete) && e.Message == "" {
 		e.Message = status.WaitingFor
 	}
 	if s := model.SteeringOf(module); s != nil && s.Verb == model.VerbRollback && s.Revision == e.To {

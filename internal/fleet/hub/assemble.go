@@ -130,10 +130,14 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 	syncs, template := []any{}, s.templates[w.Revision]
 	switch {
 	case w.Act == decision.Unassign, w.Act == decision.CreateAssemblage:
+	case w.Act == decision.Take:
+		syncs = append(syncs, &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{
+			Assignment: a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt), w.Unready), Found: true,
+		}})
 	case template != nil:
 		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt), w.Unready), template))
 	case w.Act == decision.Correct: // the revision is deleted and what it says unknown; what the cluster has stays
-		syncs = append(syncs, a.kind.leaving(w.Record.Sync, s.Module.DeletionPolicy()))
+		syncs = append(syncs, a.kind.leaving(w.Record.Sync, s.Module.DeletionPolicy(), s.Module.GivenUp()))
 	default:
 		return nil, fmt.Errorf("ModuleRevision %s not found", w.Revision)
 	}

@@ -57,12 +57,13 @@ func recordOf(a *assembled, module string) model.Record {
 	}
 	assignment, sync, assigned := a.sync(module)
 	r.Leaving = !assigned && a.report(module) != nil
+	r.Found, r.Silent, r.Unseen = a.found(module)
 	if assignment == nil {
 		return r
 	}
 	r.Sync = sync
 	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
-	r.AssignedAt, r.Unready = ring.TimeOf(assignment.AssignedAt), assignment.Unready
+	r.AssignedAt, r.Unready, r.GivenUp = ring.TimeOf(assignment.AssignedAt), assignment.Unready, assignment.GivenUp
 	if status := a.report(module); status != nil && assigned {
 		readReport(&r, status, a)
 	}
@@ -84,7 +85,7 @@ func (a *assembled) sync(name string) (assignment *v1alpha1.Assignment, sync any
 	case *v1alpha1.ProxyAssemblage:
 		for i := range o.Spec.Assemblage.Syncs {
 			if s := &o.Spec.Assemblage.Syncs[i]; s.Name == name {
-				return &s.Assignment, s, s.Source != nil
+				return &s.Assignment, s, s.Source != nil || s.Found
 			}
 		}
 	case *v1alpha1.RemoteAssemblage:
@@ -95,6 +96,22 @@ func (a *assembled) sync(name string) (assignment *v1alpha1.Assignment, sync any
 		}
 	}
 	return nil, nil, false
+}
+
+// found is what was found of a module on the cluster, nil if nothing was; whether the cluster does
+// not answer, so that nothing is known; and whether no manager has looked yet.
+func (a *assembled) found(name string) (sync *v1alpha1.FoundSync, silent, unseen bool) {
+	f := a.status.Found
+	if f == nil {
+		_, proxied := a.Object.(*v1alpha1.ProxyAssemblage)
+		return nil, false, proxied && len(a.status.Syncs) == 0
+	}
+	for i := range f.Syncs {
+		if f.Syncs[i].Name == name {
+			return &f.Syncs[i], false, false
+		}
+	}
+	return nil, f.Silent, false
 }
 
 func (a *assembled) report(name string) *v1alpha1.SyncStatus {

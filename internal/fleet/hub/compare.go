@@ -119,7 +119,9 @@ func (o *observer) adopt(s *snapshot, a *assembled, r *model.Record) {
 
 // assignment is what a module says of a sync besides what its revision does.
 func (k *kind) assignment(m *model.Module, revision string, at *metav1.MicroTime, unready bool) v1alpha1.Assignment {
-	return v1alpha1.Assignment{Name: m.Name, Revision: revision, AssignedAt: at, Unready: unready, DeletionPolicy: m.DeletionPolicy()}
+	return v1alpha1.Assignment{
+		Name: m.Name, Revision: revision, AssignedAt: at, Unready: unready, DeletionPolicy: m.DeletionPolicy(), GivenUp: m.GivenUp(),
+	}
 }
 
 // drift is whether a sync was what its revision says, and when that was so.

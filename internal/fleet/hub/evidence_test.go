@@ -2,14 +2,19 @@ package hub_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // What a cluster is evidence of, and what becomes of one that is none: see hub/decision/evidence.go.
@@ -160,4 +165,78 @@ func TestAnApprovalIsForOneRollout(t *testing.T) {
 	w.decide("canary", metav1.ConditionTrue)
 	w.complete("a:v1 b:v1")
 	w.still("it was approved")
+}
+
+// The history, the status and every cluster tell why a revision came back.
+func TestItIsSaidWhyARevisionCameBack(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c")
+	spec := `selector: {}, strategy: Incremental, rollout: {onFailure: Rollback}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1 c:v1")
+	w.player.decree(v1alpha1.StateFailed, "v2")
+	w.module("v2", spec)
+	w.comes("a:v1 b:v1 c:v1")
+	w.waits("RolledBack", " failed: Deployment web is not ready")
+	s := w.status()
+	given := s.GivenUp
+	if given == nil || given.Revision != s.RolledBack || !strings.Contains("a b c", given.Cluster) || given.Message != "Deployment web is not ready" {
+		t.Fatalf("%+v", given)
+	}
+	i := slices.IndexFunc(s.History, func(p v1alpha1.PastRollout) bool { return p.Revision == s.RolledBack })
+	if i < 0 || s.History[i].Message != given.Cluster+" failed: Deployment web is not ready" {
+		t.Errorf("%+v", s.History)
+	}
+	w.then(func() error {
+		list := &v1alpha1.ProxyAssemblageList{}
+		if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if sync := &list.Items[i].Spec.Assemblage.Syncs[0]; sync.GivenUp == nil || sync.GivenUp.Revision != s.RolledBack {
+				return fmt.Errorf("%s has no copy: %+v", list.Items[i].Name, sync.GivenUp)
+			}
+		}
+		return nil
+	})
+	w.still("it was given up")
+	w.player.decree(v1alpha1.StateSucceeded, "v3")
+	w.module("v3", spec)
+	w.complete("a:v3 b:v3 c:v3")
+	if s := w.status(); s.GivenUp != nil || s.RolledBack != "" {
+		t.Errorf("%+v", s.GivenUp)
+	}
+}
+
+// A cluster whose Secret is gone blocks no later rollout, and it is said how to have it forgotten. One that the
+// rollout itself took down keeps its place.
+func TestAClusterWhoseSecretIsGoneBlocksNoLaterRollout(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c")
+	spec := `selector: {}, strategy: Incremental, rollout: {maxUnreadyClusters: 1}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1 c:v1")
+	w.remove(&corev1.Secret{}, cluster.SecretName("c"))
+	w.player.decree(v1alpha1.StateUnreachable, "c v1")
+	w.module("v2", spec)
+	w.comes("a:v2 b:v2 c:v1!")
+	if s := w.status(); s.CurrentRevision != s.TargetRevision {
+		t.Errorf("%s", w.says())
+	}
+	e, err := hub.Explain(t.Context(), w.client, w.options, model.KindModule, client.ObjectKey{Namespace: w.namespace, Name: app})
+	object := "proxyassemblage c -n " + w.namespace
+	if command := "kubectl annotate " + object + " spillway.dev/abandon-cluster=true && kubectl delete " + object; err != nil || !strings.Contains(strings.Join(e.Notes, " "), command) {
+		t.Errorf("%v, %v", e.Notes, err)
+	}
+	w.player.decree(v1alpha1.StateUpdating, "a v3", "b v3")
+	w.module("v3", spec)
+	w.waits("Progressing", "is updating")
+	down := strings.Fields(w.player.told("v3"))[0]
+	w.remove(&corev1.Secret{}, cluster.SecretName(down))
+	w.waits("Waiting", "kubectl annotate proxyassemblage "+down)
+	if told := w.player.told("v3"); told != down {
+		t.Errorf("v3 was assigned to %s while %s is unknown", told, down)
+	}
 }

@@ -72,28 +72,28 @@ func specFor(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference,
 }
 
 // says is true if a sync is what a template says for an assignment, but for a hold,
-// which is not the module's.
+// which is not the module's, and for the copy of what was given up, which does not change what runs.
 func (k *kind) says(sync any, a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) bool {
 	switch s := sync.(type) {
 	case *v1alpha1.ProxySync:
-		a.Hold = s.Hold
+		a.Hold, a.GivenUp = s.Hold, s.GivenUp
 	case *v1alpha1.RemoteSync:
-		a.Hold = s.Hold
+		a.Hold, a.GivenUp = s.Hold, s.GivenUp
 	}
 	return equality.Semantic.DeepEqual(sync, k.render(a, t))
 }
 
-// leaving is a sync as it is, but for what becomes of what runs when it is removed; and
-// without a hold, which is not the module's.
-func (k *kind) leaving(sync any, policy v1alpha1.DeletionPolicy) any {
+// leaving is a sync as it is, but for what becomes of what runs when it is removed and the copy of
+// what was given up; and without a hold, which is not the module's.
+func (k *kind) leaving(sync any, policy v1alpha1.DeletionPolicy, given *v1alpha1.GivenUp) any {
 	switch s := sync.(type) {
 	case *v1alpha1.ProxySync:
 		s = s.DeepCopy()
-		s.Hold, s.DeletionPolicy = nil, policy
+		s.Hold, s.DeletionPolicy, s.GivenUp = nil, policy, given
 		return s
 	case *v1alpha1.RemoteSync:
 		s = s.DeepCopy()
-		s.Hold, s.DeletionPolicy = nil, policy
+		s.Hold, s.DeletionPolicy, s.GivenUp = nil, policy, given
 		return s
 	default:
 		return sync

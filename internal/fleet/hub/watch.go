@@ -81,7 +81,8 @@ func (k *kind) toModules(cached client.Reader) handler.EventHandler {
 			if names := changedIn(&before, &after); len(names) > 0 {
 				wake(ctx, q, e.ObjectNew.GetNamespace(), names)
 			}
-			if vocabulary.Withdrawn.Get(e.ObjectOld.GetAnnotations()) != vocabulary.Withdrawn.Get(e.ObjectNew.GetAnnotations()) {
+			withdrawn := vocabulary.Withdrawn.Get(e.ObjectOld.GetAnnotations()) != vocabulary.Withdrawn.Get(e.ObjectNew.GetAnnotations())
+			if withdrawn || !equality.Semantic.DeepEqual(before.status.Found, after.status.Found) {
 				k.wakeAll(ctx, cached, q, e.ObjectNew.GetNamespace())
 			}
 		},

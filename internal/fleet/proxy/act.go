@@ -110,8 +110,8 @@ func (a actor) remove(ctx context.Context, s *snapshot, w *Write) error {
 // disown removes the marks of the ProxyAssemblage from the Assemblage that was seen.
 func (a actor) disown(ctx context.Context, s *snapshot, w *Write) error {
 	obj := &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{Namespace: s.Proxy.Namespace, Name: s.Proxy.Name}}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:null,%q:null,%q:null,%q:null}}}`, w.UID,
-		vocabulary.ProxiedBy.Native, vocabulary.ProxiedFor.Native, vocabulary.SentSyncs.Native, vocabulary.AppliedHash.Native)
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:null,%q:null,%q:null,%q:null,%q:null}}}`, w.UID,
+		vocabulary.ProxiedBy.Native, vocabulary.ProxiedFor.Native, vocabulary.SentSyncs.Native, vocabulary.AppliedHash.Native, vocabulary.GivenUp.Native)
 	err := s.conn.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 	if client.IgnoreNotFound(err) != nil && outcome.RefusalOf(err) == nil {
 		return fmt.Errorf("disown Assemblage %s: %w", obj.Name, err)

@@ -60,7 +60,7 @@ func (d *decision) mark() string {
 // adoption is the mark of what is adopted, empty if nothing is. It is written down before
 // anything else is sent there: afterwards that the content was the same is not known any more.
 func (d *decision) adoption() string {
-	if d.isAdopted() || d.isFormer() && d.isSame() {
+	if d.isAdopted() || d.isFormer() && (d.isSame() || d.isTaken()) {
 		return d.mark()
 	}
 	return ""
@@ -111,7 +111,7 @@ func isCommitOf(exact, tagged *v1alpha1.Source) bool {
 func (d *decision) judgeFormer(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) bool {
 	live := d.liveSync(s.Name)
 	switch {
-	case live != nil && isSameButMoment(live, entry):
+	case live != nil && (s.Found || isSameButMoment(live, entry)):
 		d.reports = append(d.reports, d.reported(s, &live.Assignment))
 	case d.isOurs():
 		return false

@@ -102,6 +102,10 @@ func (d *decision) each() {
 	syncs := d.o.Proxy.Spec.Assemblage.Syncs
 	for i := range syncs {
 		s := &syncs[i]
+		if s.Source == nil && s.Found {
+			d.leave(s)
+			continue
+		}
 		if s.Source == nil {
 			d.say(s, v1alpha1.StateWaiting, outcome.ReasonNotAssigned, "pins the cluster only; nothing is assigned")
 			continue
@@ -124,7 +128,7 @@ func (d *decision) evaluate(s *v1alpha1.ProxySync) (v1alpha1.NamedSync, error) {
 		d.needs[object] = true
 	}
 	entry := *s.NamedSync.DeepCopy()
-	entry.Hold = nil // it is the hub's business
+	entry.Hold, entry.GivenUp, entry.Found = nil, nil, false // these are the hub's business
 	used := used(&entry)
 	for _, literal := range result.Values.Literal() {
 		if used[literal.Name] {
@@ -347,6 +351,9 @@ func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructur
 	u.Object["spec"] = map[string]any{"syncs": syncs}
 	annotations := u.GetAnnotations()
 	annotations[vocabulary.SentSyncs.Native] = namesOf(entries)
+	if given := d.givenUp(); given != "" {
+		annotations[vocabulary.GivenUp.Native] = given
+	}
 	u.SetAnnotations(annotations)
 	raw, err := json.Marshal(u.Object)
 	if err != nil {

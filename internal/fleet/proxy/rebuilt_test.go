@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // oneByOne is a Module that goes to one cluster after another.
@@ -54,14 +56,7 @@ func TestARebuiltHubTakesItsFleetBack(t *testing.T) {
 	before := w.everything(3)
 	w.stop()
 
-	w.plane = testenv.Workload(bare)
-	w.hub = newClient(t, w.plane)
-	w.create(w.hub, namespaceOf(w))
-	w.manage()
-	for i := range 3 {
-		w.create(w.hub, testenv.KubeconfigSecret(t, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i)))
-		w.label(i, map[string]string{})
-	}
+	w.rebuild(3)
 	w.moduleOneByOne("v1")
 	w.phase("Complete")
 	w.taken(3)
@@ -136,4 +131,146 @@ func objectsOf(cluster int, list client.ObjectList) []string {
 		}
 	}
 	return lines
+}
+
+// exact waits until a cluster is assigned the commit of its tag, and has it.
+func (w *world) exact(cluster string) {
+	w.Helper()
+	testenv.Eventually(w.T, func(context.Context) error {
+		p := proxied()
+		status := w.status(p, cluster)
+		if s := p.Spec.Assemblage.Syncs[0]; s.Source.Git.Version.Revision == "" || status.ObservedGeneration != p.Generation || status.Syncs[0].State != v1alpha1.StateSucceeded {
+			return fmt.Errorf("%+v, %+v", s, status)
+		}
+		return nil
+	})
+}
+
+// rebuild loses the hub with its etcd, and makes a new one with so many clusters.
+func (w *world) rebuild(clusters int) {
+	w.Helper()
+	w.stop()
+	w.plane = testenv.Workload(bare)
+	w.hub = newClient(w.T, w.plane)
+	w.create(w.hub, namespaceOf(w))
+	w.manage()
+	for i := range clusters {
+		w.create(w.hub, testenv.KubeconfigSecret(w.T, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i)))
+		w.label(i, map[string]string{})
+	}
+}
+
+// steadily is a Module as moduleOneByOne has it, with more about its rollout.
+func (w *world) steadily(tag, rollout string) {
+	w.Helper()
+	m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
+	w.write(m, func() {
+		m.Spec = v1alpha1.ModuleSpec{}
+		if err := yaml.UnmarshalStrict(fmt.Appendf(nil, oneByOne+"rollout: {orderBy: {labelKey: place}%s}\n", w.url, tag, rollout), &m.Spec); err != nil {
+			w.Fatal(err)
+		}
+	})
+}
+
+// written is everything but what becomes of it: the agent there may still report.
+func (w *world) written(clusters int) string {
+	w.Helper()
+	return regexp.MustCompile(", version [0-9]+").ReplaceAllString(w.everything(clusters), "")
+}
+
+// numbered makes three clusters, which run the first version, and go one after the other.
+func (w *world) numbered() {
+	w.Helper()
+	w.manage()
+	for i := range 3 {
+		w.join(i)
+		w.label(i, map[string]string{"place": fmt.Sprint(i)})
+	}
+	w.publish("v1")
+	w.steadily("v1", "")
+	w.runs("v1", "v1", "v1")
+	w.phase("Complete")
+}
+
+// The hub is lost while one cluster of three has the new revision. The new hub takes over all of them as they
+// are, and goes on with the others: the one that has it is not touched.
+func TestAHubThatIsRebuiltInARolloutGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.numbered()
+	w.publish("v2")
+	w.steadily("v2", ", minReadySeconds: 3600")
+	w.runs("v2", "v1", "v1")
+	w.phase("Progressing")
+	w.exact("c0") // by then nothing is left to be written to it
+	before := w.written(1)
+	w.rebuild(3)
+	w.steadily("v2", "")
+	w.runs("v2", "v2", "v2")
+	w.phase("Complete")
+	if after := w.written(1); after != before {
+		t.Errorf("on the cluster that had it there was\n%s\nand now there is\n%s", before, after)
+	}
+}
+
+// The hub is lost after it has given up a revision. The new hub, to which the same manifests are applied, knows
+// that from the clusters: nothing is sent, and it is said why. The next revision is rolled out.
+func TestAHubThatIsRebuiltDoesNotSendWhatWasGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.numbered()
+	w.publishText("v2", "}{")
+	w.steadily("v2", ", onFailure: Rollback")
+	w.phase("RolledBack")
+	w.runs("v1", "v1", "v1")
+	w.copied(3)
+	before := w.everything(3)
+	w.rebuild(3)
+	w.steadily("v2", ", onFailure: Rollback")
+	w.phase("RolledBack")
+	w.copied(3)
+	if after := w.everything(3); after != before {
+		t.Errorf("on the clusters there was\n%s\nand now there is\n%s", before, after)
+	}
+	m := &v1alpha1.Module{}
+	if err := w.hub.Get(t.Context(), w.key("shop"), m); err != nil {
+		t.Fatal(err)
+	}
+	if g := m.Status.GivenUp; g == nil || g.Cluster != "c0" || !strings.Contains(m.Status.WaitingFor, "the clusters keep what they run: "+m.Status.RolledBack+" was given up ") || !strings.Contains(m.Status.WaitingFor, "c0 failed: ") {
+		t.Errorf("%+v, %s", m.Status.GivenUp, m.Status.WaitingFor)
+	}
+	w.publish("v3")
+	w.steadily("v3", ", onFailure: Rollback")
+	w.runs("v3", "v3", "v3")
+	w.phase("Complete")
+}
+
+// copied waits until a copy of what was given up lies with so many clusters.
+func (w *world) copied(clusters int) {
+	w.Helper()
+	for i := range clusters {
+		testenv.Eventually(w.T, func(ctx context.Context) error {
+			list := &v1alpha1.AssemblageList{}
+			if err := w.on(i).List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+				return err
+			}
+			for j := range list.Items {
+				if vocabulary.GivenUp.Get(list.Items[j].Annotations) == "" {
+					return fmt.Errorf("c%d has no copy: %v", i, list.Items[j].Annotations)
+				}
+			}
+			return nil
+		})
+	}
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		list := &v1alpha1.ProxyAssemblageList{}
+		if err := w.hub.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if len(p.Spec.Assemblage.Syncs) != 1 || p.Status.ObservedGeneration != p.Generation || p.Status.Syncs[0].State != v1alpha1.StateSucceeded {
+				return fmt.Errorf("%s: %+v", p.Name, p.Status)
+			}
+		}
+		return nil
+	})
 }

@@ -31,7 +31,7 @@ func (d *decision) report() {
 	}
 	now := metav1.NewMicroTime(d.o.Now)
 	d.plan.Status = outcome.StatusOf(&p.Status, d.reports, p.Generation, now)
-	d.plan.Status.Adopted = d.adoption()
+	d.plan.Status.Adopted, d.plan.Status.Found = d.adoption(), d.found()
 	if r := d.o.Refusal; r != nil {
 		d.plan.Status = outcome.Concluded(&d.plan.Status, p.Generation, now, r.State, outcome.ReasonWriteRefused, r.Message)
 	}

@@ -137,7 +137,7 @@ func (w *world) manageWith(faults *fault.Injector) {
 	}
 	w.stop = w.run(faults, config, manager.Options{
 		Rings: []string{manager.RingFleet}, Namespaces: []string{w.namespace},
-		Fleet: hub.Options{Now: time.Now, Assemblages: func(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
+		Fleet: hub.Options{Now: time.Now, Looks: true, Assemblages: func(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
 			return proxy.SetupHub(ctx, mgr, proxy.Options{
 				Namespaces: []string{w.namespace}, Now: time.Now, Directory: clusters, Wrap: wrap, BackOff: 50 * time.Millisecond, BackOffMax: 500 * time.Millisecond,
 			})

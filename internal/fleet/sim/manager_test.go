@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -73,6 +74,8 @@ type manager struct {
 	// frozen is until when a watch is lost, asleep until when its process does not run.
 	frozen [4]time.Time
 	asleep time.Time
+	// lost is how often the hub was lost when it was started.
+	lost int
 	// own are the moves that it has written down itself.
 	own map[string]time.Time
 }
@@ -131,6 +134,10 @@ func (m *manager) see(kind int) {
 // to write, or it looks and decides.
 func (m *manager) act() {
 	w := m.world
+
+	if m.lost != w.lost {
+		m.begins()
+	}
 
 	switch {
 	case w.now.Before(m.asleep):
@@ -249,7 +256,7 @@ func (m *manager) order(p decision.Plan) []request {
 func (m *manager) observed() model.Observed {
 	v := &m.view
 	o := model.Observed{
-		Now: m.now(), AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
+		Now: m.now(), Looks: m.world.mortal, AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
 		Module: model.Module{
 			Kind: model.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
 			Finalized: v.module.finalized, RemovalApproval: v.module.approval, Spec: v.module.spec, Status: v.module.status,
@@ -268,7 +275,9 @@ func (m *manager) observed() model.Observed {
 
 	for _, name := range slices.Sorted(maps.Keys(v.assemblages)) {
 		a := v.assemblages[name]
-		o.Records = append(o.Records, a.record(name, v.module.spec.DeletionPolicy, v.resolved(a.revision)))
+		r := a.record(name, v.module.spec.DeletionPolicy, v.resolved(a.revision))
+		r.Drifted = r.Drifted || a.kept && v.has(a.revision) // it is written once that is known
+		o.Records = append(o.Records, r)
 	}
 
 	return o
@@ -301,9 +310,17 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 
 	r := model.Record{
 		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation, Fence: a.fence,
-		Assigned: a.assigned, Leaving: a.leaving, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
+		Assigned: a.assigned, Leaving: a.leaving, Revision: a.revision, AssignedAt: a.at, Unready: a.unready, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
 		Succeeded: a.succeeded, Proven: a.succeeded == a.revision && a.proven.Equal(a.at), Noticed: a.seen == a.generation, Resolved: a.resolved,
+		Found: a.found, Silent: a.silent, Unseen: !a.looked && !a.assigned, GivenUp: a.givenUp,
+	}
+	if a.state == v1alpha1.StateWaiting {
+		r.Reason = outcome.ReasonSuspended
+	}
+
+	if a.triedOnce && a.state == v1alpha1.StateUpdating {
+		r.Reason = triedOnce
 	}
 	succeeded, elsewhere := r.Reported && r.State == v1alpha1.StateSucceeded, false
 
@@ -321,6 +338,9 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 
 	return r
 }
+
+// triedOnce is the reason of a sync that Flux could not apply once, and tries again.
+const triedOnce = "TriedOnce"
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
@@ -639,9 +659,12 @@ func (m *manager) writeRecord(r *request) {
 
 		return
 	case write.Act == decision.Unassign, write.Act == decision.Assign && !known: // there is nothing to write
-		a = assemblage{uid: a.uid, generation: a.generation, fence: a.fence, hold: a.hold, leaving: a.assigned}
+		a = assemblage{uid: a.uid, generation: a.generation, fence: a.fence, hold: a.hold, leaving: a.assigned, looked: true}
+	case write.Act == decision.Take:
+		a = w.takenOver(c, a, write)
 	case known:
-		a.leaving = false
+		a.leaving, a.kept, a.found, c.tried = false, false, nil, false
+		a.givenUp, a.unready, a.triedOnce = m.copyOf(), write.Unready, false
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
 		a.exact = digest(m.view.resolved(write.Revision))
 		a.corrected = 0
@@ -652,6 +675,7 @@ func (m *manager) writeRecord(r *request) {
 
 		fallthrough
 	default: // what becomes of it is said where the rest is not known any more
+		a.givenUp = m.copyOf()
 		a.policy = cmp.Or(m.view.module.spec.DeletionPolicy, v1alpha1.Delete)
 	}
 	w.changed(c.Name, a, true)

@@ -11,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -31,10 +32,18 @@ type oracle struct {
 	// charged is the approval for which a removal that was permitted counts.
 	charged    map[string]string
 	violations []string
+	// returned is by which verdict a cluster has returned last.
+	returned map[string]time.Time
+	// told are revisions of which a cluster that was taken over has told that they were given up.
+	told map[string]bool
+	// recent is how many clusters have lost the module without an approval, and lately when the last
+	// of them has.
+	recent int
+	lately time.Time
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}, failed: map[string]time.Time{}}
+	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}, failed: map[string]time.Time{}, returned: map[string]time.Time{}, told: map[string]bool{}}
 }
 
 func (o *oracle) complainf(format string, args ...any) {
@@ -114,6 +123,11 @@ func (o *oracle) isBack(name string) bool {
 func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	o.look()
 	write := &r.write
+
+	if write.Act == decision.Assign {
+		o.checkFound(c, write.Revision)
+		o.checkReturn(c, a, write.Revision)
+	}
 
 	switch {
 	case write.Act == decision.Assign && !m.view.has(write.Revision):
@@ -336,6 +350,7 @@ func (o *oracle) planned(v *model.Observed, p *decision.Plan) {
 	}
 
 	o.checkMembers(v, p)
+	o.checkVerdict(v, p)
 
 	if !p.Permits {
 		return
@@ -351,6 +366,7 @@ func (o *oracle) planned(v *model.Observed, p *decision.Plan) {
 		}) {
 			o.checkMove(v, &m)
 			if !m.Remove {
+				o.checkSent(v, &m)
 				o.checkMoment(v, &m)
 				o.checkTag(v, &m)
 			}
@@ -549,7 +565,7 @@ func (o *oracle) tellsNothing(v *model.Observed, c *model.Cluster, r *model.Reco
 		return true
 	case r == nil || !r.Assigned:
 		return false
-	case r.Reported && r.State == v1alpha1.StateUnreachable:
+	case r.Reported && (r.State == v1alpha1.StateUnreachable || r.Reason == outcome.ReasonSuspended):
 		return true
 	case r.Revision == revision:
 		return r.Unready && !r.Proven

@@ -73,6 +73,7 @@ func (o *oracle) permitted(r *request) {
 		}
 		o.world.count("removals")
 		o.removals[m.Cluster] = true
+		o.checkRecent(r)
 
 		if !r.over {
 			continue

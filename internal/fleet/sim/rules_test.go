@@ -95,6 +95,14 @@ func broken() map[string]*rules {
 		"gates stand open":                           blind(openGates),
 		"an unready cluster is not selected":         blind(dropUnready),
 		"no tag is looked up":                        blind(neverResolved),
+		"a suspended cluster is one like all others": blind(noneSuspended),
+		"who was sick before is evidence":            blind(noneSick),
+		"who does not answer is evidence":            blind(allAnswer),
+		"the copies of what was given up are lost":   blind(noCopies),
+		"nothing is looked for":                      blind(neverLook),
+		"a stage without evidence is complete":       blind(noEvidence),
+		"one failed try is a failure":                blind(noTries),
+		"removals count at one moment only":          blind(func(_ *manager, o *model.Observed) { o.Module.Status.RecentRemovals = nil }),
 		"only one's own moves count":                 blind(onlyOwnMoves),
 	}
 }
@@ -182,6 +190,56 @@ func neverResolved(_ *manager, o *model.Observed) {
 	}
 }
 
+func noneSuspended(_ *manager, o *model.Observed) {
+	for i := range o.Records {
+		o.Records[i].Reason = ""
+	}
+}
+
+func noneSick(_ *manager, o *model.Observed) {
+	for i := range o.Records {
+		o.Records[i].Unready = false
+	}
+}
+
+func allAnswer(_ *manager, o *model.Observed) {
+	for i := range o.Clusters {
+		o.Clusters[i].Unreachable = false
+		o.Clusters[i].Ready = true
+	}
+}
+
+func noCopies(_ *manager, o *model.Observed) {
+	for i := range o.Records {
+		if f := o.Records[i].Found; f != nil {
+			told := *f
+			told.GivenUp = nil
+			o.Records[i].Found = &told
+		}
+	}
+}
+
+func noEvidence(_ *manager, o *model.Observed) {
+	for i := range o.Module.Spec.Rollout.Stages {
+		o.Module.Spec.Rollout.Stages[i].AllowEmpty = true
+	}
+}
+
+func noTries(_ *manager, o *model.Observed) {
+	for i := range o.Records {
+		if o.Records[i].Reason == triedOnce {
+			o.Records[i].State = v1alpha1.StateFailed
+		}
+	}
+}
+
+func neverLook(_ *manager, o *model.Observed) {
+	o.Looks = false
+	for i := range o.Records {
+		o.Records[i].Found, o.Records[i].Silent, o.Records[i].Unseen = nil, false, false
+	}
+}
+
 func onlyOwnMoves(m *manager, o *model.Observed) {
 	kept := o.Module.Status.Moves[:0]
 	for _, move := range o.Module.Status.Moves {
@@ -197,6 +255,8 @@ func onlyOwnMoves(m *manager, o *model.Observed) {
 var noticed = map[string]uint64{
 	"it is unknown how old a view is":         25170,
 	"what was put right is ready immediately": 2049,
+	"who was sick before is evidence":         39,
+	"one failed try is a failure":             3840,
 	"what a revision is for is not looked at": 282814,
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
@@ -47,7 +48,7 @@ func often() map[string]int {
 	for _, what := range []string{
 		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "approvals", "removals", "gates", "pins", "unready",
 		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(decision.Resolve), string(decision.Assign), string(decision.Correct), string(decision.Unassign),
-		"slow requests", string(decision.CreateAssemblage),
+		"slow requests", string(decision.CreateAssemblage), string(decision.Take), "hubs lost", "ailing", "failed tries",
 	} {
 		often[what] = 20
 	}
@@ -142,7 +143,8 @@ func (s *simulation) settle() {
 func (s *simulation) isComplete() bool {
 	w := s.world
 	status := &w.module.status
-	if status.Phase != string(rollout.PhaseComplete) || status.ObservedGeneration != w.module.generation || len(status.Moves) > 0 {
+	isThere := status.Phase == string(rollout.PhaseComplete) || w.isAnySuspended() && status.TargetRevision == w.wanted()
+	if !isThere || status.ObservedGeneration != w.module.generation || len(status.Moves) > 0 {
 		return false
 	}
 
@@ -151,6 +153,7 @@ func (s *simulation) isComplete() bool {
 		a := w.assemblages[c.Name]
 
 		switch {
+		case w.clusters[i].suspended: // it is caught up with later
 		case !w.isSelected(c) && a.assigned:
 			return false
 		case w.isSelected(c) && !s.isExcluded(c) && (a.revision != w.wanted() || !w.isUp(c.Name) || a.drifted):
@@ -170,6 +173,10 @@ func (w *world) isPinned(a *assemblage) bool {
 	resolved := v.resolved(a.revision)
 
 	return !w.tagged || resolved != "" && a.exact == digest(resolved) && a.resolved == a.exact
+}
+
+func (w *world) isAnySuspended() bool {
+	return slices.ContainsFunc(w.clusters, func(c cluster) bool { return c.suspended })
 }
 
 func (s *simulation) isExcluded(c *model.Cluster) bool {

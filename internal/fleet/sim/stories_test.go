@@ -27,6 +27,7 @@ func stories() map[string]func(*story) {
 		"a user goes back to a revision that is about to go":      theUserGoesBackBeforeTheRevisionGoes,
 		"a revision is made again while it is being deleted":      theRevisionIsMadeAgain,
 		"a revision is needed by what a view does not show":       theRevisionIsUsedUnseen,
+		"a hub is lost that has given up a revision":              theHubIsLostAfterAReturn,
 	}
 }
 
@@ -311,6 +312,30 @@ func theRevisionIsUsedUnseen(s *story) {
 	}
 }
 
+// theHubIsLostAfterAReturn: the second revision is complete, the third does not work and is given up, and then the
+// hub is lost. The new one takes over the clusters, and knows from them not to send the third again.
+func theHubIsLostAfterAReturn(s *story) {
+	w := s.world
+	w.mortal = true
+	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.Rollout.OnFailure = v1alpha1.Rollback })
+
+	for range 100 {
+		s.goesOn(s.first)
+	}
+	w.newTag(false)
+
+	for range 200 {
+		s.goesOn(s.first)
+	}
+	w.loseHub()
+	s.first.begins()
+	s.second.begins()
+
+	for range 50 {
+		s.goesOn(s.first)
+	}
+}
+
 // goesOn has a manager look, decide and write, and every cluster go on with its work.
 func (s *story) goesOn(m *manager) {
 	s.passes(m)
@@ -342,6 +367,7 @@ func (w *world) allUp() bool {
 // worked is that every cluster goes on with its work.
 func (w *world) worked() {
 	for i := range w.clusters {
+		w.lookAt(&w.clusters[i])
 		w.work(&w.clusters[i])
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,11 @@ func (w *world) budget() *intstr.IntOrString {
 func (w *world) addStages(r *v1alpha1.Rollout) {
 	for _, name := range []string{"a", "b"} {
 		s := v1alpha1.Stage{Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": name}}}
+		if w.ailing && w.chance(0.1) {
+			s.Selector.MatchLabels["stage"] = "typo"
+			w.count("typos")
+		}
+
 		if w.chance(0.4) {
 			s.MaxUnreadyClusters = w.budget()
 		}
@@ -119,6 +125,7 @@ func (w *world) newTag(good bool) {
 
 // wantTag edits the template to a tag, new or not.
 func (w *world) wantTag(tag int) {
+	clear(w.oracle.told)
 	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(tag)}}}}
 	w.respec(func(s *v1alpha1.ModuleSpec) {
 		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
@@ -183,6 +190,14 @@ func (w *world) users() {
 
 	if w.lossy && w.chance(0.1) {
 		w.hide()
+	}
+
+	if w.mortal && w.chance(0.02) {
+		w.loseHub()
+	}
+
+	if w.ailing && w.chance(0.1) {
+		w.turn()
 	}
 
 	if w.thrifty && w.chance(0.05) {
@@ -253,6 +268,7 @@ func (w *world) moveTag() {
 // goBack pins the module to an older revision, or takes that back.
 func (w *world) goBack() {
 	target := ""
+	clear(w.oracle.told)
 	if w.module.spec.TargetRevision == "" && len(w.revisions) > 0 {
 		target = w.revisions[w.rnd.IntN(len(w.revisions))].Name
 	}
@@ -375,7 +391,20 @@ func (w *world) endStorm() {
 
 	for i := range w.clusters {
 		c := &w.clusters[i]
-		c.Ready, c.Unreachable, c.hidden = true, false, false
+		c.Ready, c.Unreachable, c.hidden, c.sick = true, false, false, false
+		a := w.assemblages[c.Name]
+		isWell := a.assigned && a.state == v1alpha1.StateSucceeded && a.proven.Equal(a.at) && a.revision != w.wanted() && a.hold == nil
+		isMoving := slices.ContainsFunc(w.module.status.Moves, func(m v1alpha1.Move) bool { return m.Cluster == c.Name }) // and may get it though it is suspended
+		c.suspended = w.ailing && isWell && !isMoving && w.chance(0.3)
+		w.counts["suspended to the end"] += one(c.suspended)
+		if a.state == v1alpha1.StateFailed {
+			a.state, c.begun, c.takes = v1alpha1.StateUpdating, w.now, 0
+			w.changed(c.Name, a, false)
+		}
+		if f := c.former; f != nil && f.state == v1alpha1.StateFailed {
+			healed := *f
+			healed.state, c.former, c.begun, c.takes = v1alpha1.StateUpdating, &healed, w.now, 0
+		}
 		if a, ok := w.assemblages[c.Name]; ok && a.hold != nil {
 			w.unpin(c.Name, &a)
 			w.changed(c.Name, a, true)

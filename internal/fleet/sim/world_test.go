@@ -30,9 +30,18 @@ type assemblage struct {
 	at       time.Time
 	policy   v1alpha1.DeletionPolicy
 	drifted  bool
-	hold     *v1alpha1.Hold
+	unready  bool
+	// triedOnce is true once the first try has failed.
+	triedOnce bool
+	hold      *v1alpha1.Hold
 	// exact is the commit that it is assigned, empty if it is the tag.
 	exact string
+	// looked is true once it is known what the cluster has: found, or nothing, or silent. Kept is
+	// true of what was found and is assigned as it is.
+	looked, silent, kept bool
+	found                *v1alpha1.FoundSync
+	// givenUp is the copy of what was given up.
+	givenUp *v1alpha1.GivenUp
 	// corrected is the generation by which it was put right, zero if it was not.
 	corrected int64
 
@@ -62,6 +71,15 @@ type cluster struct {
 	deselected bool
 	// hidden is true while nothing on the hub stands for it.
 	hidden bool
+	// former is what a hub that was lost has assigned, nil once another has taken it over.
+	former *assemblage
+	// blinked is true if it did not answer at some time since.
+	blinked bool
+	// suspended is true while a user has suspended what applies the module, sick of one that nothing
+	// makes ready. Tried is true once the first try of what it is assigned has failed.
+	suspended, sick, tried bool
+	// flaky is true of one of which the first try fails.
+	flaky bool
 }
 
 // module is the Module as the API server holds it.
@@ -112,6 +130,13 @@ type world struct {
 	// capped is how many clusters of all stages together may be down, zero if there is no such
 	// limit.
 	capped int
+	// mortal is true of a world in which the hub is lost with all that it knows, and rebuilt.
+	mortal bool
+	// ailing is true of a world in which some clusters are suspended, sick or offline, and the
+	// first try of some fails.
+	ailing bool
+	// lost is how often the hub was.
+	lost int
 	// flaps is true of a world in which clusters become unready without a write.
 	flaps bool
 	// lossy is true of a world in which what stands for a cluster is taken away and put
@@ -148,6 +173,7 @@ func newWorld(seed uint64, told bool) *world {
 	}
 	w.oracle, w.tagged, w.skewed = newOracle(w), seed%4 == 1, seed%8 == 2
 	w.fickle, w.thrifty, w.lossy = seed%8 == 4, seed%16 == 14, seed%8 == 3
+	w.mortal, w.ailing = seed%8 == 7, seed%8 == 0 || seed%16 == 7
 	if seed%16 == 6 {
 		w.capped = 1 + int(seed/16%3)
 	}
@@ -192,6 +218,11 @@ func (w *world) settled() {
 				resolved: w.found(&assemblage{}, w.commit(good)),
 			}, true)
 			c.fetched = w.commit(good)
+
+			if a := w.assemblages[c.Name]; c.sick {
+				a.state, a.proven = v1alpha1.StateFailed, time.Time{}
+				w.changed(c.Name, a, false)
+			}
 		}
 	}
 }
@@ -246,6 +277,10 @@ func (w *world) join() {
 	if w.chance(0.1) {
 		c.Labels["env"], c.deselected = "dev", true
 	}
+	if w.ailing && w.storm && w.chance(0.2) {
+		w.ails(&c)
+	}
+	c.flaky = w.ailing && w.chance(0.2)
 	w.clusters = append(w.clusters, c)
 	w.clustersAt = w.next()
 	w.notef("%s joins: %s", c.Name, c.Labels["stage"])
@@ -330,6 +365,7 @@ func (w *world) live() {
 	for i := range w.clusters {
 		c := &w.clusters[i]
 		if !w.storm || w.chance(w.keen) {
+			w.lookAt(c)
 			w.work(c)
 		}
 	}
@@ -343,6 +379,16 @@ func (w *world) work(c *cluster) {
 	}
 
 	switch {
+	case !a.assigned && a.found != nil: // it goes on with what it has, and is taken over first
+	case a.assigned && c.suspended:
+		if a.state != v1alpha1.StateWaiting || a.seen != a.generation || a.reported != a.revision || !a.reportOf.Equal(a.at) {
+			a.reported, a.reportOf, a.state, a.since, a.seen = a.revision, a.at, v1alpha1.StateWaiting, w.now, a.generation
+			w.changed(c.Name, a, false)
+		}
+	case a.assigned && a.state == v1alpha1.StateWaiting:
+		a.state, a.since = v1alpha1.StateUpdating, w.now
+		c.begun, c.takes, c.fetched = w.now, w.seconds(0, 20), w.wants(&a)
+		w.changed(c.Name, a, false)
 	case a.leaving:
 		a.leaving, a.seen = false, a.generation
 		w.changed(c.Name, a, false)
@@ -359,8 +405,15 @@ func (w *world) work(c *cluster) {
 		}
 		w.changed(c.Name, a, false)
 	case a.assigned && a.state == v1alpha1.StateUpdating && !w.now.Before(c.begun.Add(c.takes)):
-		a.state, a.since = v1alpha1.StateFailed, w.now
-		if w.isGood(a.revision) {
+		if c.flaky && !c.tried { // Flux tries again
+			c.tried, c.begun, a.triedOnce = true, w.now, true
+			w.changed(c.Name, a, false)
+			w.count("failed tries")
+
+			return
+		}
+		a.state, a.since, c.tried = v1alpha1.StateFailed, w.now, false
+		if w.isGood(a.revision) && !c.sick {
 			a.state, a.succeeded, a.proven, a.resolved = v1alpha1.StateSucceeded, a.revision, a.at, w.found(&a, c.fetched)
 		}
 		w.changed(c.Name, a, false)

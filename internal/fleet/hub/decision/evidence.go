@@ -16,10 +16,19 @@ import (
 // all clusters ran needs no evidence: each cluster that has what failed is assigned the other, answering or not.
 func (d *decision) addEvidence(m *member) {
 	outdated := m.leaf.Current != d.target
-	if outdated && d.goesBack(m) || !d.o.Module.IsStaged() {
+	if m.isSilent() { // it is looked what it has first, and it may have a lot
+		m.leaf.NoEvidence, m.leaf.Cause = "not reachable", outcome.ReasonUnreachable
+		m.skipIf(outdated, outcome.ReasonUnreachable, "skipped until it answers: it is not known what it runs")
+		return
+	}
+	if outdated && d.goesBack(m) {
 		return
 	}
 	m.leaf.Disrupted = outdated && m.isAssigned() && !m.record.Unready && !m.record.Proven && (d.isInTime(m) || !d.isProven(m.leaf.Current))
+	if outdated && !d.o.Module.IsStaged() { // all are assigned it at the same time, and these do not count against it
+		m.unready = m.isSuspended() || m.isUnreachable() || !m.Ready || d.isSick(m)
+		return
+	}
 	switch {
 	case m.isSuspended():
 		m.leaf.NoEvidence, m.leaf.Cause = "suspended", outcome.ReasonSuspended
@@ -42,7 +51,7 @@ func (d *decision) addEvidence(m *member) {
 func (d *decision) goesBack(m *member) bool {
 	has, target := d.o.Revision(m.leaf.Current), d.o.Revision(d.target)
 	isNewer := has != nil && target != nil && has.Number > target.Number
-	return d.target != d.wanted || !d.isNews() && isNewer
+	return d.target != d.wanted && m.leaf.Current == d.wanted || !d.isNews() && isNewer
 }
 
 // skipIf skips a cluster that would be moved.

@@ -233,6 +233,13 @@ func (d *decision) notes() []string {
 		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: %s%d",
 			len(d.removals), model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name), len(d.removals)))
 	}
+	if names := d.forgotten(); len(names) > 0 {
+		notes = append(notes, fmt.Sprintf("%d clusters are unknown and count in no budget, %s among them; restore its Secret, or if the cluster is gone for good: %s",
+			len(names), names[0], d.toForget(names[0])))
+	}
+	if g := d.o.Module.Status.GivenUp; g != nil && d.o.Module.Status.RolledBack == g.Revision {
+		notes = append(notes, g.Revision+" was given up "+because(g))
+	}
 	if pin := d.o.Module.Spec.TargetRevision; pin != "" {
 		notes = append(notes, "spec.targetRevision keeps it at "+pin+", whatever its template says")
 	}
@@ -357,7 +364,7 @@ func (d *decision) explainUnselected(name string) ClusterExplanation {
 	}
 	switch {
 	case i < 0 && e.Revision != "":
-		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s", name, e.Revision)
+		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s; if it is gone for good: %s", name, e.Revision, d.toForget(name))
 	case i < 0:
 		e.Sentence = fmt.Sprintf("cluster %s not found in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
 			name, d.o.Module.Namespace, cluster.SecretName(name))

@@ -33,7 +33,7 @@ func (d *decision) history(phase rollout.Phase, rows []v1alpha1.StageStatus) []v
 			history[i].FinishedAt = new(metav1.NewMicroTime(e.EndedAt))
 		}
 		if at := slices.IndexFunc(old, func(o v1alpha1.PastRollout) bool { return o.StartedAt.Equal(&history[i].StartedAt) }); at >= 0 {
-			history[i].Stages = old[at].Stages
+			history[i].Stages, history[i].Message = old[at].Stages, old[at].Message
 		}
 	}
 	d.time(old, history, rows)
@@ -109,4 +109,14 @@ func runsOf(history []v1alpha1.PastRollout) []estimate.Run {
 		runs = append(runs, run)
 	}
 	return runs
+}
+
+// noteWhy notes of the rollout of a revision that is given up why it is.
+func noteWhy(history []v1alpha1.PastRollout, given *v1alpha1.GivenUp) {
+	for i := range history {
+		if history[i].Revision == given.Revision {
+			history[i].Message = whyGivenUp(given)
+			return
+		}
+	}
 }

@@ -34,8 +34,9 @@ func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	}
 	status := d.status()
 	if rollsBack {
-		status.RolledBack = d.wanted
+		status.RolledBack, status.GivenUp = d.wanted, d.giveUp()
 		status.History = d.history(rollout.PhaseRollingBack, status.Stages)
+		noteWhy(status.History, status.GivenUp)
 	}
 	status.Moves, status.Seen = moves, d.seen()
 	removals := len(news) - len(d.assignments(news))
@@ -74,7 +75,7 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 				move.AssignedAt = microOrNil(c.record.AssignedAt)
 			}
 			if c := d.known[name]; c != nil && !move.Remove {
-				move.Unready = c.isNew || c.leaf.NoEvidence != ""
+				move.Unready = c.isNew || c.unready || c.leaf.NoEvidence != ""
 			}
 			d.date(&move)
 			moves = append(moves, move)
@@ -115,6 +116,14 @@ func (d *decision) creates() []Write {
 	var writes []Write
 	if d.isPaused() || d.o.Module.IsExternal() {
 		return nil
+	}
+	for _, m := range d.unlooked() { // of none of them it is known what it has
+		if m.record == nil {
+			writes = append(writes, Write{Act: CreateAssemblage, Cluster: m.Cluster})
+		}
+	}
+	if len(writes) > 0 {
+		return writes[:min(len(writes), maxWrites)]
 	}
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]

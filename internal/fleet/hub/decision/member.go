@@ -16,6 +16,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/shell"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -36,6 +38,8 @@ type member struct {
 	// isNew is true of a cluster that gets the good revision outside of any stage,
 	// because it has never run the module.
 	isNew bool
+	// unready is true of one that is assigned the target though it can tell nothing of it.
+	unready bool
 	// skip is why it is not assigned the target now, though nothing else keeps it, nil if it is.
 	skip *rollout.Block
 	// stage is its place in decision.stages, or what else becomes of it.
@@ -108,6 +112,9 @@ func (m *member) isEnding() bool { return m.record != nil && m.record.Deleting }
 func (m *member) isHeld() bool { return m.record != nil && m.record.Hold != nil }
 
 func (m *member) isUnreachable() bool {
+	if m.record != nil && !m.isAssigned() && m.record.Silent {
+		return true
+	}
 	return m.Unreachable || m.isAssigned() && m.record.Reported && m.record.State == v1alpha1.StateUnreachable
 }
 
@@ -284,7 +291,22 @@ func (d *decision) mayBeDown(m *member) bool {
 	case m.move != nil:
 		return true
 	default:
-		return m.isAssigned() && (m.leaf.Health != rollout.Healthy || m.isDrifted() || d.isSoaking(m))
+		return m.isAssigned() && (m.leaf.Health != rollout.Healthy || m.isDrifted() || d.isSoaking(m)) && d.isOnUs(m)
+	}
+}
+
+// isOnUs is true of an unknown cluster that may be down because of what it was assigned. What was ready
+// with that once, or had its time with what reached all, is down for reasons of its own, as
+// one is that does not answer: its credentials may be gone for good, and nothing that is rolled out
+// elsewhere takes anything from it.
+func (d *decision) isOnUs(m *member) bool {
+	switch {
+	case m.leaf.Current == d.target || m.isDrifted():
+		return true
+	case m.record.Unready || m.record.Proven:
+		return false
+	default:
+		return d.isInTime(m) || !d.isProven(m.leaf.Current)
 	}
 }
 
@@ -362,7 +384,30 @@ func (d *decision) unknownLeaf(m *member) rollout.Unit {
 }
 
 func (d *decision) whyUnknown(m *member) string {
-	return fmt.Sprintf("neither a Cluster nor a labeled Secret %s found, and it is assigned %s", cluster.SecretName(m.Name), m.leaf.Current)
+	return fmt.Sprintf("neither a Cluster nor a labeled Secret %s found, and it is assigned %s; restore it, or if the cluster is gone for good: %s",
+		cluster.SecretName(m.Name), m.leaf.Current, d.toForget(m.Name))
+}
+
+// toForget is the command by which a user has a cluster forgotten that is gone for good.
+func (d *decision) toForget(name string) string {
+	kind := "proxyassemblage"
+	if d.o.Module.Kind == model.KindBootstrap {
+		kind = "remoteassemblage"
+	}
+	object := shell.Join(kind, name, "-n", d.o.Module.Namespace)
+	return "kubectl annotate " + object + " " + vocabulary.AbandonCluster.Native + "=true && kubectl delete " + object
+}
+
+// forgotten are the unknown clusters that count in no budget, in the order of their names.
+func (d *decision) forgotten() []string {
+	var names []string
+	for name, m := range d.absent {
+		if m.isAssigned() && m.leaf.Health != rollout.Healthy && !m.isHeld() && !slices.Contains(d.unknown, m) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // find is a cluster by name, known or not, nil if nothing is known of it.

@@ -40,6 +40,15 @@ func Decide(o model.Observed) Plan {
 	if d.resolve(&p) {
 		return p
 	}
+	if given := d.toldGivenUp(); given != nil { // before anything is taken over that tells so
+		p.Permits, p.Status = true, d.status()
+		p.Status.RolledBack, p.Status.GivenUp = d.wanted, given
+		return p
+	}
+	if p.Writes = d.takes(); len(p.Writes) > 0 { // nothing rolls before it is known what runs
+		p.Status = d.status()
+		return p
+	}
 	if p.Writes = d.creates(); len(p.Writes) > 0 { // nothing rolls before that, and no gate measures
 		p.Status = d.status()
 		return p
@@ -109,6 +118,8 @@ const (
 	// revision is gone nothing but what becomes of what runs. It moves nothing to
 	// another revision.
 	Correct Act = "Correct"
+	// Take writes into the assemblage of a cluster that it has what was found there.
+	Take Act = "Take"
 	// Unassign removes the sync.
 	Unassign Act = "Unassign"
 )

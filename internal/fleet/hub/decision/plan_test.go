@@ -97,6 +97,7 @@ func said(p *decision.Plan) string {
 
 func TestPlans(t *testing.T) {
 	const incremental = `strategy: Incremental`
+	const forget = "; restore it, or if the cluster is gone for good: kubectl annotate proxyassemblage a -n '' spillway.dev/abandon-cluster=true && kubectl delete proxyassemblage a -n ''"
 	for name, test := range map[string]struct{ spec, clusters, want string }{
 		"replace moves all": {
 			``, "a v1 up\nb v1 up",
@@ -150,6 +151,14 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 failed unready @1h",
 			"a is up to date but not healthy",
 		},
+		"with replace, too, who is suspended makes nothing fail": {
+			"rollout: {onFailure: Rollback}", "a v2 waiting suspended\nb v2 up",
+			"a is up to date but waiting (Suspended): suspended",
+		},
+		"nor does with replace who was sick before": {
+			"rollout: {onFailure: Rollback}", "a v2 failed unready\nb v2 up",
+			"a is up to date but not healthy",
+		},
 		"what becomes ready is evidence, whatever it was": {
 			incremental + ", rollout: {stages: [{name: canary, selector: {matchLabels: {stage: a}}}, {name: rest}]}", "a v2 up unready stage=a\nb v1 up",
 			"b is updating from v1 to v2",
@@ -157,12 +166,16 @@ func TestPlans(t *testing.T) {
 		"what is unknown takes a place unless it is ready": {
 			incremental, "a v2 updating unknown @1m\nb v1 up\nc v2 up unknown\nd v1 up unknown",
 			"b is queued (position 1): 1 of 1 allowed unavailable in all (a is unknown at present)\n" +
-				"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v2",
+				"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v2" + forget,
 		},
-		"at another revision too": {
-			incremental + `, rollout: {maxUnreadyClusters: 2}`, "a v1 waiting unknown\nb v1 up\nc v1 up",
+		"at another revision too, while that may be the cause": {
+			incremental + `, rollout: {maxUnreadyClusters: 2}`, "a v1 waiting unknown @1m\nb v1 up\nc v1 up",
 			"c is updating from v1 to v2\nb is queued (position 1): 2 of 2 allowed unavailable in all (a is unknown at present)\n" +
-				"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v1",
+				"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v1" + forget,
+		},
+		"and then no more, as its Secret may be gone for good": {
+			incremental + `, rollout: {maxUnreadyClusters: 2}`, "a v1 waiting unknown\nb v1 up\nc v1 up",
+			"c is updating from v1 to v2\nb is updating from v1 to v2",
 		},
 		"what is unknown and new, or pinned, takes none": {
 			incremental, "a v1 updating new unknown @1m\nb v1 up\nc v1 failed held unknown",
@@ -171,7 +184,7 @@ func TestPlans(t *testing.T) {
 		"what is unknown at the target keeps later stages from beginning": {
 			incremental + `, rollout: {maxUnreadyClusters: 2, stages: [{name: canary, selector: {matchLabels: {c: "1"}}}, {name: rest}]}`,
 			"a v2 updating unknown @1m\nb v1 up\nc v2 up c=1",
-			"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v2\n" +
+			"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v2" + forget + "\n" +
 				"rest is waiting: canary has 1 of 2 ready, a is unknown at present",
 		},
 		"what was unready goes after the others": {

@@ -39,6 +39,10 @@ const (
 	// gone for good, annotate its assemblage with spillway.dev/abandon-cluster=true and
 	// delete it.
 	ReasonUnknown rollout.Reason = "ClusterUnknown"
+	// ReasonUnseen: it is not known yet what clusters run that the module is for.
+	// Action: nothing, it normally completes without help; if it does not, check that the manager
+	// can connect to them.
+	ReasonUnseen rollout.Reason = "ClustersUnseen"
 	// ReasonTerminating: the assemblage of the cluster is being deleted.
 	ReasonTerminating = reasons.Terminating
 	// ReasonRevision: the ModuleRevision does not exist yet.

@@ -58,7 +58,7 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	}
 	s.TargetRevision, s.Removal = d.target, d.removalStatus()
 	if s.RolledBack != d.wanted {
-		s.RolledBack = ""
+		s.RolledBack, s.GivenUp = "", nil
 	}
 	if d.isComplete() && d.isNews() {
 		s.CurrentRevision = d.target
@@ -137,9 +137,11 @@ func (d *decision) verdict() (reason rollout.Reason, message string, since time.
 	switch {
 	case d.isEmpty():
 		return ReasonNoClusters, d.whyEmpty(), time.Time{}
+	case d.isStopped():
+		return ReasonRolledBack, model.Short(d.whyStopped(), sentenceLength), d.o.Module.Status.GivenUp.At.Time
 	case d.phase() == PhaseRolledBack:
-		return ReasonRolledBack, fmt.Sprintf("%s failed and was rolled back: all clusters are at %s; change the template to try again",
-			d.wanted, d.target), time.Time{}
+		return ReasonRolledBack, model.Short(fmt.Sprintf("%s failed and was rolled back: all clusters are at %s; change the template to try again%s",
+			d.wanted, d.target, reasonOf(d.o.Module.Status.GivenUp)), sentenceLength), time.Time{}
 	case answer.Hold != nil:
 		return answer.Hold.Reason, model.Short(answer.Hold.Message, sentenceLength), answer.Hold.Since
 	case answer.Step != nil:
@@ -157,7 +159,7 @@ func (d *decision) phase() rollout.Phase {
 		return PhaseStalled
 	case d.isEmpty():
 		return rollout.PhaseWaiting
-	case d.target != d.wanted && done:
+	case d.target != d.wanted && done, d.isStopped():
 		return PhaseRolledBack
 	case d.target != d.wanted && d.plan.Phase != rollout.PhaseFailed && d.plan.Phase != rollout.PhasePaused:
 		return rollout.PhaseRollingBack

@@ -152,7 +152,7 @@ func (m *member) failure() v1alpha1.FailingCluster {
 // be, but for as many failures as maxFailures tolerates. Where no cluster has run it, it has not
 // got anywhere.
 func (d *decision) isComplete() bool {
-	if len(d.problems) > 0 || d.o.Revision(d.target) == nil || d.o.Module.Spec.Selector == nil {
+	if len(d.problems) > 0 || d.isStopped() || d.o.Revision(d.target) == nil || d.o.Module.Spec.Selector == nil {
 		return false
 	}
 	ran := slices.ContainsFunc(d.members, func(m *member) bool { return m.stage >= 0 && !m.isNew })

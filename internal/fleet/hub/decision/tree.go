@@ -129,6 +129,10 @@ func (d *decision) block() *rollout.Block {
 	switch {
 	case d.o.Revision(d.target) == nil && d.o.Unowned != nil && d.o.Unowned.Name == d.target && !d.o.Unowned.Orphaned:
 		return &rollout.Block{Reason: ReasonRevisionTaken, Message: "the ModuleRevision " + d.target + " is " + d.o.Unowned.Whose + "; delete it"}
+	case d.isStopped():
+		return &rollout.Block{Reason: ReasonRolledBack, Message: d.whyStopped()}
+	case len(d.unlooked()) > 0:
+		return &rollout.Block{Reason: ReasonUnseen, Message: d.whyUnlooked()}
 	case d.o.Revision(d.target) == nil:
 		return &rollout.Block{Reason: ReasonRevision, Message: "ModuleRevision " + d.target + " not found yet"}
 	case d.isPutOff(d.target):
@@ -191,6 +195,8 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 		unit.StartedAt = m.started
 	case m.skip != nil:
 		unit.Block = m.skip
+	case d.lookFirst(m) != nil:
+		unit.Block = d.lookFirst(m)
 	case m.isEnding():
 		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:

@@ -124,7 +124,7 @@ func (d *decision) needsFinalizer() bool {
 	if m.Finalized || m.IsExternal() || len(d.problems) > 0 {
 		return false
 	}
-	return len(d.plan.Steps) > 0 && !d.isPaused() || slices.ContainsFunc(d.o.Records, func(r model.Record) bool { return r.Assigned })
+	return len(d.plan.Steps) > 0 && !d.isPaused() || len(d.takes()) > 0 || slices.ContainsFunc(d.o.Records, func(r model.Record) bool { return r.Assigned })
 }
 
 // corrections are for syncs that are not what their revision says, of clusters that
@@ -133,7 +133,8 @@ func (d *decision) corrections() []Write {
 	var writes []Write
 	canaries := d.canaries()
 	for _, m := range d.members {
-		if m.isAssigned() && d.isWrong(m, canaries) && d.o.Revision(m.record.Revision) != nil && d.mayCorrect(m) {
+		known := m.isAssigned() && d.o.Revision(m.record.Revision) != nil
+		if m.isAssigned() && (known && d.isWrong(m, canaries) || d.lacksCopy(m)) && d.mayCorrect(m) {
 			writes = append(writes, Write{
 				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt, Unready: m.record.Unready,
 			})

@@ -39,6 +39,8 @@ type Observed struct {
 	// Foreign are clusters of which another manager keeps a sync of this name: in
 	// another assemblage, or in the same one after ours was removed.
 	Foreign map[string]bool
+	// Looks is true if it is looked what a cluster has before anything is assigned to it.
+	Looks bool
 	// LacksFlux is true if the hub does not have the kinds of Flux, without which nothing
 	// that a BootstrapModule assigns is applied.
 	LacksFlux bool
@@ -116,6 +118,16 @@ func (m *Module) DeletionPolicy() v1alpha1.DeletionPolicy {
 		return v1alpha1.Delete
 	}
 	return m.Spec.DeletionPolicy
+}
+
+// GivenUp is what is copied to each cluster of what was given up, nil if nothing was. A
+// BootstrapModule copies nothing: of what it assigns nothing but what runs is on the clusters.
+func (m *Module) GivenUp() *v1alpha1.GivenUp {
+	g := m.Status.GivenUp
+	if g == nil || m.Kind != KindModule || g.Revision != m.Status.RolledBack {
+		return nil
+	}
+	return g
 }
 
 // Pause returns whether the rollout is paused, and by which user where a command did so.

@@ -73,6 +73,13 @@ type Record struct {
 	Noticed bool
 	// Resolved is the commit or digest that runs.
 	Resolved string
+	// Found is what an earlier hub had assigned there, nil if nothing was found of it. Silent is true
+	// if the cluster did not answer when the hub looked, and Unseen while it has not looked.
+	Found  *v1alpha1.FoundSync
+	Silent bool
+	Unseen bool
+	// GivenUp is the copy of what the module gave up.
+	GivenUp *v1alpha1.GivenUp
 	// sync is the whole of what the assemblage has of the module.
 	Sync any
 }
