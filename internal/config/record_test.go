@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,14 +9,17 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // record is what is recorded of failures with an object, nil if nothing is.
@@ -120,6 +124,72 @@ func TestNoEditTakesAFailureAway(t *testing.T) {
 			w.secret("db", "p", "good2")
 			w.ready(five[1:]...)
 		})
+	}
+}
+
+// refuseRecords has the API server refuse each new record, until the function is called.
+func (w *world) refuseRecords() (permit func()) {
+	w.t.Helper()
+	name := "no-records-" + w.namespace
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create},
+			Rule:       admissionv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"configrollouts"}},
+		}}},
+	}
+	policy.Spec.Validations = []admissionv1.Validation{{Expression: "false", Message: "no records here"}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}
+	for _, obj := range []client.Object{policy, binding} {
+		if err := w.client.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	permit = func() {
+		for _, obj := range []client.Object{binding, policy} {
+			if err := w.client.Delete(context.WithoutCancel(w.t.Context()), obj); client.IgnoreNotFound(err) != nil {
+				w.t.Error(err)
+			}
+		}
+	}
+	w.t.Cleanup(permit)
+	w.eventually(func() error { // the policy is in force
+		failed := workloads.Failed{Kind: content.Secret, Namespace: w.namespace, Name: "probe", Digest: "0123456789", At: time.Now(), Cause: "it crashes"}
+		on := workloads.Name{Kind: workloads.Deployment, Namespace: w.namespace, Name: "app"}
+		probe := verdict.Record(failed.Object(), failed.Digest, []verdict.Verdict{{On: on, Failed: failed}})
+		if err := w.client.Create(w.t.Context(), probe, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "no records here") {
+			return fmt.Errorf("not refused: %w", err)
+		}
+		return nil
+	})
+	return permit
+}
+
+// Without a record of what has failed nothing is done that needs it: the previous config is restored once
+// the record can be written.
+func TestNothingGoesBackWithoutARecord(t *testing.T) {
+	w := newWorld(t)
+	pinnable(w)
+	startKubelets(w)
+	w.secret("db", "p", "good")
+	w.apply(returns("Deployment", "app", onFailure, "Rollback"))
+	w.manage()
+	first := w.pinnedAgain("Deployment", "app", "")
+	w.readyWith("app", snapshotOf(t, first), 1)
+	permit := w.refuseRecords()
+
+	w.secret("db", "p", "bad")
+	w.saysEventually("app", "CrashLoopBackOff")
+	w.settled()
+	if pins := w.pinsOf("Deployment", "app"); pins == first || w.record("Secret", "db") != nil {
+		t.Fatalf("it went back without a record: %s, %+v", pins, w.record("Secret", "db"))
+	}
+	permit()
+	w.isBack("Deployment", "app", first)
+	if f := w.failedWith("Secret", "db"); !slices.Equal(f, []string{"app"}) {
+		t.Errorf("the record is of %v", f)
 	}
 }
 
