@@ -181,7 +181,7 @@ func TestItIsSaidWhyARevisionCameBack(t *testing.T) {
 	w.waits("RolledBack", " failed: Deployment web is not ready")
 	s := w.status()
 	given := s.GivenUp
-	if given == nil || given.Revision != s.RolledBack || !strings.Contains("a b c", given.Cluster) || given.Message != "Deployment web is not ready" {
+	if given == nil || given.Revision != s.RolledBack || !slices.Contains([]string{"a", "b", "c"}, given.Cluster) || given.Message != "Deployment web is not ready" {
 		t.Fatalf("%+v", given)
 	}
 	i := slices.IndexFunc(s.History, func(p v1alpha1.PastRollout) bool { return p.Revision == s.RolledBack })
