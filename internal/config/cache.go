@@ -70,7 +70,7 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 	if e.version == obj.GetResourceVersion() && e.trackedBy == by {
 		return false
 	}
-	before, rolled := e.workload.Generation, e.workload.Records.Roll.At
+	before, rolled, hash := e.workload.Generation, e.workload.Records.Roll.At, e.workload.Template.Hash
 	e.trackedBy = by
 	e.version, e.workload, e.health = obj.GetResourceVersion(), e.readAgain(obj), health.Of(obj, gvkOf(obj))
 	if at := e.workload.Records.Roll.At; !at.Equal(rolled) {
@@ -78,6 +78,9 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 		if at.After(now) {
 			e.rolled = now
 		}
+	}
+	if e.workload.Template.Hash != hash {
+		e.changes.forget()
 	}
 	return e.workload.Generation != before
 }
@@ -143,6 +146,10 @@ func (c *changes) saw(now time.Time, namespace string, facts content.Facts) {
 	c.pending.Last = now
 	c.pending.Keys = facts.ChangedSince(namespace, c.settled)
 }
+
+// forget is for a workload whose hash is another one: what it would be rolled for is not only what
+// changes from now on. A user who has undone a roll went back from all that it was rolled for.
+func (c *changes) forget() { c.settled, c.pending.Keys = nil, nil }
 
 // settle records that the workload is up to date: the next change is compared with
 // these facts.

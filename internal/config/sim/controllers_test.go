@@ -34,6 +34,9 @@ func (w *world) pass(by time.Duration) {
 		if w.chance(w.keen) || !w.storm {
 			w.sync(u)
 		}
+		if !w.storm && u.kind == workload.StatefulSet { // a user takes away what the set waits for in vain
+			u.pods = slices.DeleteFunc(u.pods, func(p *pod) bool { return p.fate != good })
+		}
 		w.oracle.look(u)
 	}
 }

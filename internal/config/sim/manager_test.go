@@ -60,6 +60,7 @@ var cached = []client.Object{
 
 func newManager(w *world, r *rules) *manager {
 	m := &manager{world: w, rules: r}
+	w.oracle.sees = m.sees
 	m.begin()
 	return m
 }
@@ -76,6 +77,23 @@ func (m *manager) begin() {
 		m.run.DecideBy(m.rules.decide)
 	}
 	m.refresh(0)
+}
+
+// sees is the value of an object in the cache.
+func (m *manager) sees(o content.Object) string {
+	for _, obj := range m.view[reflect.TypeOf(o.Kind.New())] {
+		switch is := obj.(type) {
+		case *corev1.Secret:
+			if is.Name == o.Name {
+				return string(is.Data["v"])
+			}
+		case *corev1.ConfigMap:
+			if is.Name == o.Name {
+				return is.Data["v"]
+			}
+		}
+	}
+	return ""
 }
 
 // refresh looks again at some of the kinds.
@@ -168,6 +186,7 @@ func (m *manager) write(obj client.Object, write func() error) error {
 	defer w.oracle.mu.Unlock()
 	w.oracle.byRing = true
 	err := write()
+	w.oracle.check()
 	w.oracle.byRing = false
 	if m.dies || m.unstable && dice == 2 {
 		return fault.ErrStopped // it was made, and the answer is lost
@@ -284,5 +303,3 @@ func (s seenPods) In(context.Context, string) pods.Pods { return pods.Pods{Items
 
 // Keep implements [pods.Reader].
 func (seenPods) Keep(map[string]bool) {}
-
-var _ = content.ConfigMap

@@ -36,6 +36,9 @@ type oracle struct {
 	// digests are what digests stand for.
 	digests    map[string]reached
 	violations []string
+	// sees is the value of an object that the manager sees.
+	sees    func(content.Object) string
+	changes []change
 }
 
 func (o *oracle) complainf(format string, args ...any) {
@@ -50,8 +53,24 @@ func (o *oracle) edited(object content.Object, value string) {
 	}
 }
 
-// changed receives each write.
+// change is a write that was made.
+type change struct{ before, after client.Object }
+
+// changed receives each write, while the API server is locked.
 func (o *oracle) changed(before, after client.Object) {
+	o.changes = append(o.changes, change{before, after})
+}
+
+// check checks the writes so far.
+func (o *oracle) check() {
+	changes := o.changes
+	o.changes = nil
+	for _, c := range changes {
+		o.checkChange(c.before, c.after)
+	}
+}
+
+func (o *oracle) checkChange(before, after client.Object) {
 	if o.byRing {
 		o.writes++
 		if _, isStatus := after.(*v1alpha1.ClusterConfigPolicy); o.world.told && after != nil && !isStatus {
@@ -120,26 +139,34 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 	w := o.world
 	w.count("rolls")
 	u.earlier = append([]corev1.PodTemplateSpec{*before}, u.earlier...)
-	changes := false
+	changes, lags, byHand := false, false, u.unhashed
 	for _, object := range u.uses {
 		value := w.live[object]
+		if o.sees(object) != value { // what it has from now on is not what its Pods start with
+			u.has[object], lags = "", true
+			continue
+		}
 		if u.has[object] == value {
 			continue
 		}
 		changes = true
-		if o.failed[object][value] && isBad(value) {
+		if o.failed[object][value] && isBad(value) && !byHand {
 			o.complainf("%s is rolled for %s %s, which has failed", u.name, object.Name, value)
 		}
-		if isBad(value) && w.canTell(u) {
+		if isBad(value) && w.canTell(u) && !byHand {
 			o.reaches(u, reached{object, value})
 		}
 		u.has[object] = value
 	}
 	w.notef("%s is rolled for %v", u.name, u.has)
-	if !changes && u.touched.IsZero() {
+	if !changes && !lags && u.touched.IsZero() {
 		o.complainf("%s is rolled for what it has: %v", u.name, u.has)
 	}
-	u.touched = time.Time{}
+	u.touched, u.unhashed = time.Time{}, false
+	if lags {
+		u.touched = w.now
+		w.count("late looks")
+	}
 	o.checkRolling(u)
 	u.rolled = w.now
 }

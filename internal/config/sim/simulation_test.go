@@ -59,8 +59,8 @@ func play(seed uint64, r *rules, told bool) *simulation {
 func brave(seed uint64, r *rules, told bool) *simulation {
 	w := newWorld(seed, told)
 	s := &simulation{world: w, manager: newManager(w, r)}
-	for range 10 { // it settles before
-		s.tick(2 * time.Second)
+	for range 40 { // it settles before
+		s.tick(3 * time.Second)
 	}
 	for range storm {
 		if s.ended() {

@@ -157,6 +157,7 @@ func (w *world) change(u *unit, what string, change func(client.Object)) {
 	w.oracle.touches(u)
 	if is := fingerprint(workload.TemplateOf(after)); is != was {
 		u.earlier = append([]corev1.PodTemplateSpec{*workload.TemplateOf(before)}, u.earlier...)
+		u.unhashed = vocabulary.ConfigHash.Get(workload.TemplateOf(after).Annotations) == ""
 		for _, o := range u.uses { // what it has from now on is not known by its template
 			u.has[o] = ""
 		}

@@ -54,6 +54,9 @@ type unit struct {
 	earlier []corev1.PodTemplateSpec
 	// ranBad is when a Pod last ran a bad content, touched when a user last wrote the workload.
 	ranBad, touched time.Time
+	// unhashed is true of a template that a user has written without a hash: its Pods start with the
+	// present content immediately, and the ring writes the hash of that.
+	unhashed bool
 	// rolled is when the ring rolled it last, zero once it was whole since.
 	rolled time.Time
 }
@@ -153,6 +156,7 @@ func (w *world) must(err error) {
 	if err != nil {
 		w.oracle.complainf("the world fails: %v", err)
 	}
+	w.oracle.check()
 }
 
 func (w *world) chance(p float64) bool { return w.rnd.Float64() < p }
@@ -202,7 +206,7 @@ func (w *world) put(o content.Object, value string) {
 // addUnit adds a workload that runs.
 func (w *world) addUnit() {
 	w.names++
-	u := &unit{kind: []string{workload.Deployment, workload.Deployment, workload.StatefulSet, workload.DaemonSet}[w.rnd.IntN(4)], name: "w" + string(rune('a'+w.names%26)) + string(rune('a'+w.names/26)), replicas: 1 + w.rnd.IntN(3), has: map[content.Object]string{}, progressed: w.now}
+	u := &unit{kind: []string{workload.Deployment, workload.Deployment, workload.StatefulSet, workload.DaemonSet}[w.rnd.IntN(4)], name: "w" + string(rune('a'+w.names%26)) + string(rune('a'+w.names/26)), replicas: 1 + w.rnd.IntN(3), has: map[content.Object]string{}, progressed: w.now, touched: w.now, unhashed: true}
 	switch w.rnd.IntN(20) {
 	case 0, 1:
 		u.sick = true
