@@ -73,6 +73,18 @@ func (m *manager) begin() {
 	m.run = config.NewOffline(kube.Offline{Client: seeing{w.store, m}, Indexer: w.store}, o)
 	m.run.ReadPods(seenPods{m})
 	m.run.ReadValues(w.store)
+	if w.told && m.rules.decide == nil {
+		m.run.DecideBy(func(o decision.Observed, op decision.Options) decision.Plan {
+			p := decision.Decide(o, op)
+			for _, s := range p.Steps {
+				w.notef("   step %v %s->%s", s.Path, s.From, s.To)
+			}
+			for _, s := range p.Holds {
+				w.notef("   hold %v %s %s %v", s.Path, s.Reason, s.Message, s.Until)
+			}
+			return p
+		})
+	}
 	if m.rules.decide != nil {
 		m.run.DecideBy(m.rules.decide)
 	}
@@ -151,6 +163,7 @@ func (m *manager) act() {
 	m.looked, m.dies, m.unstable = true, w.storm && w.chance(0.02), w.storm && w.chance(0.1)
 	w.count("passes")
 	result, err := m.run.Reconcile(quiet, reconcile.Request{})
+	w.notef("pass %d: again in %s, %v", m.passes, result.RequeueAfter, err)
 	m.wake = time.Time{}
 	switch {
 	case m.dies:

@@ -73,7 +73,7 @@ func (o *oracle) check() {
 func (o *oracle) checkChange(before, after client.Object) {
 	if o.byRing {
 		o.writes++
-		if _, isStatus := after.(*v1alpha1.ClusterConfigPolicy); o.world.told && after != nil && !isStatus {
+		if after != nil {
 			o.world.notef("the manager writes %T %s", after, after.GetName())
 		}
 	}
@@ -167,8 +167,10 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		u.touched = w.now
 		w.count("late looks")
 	}
-	o.checkRolling(u)
-	u.rolled = w.now
+	if u.rolled = (time.Time{}); !u.runsBad() { // else it is down already
+		o.checkRolling(u)
+		u.rolled = w.now
+	}
 }
 
 // canTell is true of a workload that shows whether it works with a content.
