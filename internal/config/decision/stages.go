@@ -106,11 +106,11 @@ func (w *Workload) isStaged() bool {
 }
 
 // isProving is true of a workload that is not ready since the ring has rolled it. It is false
-// of one that has just begun, of one whose template was changed by another client, and, after a
+// of one that has just begun, of one whose Pods a user replaces, of one whose template was changed by another client, and, after a
 // while, of one that was not ready before either.
 func (w *Workload) isProving(now time.Time) bool {
 	roll := &w.Records.Roll
-	if w.isDone() || roll.At.IsZero() || w.hasBegun() || roll.Unready && !w.mayStillTell(now) {
+	if w.isDone() || w.isMute() || roll.At.IsZero() || w.hasBegun() || roll.Unready && !w.mayStillTell(now) {
 		return false
 	}
 	return w.maySettle(roll.At, now) && roll.Template == workload.TemplateDigest(w.Object)

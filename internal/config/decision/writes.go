@@ -94,7 +94,7 @@ func roll(w *Workload, now time.Time) Write {
 		}
 		if record.Unready {
 			record.Was = w.Accepted()
-			record.Available, record.Failing = w.baseline()
+			record.Available, record.Failing = w.baseline(now)
 		}
 		e.Record(record)
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, ChangedNote + w.Hashes.Desired})

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -127,11 +128,19 @@ func (o *oracle) recorded(r *v1alpha1.ConfigRollout) {
 		}
 	}
 	for value := range o.failed[object] {
-		if !is[value] && w.live[object] == value && isBad(value) {
+		if !is[value] && w.live[object] == value && isBad(value) && w.isUsed(object) {
 			o.complainf("that %s failed with %s is forgotten", object.Name, value)
 		}
 	}
 	o.failed[object] = is
+}
+
+// isUsed is true of an object that a tracked workload uses.
+func (w *world) isUsed(o content.Object) bool {
+	return slices.ContainsFunc(w.units, func(u *unit) bool {
+		obj := u.object(w)
+		return obj != nil && workload.IsTracked(obj) && slices.Contains(u.uses, o)
+	})
 }
 
 // rolled checks the rules in the moment in which the ring rolls a workload.
@@ -150,6 +159,10 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 			continue
 		}
 		changes = true
+		if u.has[object] == "" { // a user has rolled it before
+			u.has[object] = value
+			continue
+		}
 		if o.failed[object][value] && isBad(value) && !byHand {
 			o.complainf("%s is rolled for %s %s, which has failed", u.name, object.Name, value)
 		}
@@ -158,6 +171,7 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		}
 		u.has[object] = value
 	}
+	u.hasOf[fingerprint(after)] = maps.Clone(u.has)
 	w.notef("%s is rolled for %v", u.name, u.has)
 	if !changes && !lags && u.touched.IsZero() {
 		o.complainf("%s is rolled for what it has: %v", u.name, u.has)
@@ -167,7 +181,7 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		u.touched = w.now
 		w.count("late looks")
 	}
-	if u.rolled = (time.Time{}); !u.runsBad() { // else it is down already
+	if u.rolled = (time.Time{}); u.isReady() { // else it is down already
 		o.checkRolling(u)
 		u.rolled = w.now
 	}
@@ -215,6 +229,10 @@ func (o *oracle) checkRolling(u *unit) {
 	if rolling > w.rolling {
 		o.complainf("%d workloads are rolled at a time, %d may be, the last is %s", rolling, w.rolling, u.name)
 	}
+}
+
+func (u *unit) isReady() bool {
+	return len(u.pods) >= u.replicas && !slices.ContainsFunc(u.pods, func(p *pod) bool { return !p.ready })
 }
 
 func (u *unit) runsBad() bool {

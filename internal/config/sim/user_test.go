@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -158,8 +159,9 @@ func (w *world) change(u *unit, what string, change func(client.Object)) {
 	if is := fingerprint(workload.TemplateOf(after)); is != was {
 		u.earlier = append([]corev1.PodTemplateSpec{*workload.TemplateOf(before)}, u.earlier...)
 		u.unhashed = vocabulary.ConfigHash.Get(workload.TemplateOf(after).Annotations) == ""
-		for _, o := range u.uses { // what it has from now on is not known by its template
-			u.has[o] = ""
+		u.has = maps.Clone(u.hasOf[is]) // if that is known
+		if u.has == nil {
+			u.has = map[content.Object]string{}
 		}
 	}
 	w.must(w.store.Update(quiet, after))

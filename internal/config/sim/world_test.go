@@ -50,6 +50,8 @@ type unit struct {
 	progressed     time.Time
 	// has is what the template was written for: by whom it was created or rolled, by object.
 	has map[content.Object]string
+	// hasOf is the same of earlier templates.
+	hasOf map[string]map[content.Object]string
 	// earlier are the templates before the present one, the last first.
 	earlier []corev1.PodTemplateSpec
 	// ranBad is when a Pod last ran a bad content, touched when a user last wrote the workload.
@@ -206,7 +208,7 @@ func (w *world) put(o content.Object, value string) {
 // addUnit adds a workload that runs.
 func (w *world) addUnit() {
 	w.names++
-	u := &unit{kind: []string{workload.Deployment, workload.Deployment, workload.StatefulSet, workload.DaemonSet}[w.rnd.IntN(4)], name: "w" + string(rune('a'+w.names%26)) + string(rune('a'+w.names/26)), replicas: 1 + w.rnd.IntN(3), has: map[content.Object]string{}, progressed: w.now, touched: w.now, unhashed: true}
+	u := &unit{kind: []string{workload.Deployment, workload.Deployment, workload.StatefulSet, workload.DaemonSet}[w.rnd.IntN(4)], name: "w" + string(rune('a'+w.names%26)) + string(rune('a'+w.names/26)), replicas: 1 + w.rnd.IntN(3), has: map[content.Object]string{}, hasOf: map[string]map[content.Object]string{}, progressed: w.now, touched: w.now, unhashed: true}
 	switch w.rnd.IntN(20) {
 	case 0, 1:
 		u.sick = true
