@@ -363,7 +363,7 @@ func (j *judgment) stopOf(in releaseIn, h *rollout.Hold, holds map[string]*rollo
 // wake is when time alone changes what is judged, zero for never.
 func (w *Workload) wake(now time.Time) time.Time {
 	wake := time.Time{}
-	if w.mayFail(now) || w.isProving(now) || w.mayFailMixed(now) { // others may wait for it until then
+	if w.rolling(now) || w.mayFail(now) || w.isProving(now) || w.mayFailMixed(now) { // others may wait for it until then
 		wake = w.lasts(now)
 	}
 	if len(w.Records.Failed) == 0 && w.failure == nil {

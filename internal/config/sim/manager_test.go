@@ -48,6 +48,8 @@ type manager struct {
 	// passes count, dies is true of the one in which it is killed.
 	passes int
 	dies   bool
+	// wrote is what its pass has written, and knows of.
+	wrote []client.Object
 	// unstable is true while writes fail.
 	unstable bool
 }
@@ -163,6 +165,7 @@ func (m *manager) act() {
 	m.looked, m.dies, m.unstable = true, w.storm && w.chance(0.02), w.storm && w.chance(0.1)
 	w.count("passes")
 	result, err := m.run.Reconcile(quiet, reconcile.Request{})
+	m.over()
 	w.notef("pass %d: again in %s, %v", m.passes, result.RequeueAfter, err)
 	m.wake = time.Time{}
 	switch {
@@ -177,7 +180,19 @@ func (m *manager) act() {
 	}
 }
 
-// fates of writes.
+// over is the end of a pass: what it has written is checked, and seen from then on.
+func (m *manager) over() {
+	w := m.world
+	w.oracle.byRing = true
+	w.oracle.check()
+	w.oracle.byRing = false
+	for _, obj := range m.wrote {
+		m.catchUp(obj)
+	}
+	m.looked, m.wrote = m.looked && len(m.wrote) == 0, nil
+}
+
+// errTransient heals by itself.
 var errTransient = apierrors.NewInternalError(errors.New("it failed for a moment"))
 
 // write makes a write, or not. What becomes of it follows from the pass and the object, as several
@@ -197,16 +212,12 @@ func (m *manager) write(obj client.Object, write func() error) error {
 	}
 	w.oracle.mu.Lock()
 	defer w.oracle.mu.Unlock()
-	w.oracle.byRing = true
 	err := write()
-	w.oracle.check()
-	w.oracle.byRing = false
 	if m.dies || m.unstable && dice == 2 {
 		return fault.ErrStopped // it was made, and the answer is lost
 	}
 	if err == nil {
-		m.catchUp(obj)
-		m.looked = false
+		m.wrote = append(m.wrote, obj)
 	}
 	return err
 }

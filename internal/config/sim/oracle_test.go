@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,6 +58,18 @@ func (o *oracle) edited(object content.Object, value string) {
 // change is a write that was made.
 type change struct{ before, after client.Object }
 
+// key orders the writes of a pass: records come first.
+func (c *change) key() string {
+	obj := c.after
+	if obj == nil {
+		obj = c.before
+	}
+	if _, isRecord := obj.(*v1alpha1.ConfigRollout); isRecord {
+		return ""
+	}
+	return fmt.Sprintf("%T %s", obj, obj.GetName())
+}
+
 // changed receives each write, while the API server is locked.
 func (o *oracle) changed(before, after client.Object) {
 	o.changes = append(o.changes, change{before, after})
@@ -66,6 +79,9 @@ func (o *oracle) changed(before, after client.Object) {
 func (o *oracle) check() {
 	changes := o.changes
 	o.changes = nil
+	if o.byRing { // several are made at a time
+		slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.key(), b.key()) })
+	}
 	for _, c := range changes {
 		o.checkChange(c.before, c.after)
 	}

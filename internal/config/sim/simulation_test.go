@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/lab/worlds"
 )
 
@@ -131,8 +130,6 @@ func (s *simulation) why(u *unit) string {
 	}
 	return ""
 }
-
-var _ = config.StateUpToDate
 
 // beQuiet checks that nothing is written once there is nothing left to do.
 func (s *simulation) beQuiet() {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	"context"
 
 	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -236,5 +235,3 @@ func (w *world) endStorm() {
 		}
 	}
 }
-
-var _ = content.ConfigMap

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -197,6 +196,14 @@ func (w *world) put(o content.Object, value string) {
 	w.live[o], w.before[o] = value, append(w.before[o], value)
 	delete(w.absent, o)
 	if w.store.Object(obj, client.ObjectKeyFromObject(obj)) == nil {
+		// What has failed is known by the hash of the workload that has failed with it, if nothing else
+		// of that has changed.
+		delete(w.oracle.failed, o)
+		for digest, r := range w.oracle.digests {
+			if r.object == o {
+				w.oracle.digests[digest] = reached{o, r.value + " of before"}
+			}
+		}
 		w.must(w.store.Create(quiet, obj))
 	} else {
 		w.must(w.store.Update(quiet, obj))
@@ -383,5 +390,3 @@ func (p *pod) show(w *world) {
 }
 
 func isBad(value string) bool { return value != "" && fateOf(value) != good }
-
-var _ = v1alpha1.GroupVersion
