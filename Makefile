@@ -12,7 +12,7 @@ ACTIONLINT := v1.7.12
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$($(GO) run ./hack/controlplane))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
-SIMS ?= ./rollout/sim ./internal/zones/sim ./internal/fleet/sim ./internal/config/sim
+SIMS ?= ./rollout/sim ./internal/zones/sim ./internal/fleet/sim
 RINGS := config zones plans
 # What the race detector runs: the engine and what rings share, and tests of the rings
 # in which two managers work at the same time. A release runs all tests of the rings.

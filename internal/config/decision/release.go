@@ -363,8 +363,11 @@ func (j *judgment) stopOf(in releaseIn, h *rollout.Hold, holds map[string]*rollo
 // wake is when time alone changes what is judged, zero for never.
 func (w *Workload) wake(now time.Time) time.Time {
 	wake := time.Time{}
-	if w.rolling(now) || w.mayFail(now) || w.isProving(now) || w.mayFailMixed(now) { // others may wait for it until then
-		wake = w.lasts(now)
+	if at := workload.StallsAt(w.Object); at.After(now) && w.mayFail(now) {
+		wake = at
+	}
+	if w.isProving(now) && w.Records.Roll.Unready || w.rolling(now) && w.isMute() { // others may wait for it until then
+		wake = ring.Earlier(wake, w.lasts(now))
 	}
 	if len(w.Records.Failed) == 0 && w.failure == nil {
 		return wake
