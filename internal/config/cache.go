@@ -80,9 +80,22 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 		}
 	}
 	if e.workload.Template.Hash != hash {
-		e.changes.forget()
+		e.rehash()
 	}
 	return e.workload.Generation != before
+}
+
+// rehash is for a workload whose hash is another one. With that of what was observed last it is up to
+// date, whatever has changed in the meantime. With any other it would be rolled not only for what changes from
+// now on: a user who has undone a roll went back from all that it was rolled for.
+func (e *entry) rehash() {
+	w := e.workload
+	w.Observe(&e.config)
+	if w.Hashes != nil && w.IsCurrent() {
+		e.changes.settle(e.config.Facts())
+		return
+	}
+	e.changes.settled, e.changes.pending.Keys = nil, nil
 }
 
 // pinBy lets policies ask for pins. Those in force may be others than when the workload was
@@ -146,10 +159,6 @@ func (c *changes) saw(now time.Time, namespace string, facts content.Facts) {
 	c.pending.Last = now
 	c.pending.Keys = facts.ChangedSince(namespace, c.settled)
 }
-
-// forget is for a workload whose hash is another one: what it would be rolled for is not only what
-// changes from now on. A user who has undone a roll went back from all that it was rolled for.
-func (c *changes) forget() { c.settled, c.pending.Keys = nil, nil }
 
 // settle records that the workload is up to date: the next change is compared with
 // these facts.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -48,11 +49,22 @@ func (w *world) sync(u *unit) {
 		return
 	}
 	t := workload.TemplateOf(obj)
-	u.resize(w, t)
+	u.resize(w, u.scales(obj, t))
 	if !workload.IsHeldBack(obj) {
 		w.replacePods(u, t)
 	}
 	w.writeStatus(u, obj, fingerprint(t))
+}
+
+// scales is the template of Pods that a workload gets when it is scaled: one that is paused has
+// no ReplicaSet of the present one.
+func (u *unit) scales(obj client.Object, t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	if d, ok := obj.(*appsv1.Deployment); !ok || !d.Spec.Paused || len(u.pods) == 0 {
+		return t
+	}
+	old := t.DeepCopy()
+	old.Annotations = maps.Clone(u.pods[0].annotations)
+	return old
 }
 
 // resize makes Pods, and takes away those that are too many.
@@ -164,7 +176,7 @@ func (w *world) writeStatus(u *unit, obj client.Object, template string) {
 
 func (w *world) deploymentStatus(u *unit, o *appsv1.Deployment, all, updated, ready int32) {
 	n, before := *o.Spec.Replicas, o.Status
-	if before.AvailableReplicas < ready || before.ObservedGeneration != o.Generation {
+	if before.AvailableReplicas < ready || before.ObservedGeneration != o.Generation || o.Spec.Paused { // its time stands still
 		u.progressed = w.now
 	}
 	o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: all, UpdatedReplicas: updated, ReadyReplicas: ready, AvailableReplicas: ready, UnavailableReplicas: max(0, n-ready)}

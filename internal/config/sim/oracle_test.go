@@ -33,6 +33,9 @@ type oracle struct {
 	writes int
 	// failed are the values of which a failure is recorded; of these, ambiguous is what may be good.
 	failed map[content.Object]map[string]bool
+	// judged are the failures that are known: of a workload, at a time. They are recorded again with another
+	// digest when the object is created again, which says nothing new of the workload.
+	judged map[string]bool
 	// reach are the workloads that the ring has rolled for a value, and that can show whether it is good.
 	reach map[reached][]*unit
 	// digests are what digests stand for.
@@ -137,9 +140,11 @@ func (o *oracle) recorded(r *v1alpha1.ConfigRollout) {
 		for _, on := range f.Workloads {
 			u := w.unit(on.Kind, on.Name)
 			w.notef("recorded: %s %s failed on %s (%s)", object.Name, what.value, on.Name, f.Cause)
-			if fresh := !o.failed[object][what.value]; fresh && (u.ranBad.IsZero() || u.ranBad.Before(w.now.Add(-3*time.Minute))) && u.name != "" {
+			key := fmt.Sprint(object, on.Kind, on.Name, on.At.UTC())
+			if fresh := !o.failed[object][what.value] && !o.judged[key]; fresh && (u.ranBad.IsZero() || u.ranBad.Before(w.now.Add(-3*time.Minute))) && u.name != "" {
 				o.complainf("%s %s is given up for %s, of which no Pod ran a bad content: %s", object.Name, what.value, on.Name, f.Cause)
 			}
+			o.judged[key] = true
 			w.count("failures")
 		}
 	}
@@ -197,7 +202,9 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		u.touched = w.now
 		w.count("late looks")
 	}
-	if u.rolled = (time.Time{}); u.isReady() { // else it is down already
+	// One that is down already, or whose Pods are replaced because a user has changed its template, is
+	// disrupted by nobody but the user.
+	if u.rolled = (time.Time{}); u.isReady() && u.runs(before) {
 		o.checkRolling(u)
 		u.rolled = w.now
 	}
@@ -249,6 +256,12 @@ func (o *oracle) checkRolling(u *unit) {
 
 func (u *unit) isReady() bool {
 	return len(u.pods) >= u.replicas && !slices.ContainsFunc(u.pods, func(p *pod) bool { return !p.ready })
+}
+
+// runs is true if all Pods have a template.
+func (u *unit) runs(t *corev1.PodTemplateSpec) bool {
+	is := fingerprint(t)
+	return !slices.ContainsFunc(u.pods, func(p *pod) bool { return p.template != is })
 }
 
 func (u *unit) runsBad() bool {

@@ -66,18 +66,20 @@ func (u *unit) key() client.ObjectKey { return client.ObjectKey{Namespace: names
 
 // pod is a Pod.
 type pod struct {
-	object    *corev1.Pod
-	template  string
-	fate      string
-	started   time.Time
-	takes     time.Duration
-	lasts     time.Duration
-	blip      time.Time
-	since     time.Time
-	scheduled bool
-	ready     bool
-	crashed   bool
-	sick      bool
+	object   *corev1.Pod
+	template string
+	// annotations are those of its template.
+	annotations map[string]string
+	fate        string
+	started     time.Time
+	takes       time.Duration
+	lasts       time.Duration
+	blip        time.Time
+	since       time.Time
+	scheduled   bool
+	ready       bool
+	crashed     bool
+	sick        bool
 }
 
 // world is what there is, and the dice.
@@ -121,7 +123,7 @@ func newWorld(seed uint64, told bool) *world {
 		before: map[content.Object][]string{}, absent: map[content.Object]time.Time{}, counts: map[string]int{},
 	}
 	w.store = empty().Clone(func() time.Time { return w.now })
-	w.oracle = &oracle{world: w, failed: map[content.Object]map[string]bool{}, reach: map[reached][]*unit{}, digests: map[string]reached{}}
+	w.oracle = &oracle{world: w, failed: map[content.Object]map[string]bool{}, reach: map[reached][]*unit{}, digests: map[string]reached{}, judged: map[string]bool{}}
 	w.store.OnChange = w.oracle.changed
 	w.stage, w.hooked, w.flaps, w.keen = 1, w.chance(0.5), w.chance(0.6), 0.3+0.7*w.rnd.Float64()
 	if w.chance(0.3) {
@@ -297,7 +299,7 @@ func fingerprint(t *corev1.PodTemplateSpec) string {
 // start creates a Pod from a template; it reads what its objects contain now.
 func (w *world) start(u *unit, t *corev1.PodTemplateSpec, room bool) {
 	u.nth++
-	p := &pod{template: fingerprint(t), fate: good, started: w.now, since: w.now, takes: w.seconds(2, 20), lasts: w.seconds(5, 25), scheduled: room, sick: u.sick}
+	p := &pod{template: fingerprint(t), annotations: t.Annotations, fate: good, started: w.now, since: w.now, takes: w.seconds(2, 20), lasts: w.seconds(5, 25), scheduled: room, sick: u.sick}
 	for _, o := range u.uses {
 		p.fate = worse(p.fate, fateOf(w.live[o]))
 	}
