@@ -369,6 +369,9 @@ func (w *Workload) wake(now time.Time) time.Time {
 	if w.isProving(now) && w.Records.Roll.Unready || w.rolling(now) && w.isMute() { // others may wait for it until then
 		wake = ring.Earlier(wake, w.lasts(now))
 	}
+	if w.rolling(now) && w.lacksRoom(now) != "" { // it has no deadline, and its place in the budget until then
+		wake = ring.Earlier(wake, w.Rolled.Add(workload.ProgressDeadline))
+	}
 	if len(w.Records.Failed) == 0 && w.failure == nil {
 		return wake
 	}

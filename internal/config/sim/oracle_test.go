@@ -202,9 +202,9 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		u.touched = w.now
 		w.count("late looks")
 	}
-	// One that is down already, or whose Pods are replaced because a user has changed its template, is
+	// One that was down a moment ago, as far as the ring sees, or whose Pods are replaced because a user has changed its template, is
 	// disrupted by nobody but the user.
-	if u.rolled = (time.Time{}); u.isReady() && u.runs(before) {
+	if u.rolled = (time.Time{}); u.isReady(w.now.Add(-lag)) && u.runs(before) {
 		o.checkRolling(u)
 		u.rolled = w.now
 	}
@@ -254,8 +254,12 @@ func (o *oracle) checkRolling(u *unit) {
 	}
 }
 
-func (u *unit) isReady() bool {
-	return len(u.pods) >= u.replicas && !slices.ContainsFunc(u.pods, func(p *pod) bool { return !p.ready })
+// lag is how late the ring may see what there is.
+const lag = 30 * time.Second
+
+// isReady is true if all Pods have been ready since some time.
+func (u *unit) isReady(since time.Time) bool {
+	return len(u.pods) >= u.replicas && !slices.ContainsFunc(u.pods, func(p *pod) bool { return !p.ready || p.since.After(since) })
 }
 
 // runs is true if all Pods have a template.

@@ -51,12 +51,16 @@ func (w *world) users() {
 		})
 	case 4:
 		w.change(u, "opt", func(obj client.Object) {
-			a := obj.GetAnnotations()
+			a := maps.Clone(obj.GetAnnotations())
+			if a == nil {
+				a = map[string]string{}
+			}
 			if a[vocabulary.ConfigTracked.Native] == "true" {
 				delete(a, vocabulary.ConfigTracked.Native)
 			} else {
 				a[vocabulary.ConfigTracked.Native] = "true"
 			}
+			obj.SetAnnotations(a)
 		})
 	case 5:
 		w.scale(u, []int{0, 1, 3}[w.rnd.IntN(3)])
