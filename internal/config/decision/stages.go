@@ -262,9 +262,10 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 	if w.Retry != nil {
 		p.unit.Leaf.RetryAt, p.unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
 	}
-	// That changes are collected lasts for a moment: one that was rolled just now, and shows soon whether it
-	// works, must not lose its place to another by that.
-	p.member.Last = p.unit.Block != nil && p.unit.Block.Reason != ReasonCoalescing || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)
+	// That changes are collected and read lasts for a moment: one that was rolled just now, and shows soon
+	// whether it works, must not lose its place to another by that.
+	brief := p.member.Disrupted && p.unit.Block != nil && w.Retry == nil && (p.unit.Block.Reason == ReasonCoalescing || p.unit.Block.Reason == ReasonUnread)
+	p.member.Last = p.unit.Block != nil && !brief || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)
 	return p
 }
 

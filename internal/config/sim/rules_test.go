@@ -82,12 +82,13 @@ func asIfReady(w *decision.Workload) {
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the oracle is blind,
 // or the worlds too tame, or the rule is none.
 func TestBrokenRulesAreSeen(t *testing.T) {
-	const worlds = 5000
+	const worlds = 1000
 	for name, r := range broken() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := uint64(1); seed <= worlds; seed++ {
-				if failure := play(seed, r, false).Verdict(); failure != "" {
+				failure := play(seed, r, false).Verdict()
+				if failure != "" && play(seed, &rules{}, false).Verdict() == "" { // else it is not the rule that it notices
 					t.Logf("seed %d: %s", seed, failure)
 					return
 				}
