@@ -26,7 +26,7 @@ func TestSimulation(t *testing.T) { game().Run(t) }
 func TestSameSeedSameWorld(t *testing.T) { game().CheckSame(t) }
 
 func game() *worlds.Game {
-	g := &worlds.Game{Package: "./internal/config/sim", Seeds: 100, Often: map[string]int{}}
+	g := &worlds.Game{Package: "./internal/config/sim", Seeds: 500, Often: map[string]int{}}
 	g.Play = func(seed uint64, how worlds.How) worlds.World {
 		if how.Storm {
 			return brave(seed, &rules{}, how.Logged)
