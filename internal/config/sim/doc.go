@@ -1,7 +1,7 @@
 // Package sim is a model world in which the config ring is tried: its controller as it runs in a
 // cluster, on an API server in memory. In it are Deployments, StatefulSets and DaemonSets that use
 // ConfigMaps and Secrets, their controllers, which observe late, and their Pods, of which the world
-// decides what becomes: with a good content they get ready, with a bad one they crash at once or
+// decides what becomes: with a good content they get ready, with a bad one they crash immediately or
 // after a while, or never get ready. Some workloads are sick whatever content they have, some have
 // no replicas, no node or no room, or are paused. Pods lose their readiness for a moment. Users edit,
 // return, delete and create config again, undo, replace, restart, scale, pause and delete workloads, and

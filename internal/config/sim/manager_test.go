@@ -192,7 +192,7 @@ func (m *manager) over() {
 	m.looked, m.wrote = m.looked && len(m.wrote) == 0, nil
 }
 
-// errTransient heals by itself.
+// errTransient heals automatically.
 var errTransient = apierrors.NewInternalError(errors.New("it failed for a moment"))
 
 // write makes a write, or not. What becomes of it follows from the pass and the object, as several

@@ -203,7 +203,7 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		w.count("late looks")
 	}
 	// One that was down a moment ago, as far as the ring sees, or whose Pods are replaced because a user has changed its template, is
-	// disrupted by nobody but the user.
+	// disrupted by the user alone.
 	if u.rolled = (time.Time{}); u.isReady(w.now.Add(-lag)) && u.runs(before) {
 		o.checkRolling(u)
 		u.rolled = w.now
