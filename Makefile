@@ -148,7 +148,7 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 	$(GO) test -tags bench -count=1 -timeout 30m -v ./bench/...
 
 .PHONY: sim
-sim: ## Run the engine, the zones and the fleet against many seeded worlds (SEEDS=20000)
+sim: ## Run the engine and the config, zones and fleet rings against many seeded worlds (SEEDS=20000)
 	WORLDS=$(SEEDS) $(GO) test -timeout 30m -run Simulation $(SIMS)
 
 .PHONY: trials

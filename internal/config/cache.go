@@ -70,7 +70,7 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 	if e.version == obj.GetResourceVersion() && e.trackedBy == by {
 		return false
 	}
-	before, rolled := e.workload.Generation, e.workload.Records.Roll.At
+	before, rolled, hash := e.workload.Generation, e.workload.Records.Roll.At, e.workload.Template.Hash
 	e.trackedBy = by
 	e.version, e.workload, e.health = obj.GetResourceVersion(), e.readAgain(obj), health.Of(obj, gvkOf(obj))
 	if at := e.workload.Records.Roll.At; !at.Equal(rolled) {
@@ -79,7 +79,23 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 			e.rolled = now
 		}
 	}
+	if e.workload.Template.Hash != hash {
+		e.rehash()
+	}
 	return e.workload.Generation != before
+}
+
+// rehash is for a workload whose hash is another one. With that of what was observed last it is up to
+// date, whatever has changed in the meantime. With any other it would be rolled not only for what changes from
+// now on: a user who has undone a roll went back from all that it was rolled for.
+func (e *entry) rehash() {
+	w := e.workload
+	w.Observe(&e.config)
+	if w.Hashes != nil && w.IsCurrent() {
+		e.changes.settle(e.config.Facts())
+		return
+	}
+	e.changes.settled, e.changes.pending.Keys = nil, nil
 }
 
 // pinBy lets policies ask for pins. Those in force may be others than when the workload was

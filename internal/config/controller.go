@@ -69,6 +69,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &reconciler{
 		observer: newObserver(o, mgr.GetClient(), config),
 		writer:   mgr.GetClient(),
+		decide:   decision.Decide,
 		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
 	}
 	r.observer.batch = batch
@@ -136,6 +137,7 @@ type reconciler struct {
 	observer *observer
 	writer   client.Writer
 	reporter *reporter
+	decide   func(decision.Observed, decision.Options) decision.Plan
 	// status writes how releases go on their policies.
 	status client.SubResourceWriter
 	// snapshots writes what pins refer to, nil without pins.
@@ -201,7 +203,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	loop := ring.Loop[decision.Observed, decision.Plan, results]{
 		Most: 1, Now: r.observer.options.Now,
 		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
-		Plan:    func(o *decision.Observed) decision.Plan { return decision.Decide(*o, r.observer.options.Options) },
+		Plan:    func(o *decision.Observed) decision.Plan { return r.decide(*o, r.observer.options.Options) },
 		Act: func(ctx context.Context, o *decision.Observed, p *decision.Plan) results {
 			conflict = r.writeRecords(ctx, o, p)
 			return r.actPinned(ctx, p)

@@ -3,7 +3,10 @@ package config
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
@@ -18,6 +21,7 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 	r := &reconciler{
 		observer: newObserver(o, on, content.Source{Digests: content.Digesting(on), Values: on, Provided: true}),
 		writer:   on,
+		decide:   decision.Decide,
 		reporter: newReporter(on.Events(), o.Now),
 		status:   on.Status(),
 	}
@@ -30,6 +34,15 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 
 // ReadPods lets the ring read Pods elsewhere than from the substitute.
 func (o *Offline) ReadPods(from pods.Reader) { o.observer.pods = from }
+
+// ReadValues lets the ring read the values of config elsewhere than their digests, which are cached.
+func (o *Offline) ReadValues(from client.Reader) { o.observer.source.Values = from }
+
+// DecideBy lets the ring decide by a function: one that sees less than there is shows what that is
+// worth.
+func (o *Offline) DecideBy(decide func(decision.Observed, decision.Options) decision.Plan) {
+	o.decide = decide
+}
 
 // Status explains every relevant workload, and writes nothing.
 func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {

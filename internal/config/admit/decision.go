@@ -114,7 +114,8 @@ func (a attempt) complete(now time.Time) answer {
 		e.DropBaseline()
 		record := workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)}
 		if was := a.hashBefore(); was != a.now.Hashes.Desired { // else its config is not new
-			record.Was = was
+			last := &a.now.Records.Roll
+			record.Was, record.Unready, record.Available, record.Failing = was, last.Unready && was != "", last.Available, last.Failing
 		}
 		e.Record(record)
 	}

@@ -269,11 +269,27 @@ func (w *Workload) keeps(f *workload.Failed, now time.Time) bool {
 // the ring has rolled is not the cause.
 func (w *Workload) isUnreadyBefore(now time.Time) bool {
 	roll := &w.Records.Roll
-	failed := func(f workload.Failed) bool { return !f.At.Before(roll.At) }
-	if w.isUp() || slices.ContainsFunc(w.Records.Failed, failed) {
+	if w.isUp() || w.hasFailedSince() && !roll.Unready { // one that was not ready before it failed has not become well by that
 		return false
 	}
-	return !w.rolling(now) || !workload.IsUnfinished(w.Object) || roll.Unready || roll.Template != workload.TemplateDigest(w.Object)
+	completed := !workload.IsUnfinished(w.Object) && !(w.Pods.Failing > 0 && w.maySettle(roll.At, now)) // what crashes may do so late
+	return w.hasFailedSince() || !w.rolling(now) || completed || roll.Unready || roll.Template != workload.TemplateDigest(w.Object)
+}
+
+// hasFailedSince is true if a failure of the workload is recorded since the ring has rolled it.
+func (w *Workload) hasFailedSince() bool {
+	return slices.ContainsFunc(w.Records.Failed, func(f workload.Failed) bool { return !f.At.Before(w.Records.Roll.At) })
+}
+
+// baseline is how a workload that is not ready does that is about to be rolled: how many Pods are
+// available, and why others fail. Of one that was not ready before its last roll either, and does what
+// may be the result of that, it is how it did before that.
+func (w *Workload) baseline(now time.Time) (available int32, failing string) {
+	roll := &w.Records.Roll
+	if w.hasFailedSince() || roll.Unready && w.maySettle(roll.At, now) && roll.Template == workload.TemplateDigest(w.Object) {
+		return roll.Available, roll.Failing
+	}
+	return workload.Available(w.Object), w.Pods.Reason
 }
 
 // before is the config to go back to if the one that a workload is rolled for fails: the one

@@ -72,11 +72,11 @@ func Explain(o Observed, options Options) Plan {
 // lasts is when a workload comes to an age after its roll at which it is judged in another way, zero
 // for never.
 func (w *Workload) lasts(now time.Time) time.Time {
-	if w.Records.Roll.At.IsZero() && w.Rolled.IsZero() {
+	if w.Records.Roll.At.IsZero() && w.Rolled.IsZero() && w.Records.Roll.Admitted.IsZero() {
 		return time.Time{}
 	}
-	at := w.Records.Roll.At
-	return ring.Soonest(now, at, at.Add(workload.ProgressDeadline), at.Add(workload.TimeToRoll(w.Object)), at.Add(workload.SettlesWithin(w.Object)),
+	at, started := w.Records.Roll.At, w.startedAt()
+	return ring.Soonest(now, at, started, started.Add(workload.SettlesWithin(w.Object)), at.Add(workload.ProgressDeadline), at.Add(workload.TimeToRoll(w.Object)), at.Add(workload.SettlesWithin(w.Object)),
 		w.Rolled, w.Rolled.Add(workload.ProgressDeadline), workload.StallsAt(w.Object))
 }
 

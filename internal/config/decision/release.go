@@ -139,16 +139,17 @@ func (j *judgment) addTrials() bool {
 }
 
 // addRecorded adds the failures that are recorded, with the config that objects have now.
-// They count also where the workload went back to another config.
+// They count also where the workload went back to another config, and where the object was just deleted: others
+// may still see it with the content that has failed.
 func (j *judgment) addRecorded(i int, w *Workload) {
 	for k := range w.Records.Failed {
 		f := &w.Records.Failed[k]
-		if !w.isPresent(*f) || !w.keeps(f, j.now) {
+		if _, exists := w.Config.DigestOf(f.Object()); exists && !w.isPresent(*f) || !w.keeps(f, j.now) {
 			continue
 		}
 		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: failedLeaf(f.Cause)}
-		r, _ := w.Config.Release(f.Object())
-		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.IsCurrent() && w.Runs(r)})
+		r := content.Release{Object: f.Object(), Digest: f.Digest}
+		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.isPresent(*f) && w.IsCurrent() && w.Runs(r)})
 	}
 }
 
@@ -370,6 +371,12 @@ func (w *Workload) wake(now time.Time) time.Time {
 	wake := time.Time{}
 	if at := workload.StallsAt(w.Object); at.After(now) && w.mayFail(now) {
 		wake = at
+	}
+	if w.isProving(now) && w.Records.Roll.Unready || w.rolling(now) && w.isMute() { // others may wait for it until then
+		wake = ring.Earlier(wake, w.lasts(now))
+	}
+	if w.rolling(now) && (!w.IsSettled() || w.lacksRoom(now) != "") { // it has no deadline, and its place in the budget until then
+		wake = ring.Earlier(wake, w.Rolled.Add(workload.ProgressDeadline))
 	}
 	if len(w.Records.Failed) == 0 && w.failure == nil {
 		return wake

@@ -185,6 +185,9 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 		}, Options{}, "records on a\nrecords on b\n" +
 			"ConfigFailed: Deployment b is waiting: " + bad + " failed on statefulset/a (not ready after 20m (progress deadline)); " + one + "\n" +
 			"Failed: StatefulSet a failed: not ready after 20m (progress deadline) (changed: " + bad + ")\n"},
+		"one that sees already that the object was deleted": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), failedWith(now.Add(-time.Minute), db), func(w *Workload) { w.Config = nil }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on b\nProgressing: Deployment a is updating: not ready\n" + held("b", "1 of 1 Pods CrashLoopBackOff", one)},
 		"one that is late, and has not failed": {[]Workload{
 			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs), outdated("b", using(db), changed(dbKey)),
 		}, Options{}, "ConfigUnverified: Deployment b is waiting: " + bad + " is not verified: deployment/a is not ready after 10m\nProgressing: Deployment a is updating: not ready\n"},
@@ -383,16 +386,59 @@ func TestUnready(t *testing.T) {
 		"rolled a moment ago, and was ready": {[]func(*Workload){rolledFor(time.Minute, dbKey), ofKind(&appsv1.Deployment{Status: appsv1.DeploymentStatus{
 			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}},
 		}})}, true},
+		"rolled a moment ago, was ready, and crashes": {[]func(*Workload){rolledFor(time.Minute, dbKey), crashes, ofKind(&appsv1.Deployment{Status: appsv1.DeploymentStatus{
+			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}},
+		}})}, false},
 		"rolled long ago":                    {[]func(*Workload){rolledFor(time.Hour, dbKey)}, true},
 		"not ready before that roll either":  {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Unready = true }}, true},
 		"its template was changed since":     {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Template = "x" }}, true},
 		"failed with the config before":      {[]func(*Workload){rolledFor(time.Hour, dbKey), failedWith(now.Add(-time.Minute), db)}, false},
+		"was so before it failed":            {[]func(*Workload){rolledFor(time.Hour, dbKey), unreadyBefore(0, ""), failedWith(now.Add(-time.Minute), db)}, true},
 		"failed with a config before a roll": {[]func(*Workload){rolledFor(time.Hour, dbKey), failedWith(now.Add(-2*time.Hour), db)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := outdated("a", test.change...)
 			if got := w.isUnreadyBefore(now); got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestBaseline checks with what the new Pods of a workload are compared that was not ready before: not
+// with what a content did that is no better.
+func TestBaseline(t *testing.T) {
+	db := secret("shop", "db", "bad")
+	for name, test := range map[string]struct {
+		change  []func(*Workload)
+		failing string
+	}{
+		"never rolled":                   {[]func(*Workload){crashes}, "CrashLoopBackOff"},
+		"rolled a moment ago":            {[]func(*Workload){rolledFor(time.Minute, dbKey), unreadyBefore(1, ""), crashes}, ""},
+		"its template was changed since": {[]func(*Workload){rolledFor(time.Minute, dbKey), unreadyBefore(1, ""), crashes, changedToo}, "CrashLoopBackOff"},
+		"failed since":                   {[]func(*Workload){rolledFor(time.Hour, dbKey), unreadyBefore(1, ""), crashes, failedWith(now.Add(-time.Minute), db)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := outdated("a", append([]func(*Workload){using(db)}, test.change...)...)
+			if _, got := w.baseline(now); got != test.failing {
+				t.Errorf("%q, want %q", got, test.failing)
+			}
+		})
+	}
+}
+
+// Time alone ends that others wait for a workload which cannot tell whether it works.
+func TestOthersWaitNoLongerThanAWorkloadMayTell(t *testing.T) {
+	paused := func(w *Workload) { w.Object = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}} }
+	for name, change := range map[string]func(*Workload){
+		"it was not ready before": unreadyBefore(1, ""), "it is paused": paused, "there is no room": refused("exceeded quota: full"),
+		"its config has changed again": func(w *Workload) { w.Template.Hash = "bad" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := outdated("a", using(secret("shop", "db", "1")), rolledFor(time.Minute, dbKey), hangs, change)
+			at := w.wake(now)
+			if at.IsZero() || at.After(now.Add(workload.ProgressDeadline-time.Minute)) {
+				t.Errorf("it is looked at again at %s", at)
 			}
 		})
 	}

@@ -106,11 +106,11 @@ func (w *Workload) isStaged() bool {
 }
 
 // isProving is true of a workload that is not ready since the ring has rolled it. It is false
-// of one that has just begun, of one whose template was changed by another client, and, after a
+// of one that has just begun, of one whose Pods a user replaces, of one whose template was changed by another client, and, after a
 // while, of one that was not ready before either.
 func (w *Workload) isProving(now time.Time) bool {
 	roll := &w.Records.Roll
-	if w.isDone() || roll.At.IsZero() || w.hasBegun() || roll.Unready && !w.mayStillTell(now) {
+	if w.isDone() || w.isMute() || roll.At.IsZero() || w.hasBegun() || roll.Unready && !w.mayStillTell(now) {
 		return false
 	}
 	return w.maySettle(roll.At, now) && roll.Template == workload.TemplateDigest(w.Object)
@@ -262,7 +262,10 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 	if w.Retry != nil {
 		p.unit.Leaf.RetryAt, p.unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
 	}
-	p.member.Last = p.unit.Block != nil || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)
+	// That changes are collected and read lasts for a moment: one that was rolled just now, and shows soon
+	// whether it works, must not lose its place to another by that.
+	brief := p.member.Disrupted && p.unit.Block != nil && w.Retry == nil && (p.unit.Block.Reason == ReasonCoalescing || p.unit.Block.Reason == ReasonUnread)
+	p.member.Last = p.unit.Block != nil && !brief || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)
 	return p
 }
 

@@ -175,6 +175,22 @@ func TestStages(t *testing.T) {
 			"Progressing: Deployment a is updating: not ready\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
+		"what a user has paused in mid-roll takes no place": {[]string{"{maxUnavailable: 1}"}, []Workload{next("a", rollingFor(dbKey), func(w *Workload) {
+			w.Object.(*appsv1.Deployment).Spec.Paused, w.Template.Hash = true, "bad"
+		}), next("b"), next("c")}, Options{}, "rolls b\n" +
+			"BudgetExhausted: Deployment a is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: 1 of 1 allowed unavailable in stage all\n" +
+			"BudgetExhausted: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: 1 of 1 allowed unavailable in stage all\n" +
+			"p0: Progressing 0/3, all Progressing 0/3\n"},
+		"what was rolled keeps its place while changes are collected": {[]string{oneFirst}, []Workload{next("b"), next("a", rollingFor(dbKey), func(w *Workload) {
+			w.Template.Hash, w.Hashes, w.Change = "bad", nil, Change{First: now, Last: now}
+		})}, Options{CoalesceWindow: time.Second}, "WaitingForPrevious: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/a is not ready\n" +
+			"Coalescing: Deployment a is waiting: its config changed; changes within 1s become one roll\n" +
+			"p0: Waiting 0/2, first Waiting 0/1, rest Waiting 0/1\n"},
+		"and while they are read": {[]string{oneFirst}, []Workload{next("b"), next("a", rollingFor(dbKey), func(w *Workload) {
+			w.Template.Hash, w.Hashes, w.Change = "bad", nil, Change{First: now, Last: now}
+		})}, Options{}, "WaitingForPrevious: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 ready, deployment/a is not ready\n" +
+			"Unread: Deployment a is waiting: its config is read next\n" +
+			"p0: Waiting 0/2, first Waiting 0/1, rest Waiting 0/1\n"},
 		"what has just begun tells nothing": {[]string{oneFirst}, []Workload{next("a", rollingFor(dbKey), begun), next("b"), next("c")}, Options{}, "rolls b\n" +
 			"Progressing: Deployment a is updating: not ready\n" +
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +

@@ -93,7 +93,8 @@ func roll(w *Workload, now time.Time) Write {
 			Unready: w.isUnreadyBefore(now), Over: w.over(), Hash: w.rolledTo(w.Hashes.Desired),
 		}
 		if record.Unready {
-			record.Was, record.Available, record.Failing = w.Accepted(), workload.Available(w.Object), w.Pods.Reason
+			record.Was = w.Accepted()
+			record.Available, record.Failing = w.baseline(now)
 		}
 		e.Record(record)
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, ChangedNote + w.Hashes.Desired})
