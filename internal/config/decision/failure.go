@@ -272,7 +272,7 @@ func (w *Workload) isUnreadyBefore(now time.Time) bool {
 	if w.isUp() || w.hasFailedSince() && !roll.Unready { // one that was not ready before it failed has not become well by that
 		return false
 	}
-	completed := !workload.IsUnfinished(w.Object) && !(w.Pods.Failing > 0 && w.maySettle(roll.At, now)) // what crashes may do so late
+	completed := !workload.IsUnfinished(w.Object) && (w.Pods.Failing == 0 || !w.maySettle(roll.At, now)) // what crashes may do so late
 	return w.hasFailedSince() || !w.rolling(now) || completed || roll.Unready || roll.Template != workload.TemplateDigest(w.Object)
 }
 

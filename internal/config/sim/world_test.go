@@ -44,7 +44,6 @@ type unit struct {
 	sick, roomless bool
 	uses           []content.Object
 	pods           []*pod
-	pending        int
 	nth            int
 	progressed     time.Time
 	// has is what the template was written for: by whom it was created or rolled, by object.
