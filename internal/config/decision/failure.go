@@ -283,10 +283,11 @@ func (w *Workload) hasFailedSince() bool {
 
 // baseline is how a workload that is not ready does that is about to be rolled: how many Pods are
 // available, and why others fail. Of one that was not ready before its last roll either, and does what
-// may be the result of that, it is how it did before that.
+// may be the result of that, it is how it did before that. The first hash is no new content, and
+// the Pods were perhaps not known then.
 func (w *Workload) baseline(now time.Time) (available int32, failing string) {
 	roll := &w.Records.Roll
-	if w.hasFailedSince() || roll.Unready && w.maySettle(roll.At, now) && roll.Template == workload.TemplateDigest(w.Object) {
+	if w.hasFailedSince() || roll.Unready && roll.Was != "" && w.maySettle(roll.At, now) && roll.Template == workload.TemplateDigest(w.Object) {
 		return roll.Available, roll.Failing
 	}
 	return workload.Available(w.Object), w.Pods.Reason
