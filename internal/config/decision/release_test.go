@@ -413,10 +413,11 @@ func TestBaseline(t *testing.T) {
 		change  []func(*Workload)
 		failing string
 	}{
-		"never rolled":                   {[]func(*Workload){crashes}, "CrashLoopBackOff"},
-		"rolled a moment ago":            {[]func(*Workload){rolledFor(time.Minute, dbKey), unreadyBefore(1, ""), crashes}, ""},
-		"its template was changed since": {[]func(*Workload){rolledFor(time.Minute, dbKey), unreadyBefore(1, ""), crashes, changedToo}, "CrashLoopBackOff"},
-		"failed since":                   {[]func(*Workload){rolledFor(time.Hour, dbKey), unreadyBefore(1, ""), crashes, failedWith(now.Add(-time.Minute), db)}, ""},
+		"never rolled":                              {[]func(*Workload){crashes}, "CrashLoopBackOff"},
+		"rolled a moment ago":                       {[]func(*Workload){rolledFor(time.Minute, dbKey), unreadyBefore(1, ""), crashes}, ""},
+		"its template was changed since":            {[]func(*Workload){rolledFor(time.Minute, dbKey), unreadyBefore(1, ""), crashes, changedToo}, "CrashLoopBackOff"},
+		"failed since":                              {[]func(*Workload){rolledFor(time.Hour, dbKey), unreadyBefore(1, ""), crashes, failedWith(now.Add(-time.Minute), db)}, ""},
+		"what it was rolled for was its first hash": {[]func(*Workload){rolledFor(time.Minute, dbKey), unreadyBefore(1, ""), crashes, func(w *Workload) { w.Records.Roll.Was = "" }}, "CrashLoopBackOff"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := outdated("a", append([]func(*Workload){using(db)}, test.change...)...)
