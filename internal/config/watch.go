@@ -35,7 +35,7 @@ func toRing() handler.EventHandler {
 
 // workloadMatters leaves out irrelevant workloads, and status updates by which a
 // workload neither becomes ready nor stops being ready, nor fails, nor begins to have to make
-// progress.
+// progress, nor tells how a release of it goes.
 func workloadMatters(t *tracker) predicate.Predicate {
 	p := predicate.NewPredicateFuncs(t.isRelevant)
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
@@ -44,7 +44,7 @@ func workloadMatters(t *tracker) predicate.Predicate {
 		}
 		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || becomes(e.ObjectOld, e.ObjectNew) ||
 			keepsMore(e.ObjectOld, e.ObjectNew) || hasObservedRelease(e.ObjectOld, e.ObjectNew) || mayStall(e.ObjectOld, e.ObjectNew) ||
-			workload.MayBeStuck(e.ObjectOld) != workload.MayBeStuck(e.ObjectNew)
+			workload.MayBeStuck(e.ObjectOld) != workload.MayBeStuck(e.ObjectNew) || isJudgedBy(e.ObjectOld, e.ObjectNew)
 	}
 	return p
 }
@@ -66,6 +66,12 @@ func hasObservedRelease(a, b client.Object) bool {
 // clock for it.
 func mayStall(a, b client.Object) bool {
 	return workload.StallsAt(a).IsZero() && !workload.StallsAt(b).IsZero()
+}
+
+// isJudgedBy is true if Pods begin or cease to be refused, or if more or fewer are available of a workload
+// that was not ready before its roll: whether a release goes on follows from that, and its Pods tell neither.
+func isJudgedBy(a, b client.Object) bool {
+	return workload.RefusedPods(a) != workload.RefusedPods(b) || workload.Available(a) != workload.Available(b) && workload.LastRoll(b).Unready
 }
 
 // keepsMore is true if more or fewer Pods than before run an earlier revision until a user

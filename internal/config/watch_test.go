@@ -37,3 +37,39 @@ func TestARollThatIsObservedMatters(t *testing.T) {
 		t.Error("a pass is made for each progress")
 	}
 }
+
+// That there is no room for new Pods, and that there is again, matters though the workload stays as ready as it
+// was; and so does each available Pod of one that was not ready before its roll: by that it is judged.
+func TestWhatAReleaseIsJudgedByMatters(t *testing.T) {
+	two := int32(2)
+	version := 0
+	app := func(available int32, record, refusal string) *appsv1.Deployment {
+		version++
+		d := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "app", Generation: 2, ResourceVersion: fmt.Sprint(version), Annotations: map[string]string{
+				"spillway.dev/update-on-config-change": "true", "spillway.dev/config-change": record,
+			}},
+			Spec:   appsv1.DeploymentSpec{Replicas: &two},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 1, ReadyReplicas: available, AvailableReplicas: available},
+		}
+		if refusal != "" {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: refusal}}
+		}
+		return d
+	}
+	const sick, well, full = `{"at":"2026-11-25T12:00:00Z","unready":true}`, `{"at":"2026-11-25T12:00:00Z"}`, `pods "a" is forbidden: exceeded quota: full, used: pods=1`
+	for name, test := range map[string]struct {
+		before, after *appsv1.Deployment
+		matters       bool
+	}{
+		"there is no room":                      {app(1, well, ""), app(1, well, full), true},
+		"there is room again":                   {app(1, well, full), app(1, well, ""), true},
+		"one is refused as the last was":        {app(1, well, full), app(1, well, full), false},
+		"it was not ready before, and recovers": {app(0, sick, ""), app(1, sick, ""), true},
+		"it was ready before":                   {app(0, well, ""), app(1, well, ""), false},
+	} {
+		if got := workloadMatters(&tracker{}).Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.matters {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
