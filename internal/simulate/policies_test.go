@@ -98,7 +98,7 @@ func TestARevisionIsNeverReady(t *testing.T) {
 	t.Parallel()
 	play := func(key string) (steps, unmet []string) {
 		o := benchOptions()
-		o.Readiness.Of = map[string]time.Duration{key: world.Never}
+		o.Readiness.Set(key, world.Never)
 		spec := "{maxUnavailable: 1, stages: [{name: first, workloads: 1}, {name: rest}]}"
 		r, err := simulate.Run(t.Context(), underPolicy(t, spec), objects(read(t, "policy-stages", "change.yaml")), o)
 		if err != nil {

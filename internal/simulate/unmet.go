@@ -21,12 +21,12 @@ import (
 // belong to nothing: neither to what existed in the end, nor to what existed before and
 // took its time.
 func (s *simulation) unmet(ctx context.Context) (ready, unprepared []string, err error) {
-	if len(s.options.Readiness.Of)+len(s.options.Unprepared) == 0 {
+	if len(s.options.Readiness.Keys())+len(s.options.Unprepared) == 0 {
 		return nil, nil, nil
 	}
 	met, err := s.met(ctx)
 	isMet := func(key string) bool { return met[strings.TrimSuffix(key, "@"+world.NewRevision)] }
-	ready = slices.DeleteFunc(slices.Sorted(maps.Keys(s.options.Readiness.Of)), isMet)
+	ready = slices.DeleteFunc(s.options.Readiness.Keys(), isMet)
 	return ready, slices.DeleteFunc(slices.Clone(s.options.Unprepared), isMet), err
 }
 

@@ -291,7 +291,7 @@ func gatesOf(values []string) (map[string]v1alpha1.GateResult, error) {
 
 // readiness reads the values of --ready.
 func readiness(values []string) (world.Readiness, error) {
-	r := world.Readiness{Default: world.DefaultReady, Of: map[string]time.Duration{}}
+	r := world.Readiness{Default: world.DefaultReady}
 	for _, value := range values {
 		of, text, some := strings.Cut(value, "=")
 		if !some {
@@ -306,7 +306,7 @@ func readiness(values []string) (world.Readiness, error) {
 			r.Default = d
 			continue
 		}
-		if err := setReady(r.Of, of, revision, d); err != nil {
+		if err := setReady(&r, of, revision, d); err != nil {
 			return r, err
 		}
 	}
@@ -323,7 +323,7 @@ func readyTime(text string) (d time.Duration, ok bool) {
 }
 
 // setReady sets the time of an object, of one revision of it if that is named.
-func setReady(times map[string]time.Duration, of, revision string, d time.Duration) error {
+func setReady(r *world.Readiness, of, revision string, d time.Duration) error {
 	key, ok := readyKey(of)
 	if !ok {
 		return fmt.Errorf("--ready: nothing of the kind of %q takes its time; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, pod/NAME or cluster/NAME", of)
@@ -331,7 +331,7 @@ func setReady(times map[string]time.Duration, of, revision string, d time.Durati
 	if revision != "" {
 		key += "@" + revision
 	}
-	times[key] = d
+	r.Set(key, d)
 	return nil
 }
 

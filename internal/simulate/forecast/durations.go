@@ -90,7 +90,7 @@ func (d durations) syncs(name string, status *fleetv1.AssemblageStatus) {
 // readiness are the times that were seen, or were given where none was seen or what was given
 // names something.
 func (d durations) readiness(given world.Readiness, p pick) world.Readiness {
-	r := world.Readiness{Default: given.Default, Of: map[string]time.Duration{}}
+	r := world.Readiness{Default: given.Default, Of: map[string]time.Duration{}, OfRevision: given.OfRevision}
 	for of, times := range d {
 		r.Of[of] = estimateOf(times, p)
 	}

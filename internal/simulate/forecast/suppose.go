@@ -62,7 +62,7 @@ var ErrNotSupposed = errors.New("nothing of that name is under way; spillway sta
 
 // suppose brings into the options what is supposed, and leaves alone what they share.
 func suppose(o *simulate.Options, all []Supposition) error {
-	o.Present, o.Readiness.Of, o.Gates = slices.Clone(o.Present), maps.Clone(o.Readiness.Of), map[string]v1alpha1.GateResult{}
+	o.Present, o.Readiness, o.Gates = slices.Clone(o.Present), o.Readiness.Clone(), map[string]v1alpha1.GateResult{}
 	for _, s := range all {
 		switch s.Event {
 		case Approve:
@@ -72,7 +72,7 @@ func suppose(o *simulate.Options, all []Supposition) error {
 				return err
 			}
 		case NeverReady, Lost:
-			o.Readiness.Of[s.key()] = world.Never
+			o.Readiness.Set(s.key(), world.Never)
 		}
 	}
 	return nil

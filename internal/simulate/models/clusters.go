@@ -128,7 +128,7 @@ func (c *clusters) report(obj client.Object, assigned []fleetv1.Assignment, stat
 	again := time.Duration(0)
 	broken := c.IsBroken("cluster", obj.GetNamespace(), obj.GetName())
 	for i := range assigned {
-		takes := c.ReadyIn(c.readiness, "cluster", obj.GetName(), assignedRevision(assigned[i].Name, assigned[i].Revision))
+		takes := c.ReadyIn(c.readiness, "cluster", obj.GetName(), func() world.Revision { return assignedRevision(assigned[i].Name, assigned[i].Revision) })
 		if broken {
 			takes = world.Never
 		}

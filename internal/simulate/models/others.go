@@ -52,7 +52,7 @@ func (c *jobs) Act(ctx context.Context, key types.NamespacedName) (time.Duration
 		return 0, err
 	}
 	c.lacking[key] = len(lacks) > 0
-	takes := c.ReadyIn(c.readiness, "job", job.Name, revisionOf(job.Spec.Template.Annotations, &job.Spec.Template.Spec))
+	takes := c.ReadyIn(c.readiness, "job", job.Name, atTemplate(&job.Spec.Template))
 	if len(lacks) > 0 || takes == world.Never {
 		return 0, nil
 	}

@@ -99,7 +99,7 @@ func Stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
 // start makes a Pod that lacks nothing ready once its time has passed.
 func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	kind, name := owning(pod)
-	revision := revisionOf(pod.Annotations, &pod.Spec)
+	revision := func() world.Revision { return revisionOf(pod.Annotations, &pod.Spec) }
 	takes := k.ReadyIn(k.readiness, kind, name, revision)
 	if d, named := k.Said(k.readiness, "pod", pod.Name, revision); named {
 		takes = d

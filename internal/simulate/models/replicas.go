@@ -149,7 +149,7 @@ func (r *runner) revive(ctx context.Context, kind, namespace, name, template str
 // replica makes one of a workload that is ready after its time, or never if it
 // lacks config.
 func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodTemplateSpec) (replica, error) {
-	ready := r.ReadyIn(r.readiness, kind, name, revisionOf(pod.Annotations, &pod.Spec))
+	ready := r.ReadyIn(r.readiness, kind, name, atTemplate(pod))
 	lacks, err := content.Lacks(ctx, r.Store, namespace, &pod.Spec)
 	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	if len(lacks) > 0 {

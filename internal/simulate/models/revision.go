@@ -36,6 +36,11 @@ func revisionOf(annotations map[string]string, spec *corev1.PodSpec) world.Revis
 	return v
 }
 
+// atTemplate is that of the Pods of a template, once it is asked for.
+func atTemplate(t *corev1.PodTemplateSpec) func() world.Revision {
+	return func() world.Revision { return revisionOf(t.Annotations, &t.Spec) }
+}
+
 // tagsOf are the tag and the digest of an image.
 func tagsOf(image string) []string {
 	name, digest, pinned := strings.Cut(image, "@")
@@ -56,6 +61,9 @@ func assignedRevision(module, revision string) world.Revision {
 
 // remember notes which revisions have become ready in a cluster.
 func (m *Models) remember(pods running) {
+	if len(m.Readiness.OfRevision) == 0 {
+		return
+	}
 	for of, all := range pods {
 		for _, pod := range all {
 			if isReady(pod) {

@@ -20,9 +20,50 @@ type Readiness struct {
 	// Default is that of Pods of which nothing else is said.
 	Default time.Duration
 	// Of is by "statefulset/x", the kind in lower case, of what the Pods belong to. One that is named
-	// itself, as "pod/x-0", counts before that, and one of a revision, as "statefulset/x@v2", before
-	// one of all.
+	// itself, as "pod/x-0", counts before that.
 	Of map[string]time.Duration
+	// OfRevision counts before both: by the same, and then by what the revision is called.
+	OfRevision map[string]map[string]time.Duration
+}
+
+// Clone returns a copy that shares nothing.
+func (r Readiness) Clone() Readiness {
+	r.Of, r.OfRevision = maps.Clone(r.Of), maps.Clone(r.OfRevision)
+	for ref, times := range r.OfRevision {
+		r.OfRevision[ref] = maps.Clone(times)
+	}
+	return r
+}
+
+// Set sets the time of "statefulset/x", or of "statefulset/x@v2".
+func (r *Readiness) Set(key string, d time.Duration) {
+	ref, revision, ok := strings.Cut(key, "@")
+	if !ok {
+		if r.Of == nil {
+			r.Of = map[string]time.Duration{}
+		}
+		r.Of[ref] = d
+		return
+	}
+	if r.OfRevision == nil {
+		r.OfRevision = map[string]map[string]time.Duration{}
+	}
+	if r.OfRevision[ref] == nil {
+		r.OfRevision[ref] = map[string]time.Duration{}
+	}
+	r.OfRevision[ref][revision] = d
+}
+
+// Keys are all that is named, as [Readiness.Set] takes it, in their order.
+func (r Readiness) Keys() []string {
+	keys := slices.Collect(maps.Keys(r.Of))
+	for ref, times := range r.OfRevision {
+		for revision := range times {
+			keys = append(keys, ref+"@"+revision)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // For returns the time of the Pods of an object, of whichever revision.
@@ -31,13 +72,6 @@ func (r Readiness) For(kind, name string) time.Duration {
 		return d
 	}
 	return r.Default
-}
-
-// revisions are the keys that name one revision of what is referred to, the most precise first.
-func (r Readiness) revisions(ref string) []string {
-	keys := slices.Sorted(maps.Keys(r.Of))
-	slices.Reverse(keys)
-	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, ref+"@") })
 }
 
 // NewRevision is what a user calls the revision that did not run before the change.
@@ -64,29 +98,42 @@ func (w *World) Ran(kind, name string, v Revision) {
 	w.ran[record.Reference(kind, name)+"@"+v.ID] = true
 }
 
-// ReadyIn is how long a revision of an object takes. What exists before the change is running.
-func (w *World) ReadyIn(r Readiness, kind, name string, v Revision) time.Duration {
-	if d, ok := w.Said(r, kind, name, v); ok {
+// ReadyIn is how long an object takes at a revision, which is asked for only if some of its are
+// named. What exists before the change is running.
+func (w *World) ReadyIn(r Readiness, kind, name string, at func() Revision) time.Duration {
+	if d, ok := w.Said(r, kind, name, at); ok {
 		return d
 	}
 	return r.Default
 }
 
-// Said is how long a revision of an object takes, if the object is named.
-func (w *World) Said(r Readiness, kind, name string, v Revision) (time.Duration, bool) {
+// Said is the same of an object that is named.
+func (w *World) Said(r Readiness, kind, name string, at func() Revision) (time.Duration, bool) {
 	ref := record.Reference(kind, name)
 	w.Met[ref] = true
+	times := r.OfRevision[ref]
 	if !w.Begun {
-		w.Ran(kind, name, v)
+		if len(times) > 0 {
+			w.Ran(kind, name, at())
+		}
 		return 0, true
 	}
-	for _, key := range r.revisions(ref) {
-		called := strings.TrimPrefix(key, ref+"@")
-		if v.isCalled(called) || called == NewRevision && !w.ran[ref+"@"+v.ID] {
-			w.Met[key] = true
-			return r.Of[key], true
+	if len(times) > 0 {
+		if called := w.called(ref, at(), times); called != "" {
+			w.Met[ref+"@"+called] = true
+			return times[called], true
 		}
 	}
 	d, ok := r.Of[ref]
 	return d, ok
+}
+
+// called is by which of some names a revision is meant, the most precise one, empty if by none.
+func (w *World) called(ref string, v Revision, names map[string]time.Duration) string {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(names))) {
+		if v.isCalled(name) || name == NewRevision && !w.ran[ref+"@"+v.ID] {
+			return name
+		}
+	}
+	return ""
 }

@@ -17,10 +17,14 @@ func TestARevisionTakesItsTime(t *testing.T) {
 	}
 	old := world.Revision{ID: "1", Names: []string{"v1"}, Hash: "0123456789"}
 	next := world.Revision{ID: "2", Names: []string{"v2"}, Hash: "abcdef0123"}
-	r := world.Readiness{Default: 1, Of: map[string]time.Duration{
+	r := world.Readiness{Default: 1}
+	for key, d := range map[string]time.Duration{
 		"deployment/a": 2, "deployment/a@new": 3, "deployment/b@v2": 4, "deployment/c@abcdef": 5, "deployment/c@0123": 6, "cluster/d@v1": 7,
-	}}
-	if d := w.ReadyIn(r, "Deployment", "a", old); d != 0 {
+	} {
+		r.Set(key, d)
+	}
+	at := func(v world.Revision) func() world.Revision { return func() world.Revision { return v } }
+	if d := w.ReadyIn(r, "Deployment", "a", at(old)); d != 0 {
 		t.Errorf("what ran before the change takes %d", d)
 	}
 	w.Begun = true
@@ -34,7 +38,7 @@ func TestARevisionTakesItsTime(t *testing.T) {
 		{"Deployment", "c", next, 5}, {"Deployment", "c", old, 1}, // four digits are none
 		{"cluster", "d", old, 7}, {"cluster", "d", next, 1},
 	} {
-		if d := w.ReadyIn(r, c.kind, c.name, c.of); d != c.want {
+		if d := w.ReadyIn(r, c.kind, c.name, at(c.of)); d != c.want {
 			t.Errorf("%s %s of revision %s: %d, not %d", c.kind, c.name, c.of.ID, d, c.want)
 		}
 	}
