@@ -26,8 +26,8 @@ type Manager struct {
 	Watches bool
 	// Ref is what shows whether it runs: its Lease or its Deployment.
 	Ref Ref
-	// Down is why it does not run, empty if it does, or if none is installed; Since is since when, if
-	// that is known.
+	// Down is why it does not run, empty if it does, if none is installed, and until [Manager.Look] was
+	// called; Since is since when, if that is known.
 	Down  string
 	Since *time.Time
 }
@@ -44,9 +44,8 @@ func (m *Manager) Absence(namespace string) string {
 	}
 }
 
-// ManagerOf returns the manager of a namespace. Whether it runs is read from its Lease, and without one from
-// its Pods.
-func ManagerOf(ctx context.Context, r client.Reader, namespace string, now time.Time) (Manager, error) {
+// ManagerOf returns the manager of a namespace. Whether it runs, [Manager.Look] finds out.
+func ManagerOf(ctx context.Context, r client.Reader, namespace string) (Manager, error) {
 	var list appsv1.DeploymentList
 	if err := r.List(ctx, &list, client.MatchingLabels(manifests.ManagerLabels())); err != nil {
 		return Manager{}, fmt.Errorf("list the Deployments of the manager: %w", err)
@@ -57,24 +56,23 @@ func ManagerOf(ctx context.Context, r client.Reader, namespace string, now time.
 	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return manifests.ArgumentsOf(&d).Watches(namespace) })
 	m := Manager{Deployment: &list.Items[max(0, i)], Watches: i >= 0}
 	m.Ref = RefTo(workload.Deployment, m.Deployment)
-	if !m.Watches {
-		return m, nil
-	}
-	return m, m.look(ctx, r, now)
+	return m, nil
 }
 
-// look finds out whether it runs.
-func (m *Manager) look(ctx context.Context, r client.Reader, now time.Time) error {
-	args := manifests.ArgumentsOf(m.Deployment)
-	if args.Value("leader-elect", "true") == "false" {
+// Look finds out whether the manager of the namespace runs: from its Lease, and without one from its Pods.
+func (m *Manager) Look(ctx context.Context, r client.Reader, now time.Time) error {
+	if !m.Watches {
+		return nil
+	}
+	if manifests.ArgumentsOf(m.Deployment).Value("leader-elect", "true") == "false" {
 		if m.Deployment.Status.ReadyReplicas == 0 {
 			m.Down = "no replica of the manager is ready"
 		}
 		return nil
 	}
-	ref := Ref{Kind: KindLease, Namespace: args.Value("leader-elect-namespace", m.Deployment.Namespace), Name: args.Value("leader-elect-id", manager.LeaseName)}
-	lease := &coordinationv1.Lease{}
-	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, lease)
+	key, lease := manifests.LeaseOf(m.Deployment), &coordinationv1.Lease{}
+	ref := Ref{Kind: KindLease, Namespace: key.Namespace, Name: key.Name}
+	err := r.Get(ctx, key, lease)
 	switch {
 	case apierrors.IsNotFound(err):
 		m.Ref, m.Down = ref, "no manager has ever held Lease "+ref.Name

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -22,6 +23,12 @@ func ArgumentsOf(d *appsv1.Deployment) Arguments {
 		args = append(args, d.Spec.Template.Spec.Containers[i].Args...)
 	}
 	return args
+}
+
+// LeaseOf is the Lease by which the replicas of a manager elect a leader.
+func LeaseOf(d *appsv1.Deployment) client.ObjectKey {
+	args := ArgumentsOf(d)
+	return client.ObjectKey{Namespace: args.Value("leader-elect-namespace", d.Namespace), Name: args.Value("leader-elect-id", manager.LeaseName)}
 }
 
 // OwnArguments are those that follow from the options, without the ones that are passed on.

@@ -95,7 +95,7 @@ func (i *installation) checkLeader(ctx context.Context, c client.Reader, now tim
 	if i.args.Value("leader-elect", "true") == "false" {
 		return finding{OK: true, What: "no leader is elected: --leader-elect=false"}
 	}
-	key := client.ObjectKey{Namespace: i.args.Value("leader-elect-namespace", i.deployment.Namespace), Name: i.args.Value("leader-elect-id", manager.LeaseName)}
+	key := manifests.LeaseOf(&i.deployment)
 	logs := fmt.Sprintf("kubectl logs deployment/%s -n %s says why", i.deployment.Name, i.deployment.Namespace)
 	lease := &coordinationv1.Lease{}
 	switch err := c.Get(ctx, key, lease); {

@@ -14,7 +14,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
@@ -25,33 +24,27 @@ type Query struct {
 	Rings   RingFlags
 	Output  string
 	flags   *pflag.FlagSet
-	// lease is the Lease of the manager, empty if none was found.
-	lease   client.ObjectKey
-	absence absence
+	// manager is what was seen of the one of the namespace, by which reader; nil until [Query.Connect]
+	// or [Query.AdoptInstalled], and of a user who may not look.
+	manager *describe.Manager
+	reader  client.Reader
+	// namespace is that which was asked about.
+	namespace string
 }
 
-// absence is why no manager was seen to run, if it is known that none does.
-type absence struct {
-	// watches is true if one is installed that watches the namespace.
-	watches bool
-	why     string
-}
-
-// NoManager returns why nothing of what is under way is carried out, empty if it is or if that may not be
-// seen. One that is not installed for the namespace may run elsewhere, and is missed only if something is
-// under way.
-func (a *Query) NoManager(underWay bool) string {
-	if !a.absence.watches && !underWay {
+// TellNoManager tells why nothing of what is under way is carried out, and returns it; empty if it is or if
+// that may not be seen. What a command shows as next would be a lie without it. A manager that is not
+// installed for the namespace may run elsewhere, and is missed only if something is under way.
+func (a *Query) TellNoManager(ctx context.Context, underWay bool) string {
+	m := a.manager
+	if m == nil || !m.Watches && !underWay || m.Look(ctx, a.reader, a.Env.Now()) != nil {
 		return ""
 	}
-	return a.absence.why
-}
-
-// TellNoManager tells that first: what a command shows as next would be a lie without it.
-func (a *Query) TellNoManager(underWay bool) {
-	if why := a.NoManager(underWay); why != "" {
+	why := m.Absence(a.namespace)
+	if why != "" {
 		_, _ = fmt.Fprintf(a.Env.Err, "note: no manager is at work: %s; what waits or moves goes on once one is\n", why)
 	}
+	return why
 }
 
 // NewQuery adds the flags of a query to a command, whose output has some more forms.
@@ -81,7 +74,10 @@ func (a *Query) Connect(ctx context.Context, namespace string) (client.Client, c
 		return nil, config.Options{}, err
 	}
 	options, err := a.Rings.Options(a.Env.Now)
-	options.LeaseNamespace, options.LeaseName = a.lease.Namespace, a.lease.Name
+	if a.manager != nil && a.manager.Deployment != nil {
+		lease := manifests.LeaseOf(a.manager.Deployment)
+		options.LeaseNamespace, options.LeaseName = lease.Namespace, lease.Name
+	}
 	return reader, options, err
 }
 
@@ -103,17 +99,15 @@ func (a *Query) Mirror(ctx context.Context, live client.Client, namespace string
 // that watches the namespace if there are several. Where none can be seen, the
 // defaults have to do.
 func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namespace string) error {
-	m, err := describe.ManagerOf(ctx, reader, namespace, a.Env.Now())
-	a.absence = absence{m.Watches, m.Absence(namespace)}
+	m, err := describe.ManagerOf(ctx, reader, namespace)
 	if err != nil {
-		a.absence = absence{} // not being allowed to look is not the asker's fault
+		return nil //nolint:nilerr // not being allowed to look is not the asker's fault
 	}
+	a.manager, a.reader, a.namespace = &m, reader, namespace
 	if m.Deployment == nil {
 		return nil
 	}
-	args := manifests.ArgumentsOf(m.Deployment)
-	a.lease = client.ObjectKey{Namespace: m.Deployment.Namespace, Name: args.Value("leader-elect-id", manager.LeaseName)}
-	for _, arg := range args {
+	for _, arg := range manifests.ArgumentsOf(m.Deployment) {
 		if err := a.adopt(arg); err != nil {
 			return err
 		}

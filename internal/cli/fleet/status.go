@@ -82,7 +82,7 @@ func (o *overview) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	o.TellNoManager(slices.ContainsFunc(found, func(e decision.Explanation) bool { return e.Phase != string(rollout.PhaseComplete) }))
+	o.TellNoManager(cmd.Context(), slices.ContainsFunc(found, func(e decision.Explanation) bool { return e.Phase != string(rollout.PhaseComplete) }))
 	return o.print(cmd.OutOrStdout(), found)
 }
 

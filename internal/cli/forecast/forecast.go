@@ -90,7 +90,7 @@ func (f *forecaster) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.TellNoManager(len(answer.Rollouts) > 0)
+	f.TellNoManager(cmd.Context(), len(answer.Rollouts) > 0)
 	if object != "" && len(answer.Rollouts) == 0 {
 		if err := f.missing(cmd.Context(), options.Present, &ref); err != nil {
 			return err

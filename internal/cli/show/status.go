@@ -97,9 +97,7 @@ func (s *overview) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	underWay := !describe.AreComplete(snapshot.Units)
-	snapshot.NoManager = s.NoManager(underWay)
-	s.TellNoManager(underWay)
+	snapshot.NoManager = s.TellNoManager(cmd.Context(), !describe.AreComplete(snapshot.Units))
 	for _, unseen := range snapshot.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
 	}

@@ -139,7 +139,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if err := w.AdoptInstalled(ctx, w.live, namespace); err != nil {
 		return err
 	}
-	w.TellNoManager(false)
+	w.TellNoManager(ctx, false)
 	if w.look.Config, err = w.Rings.Options(w.Env.Now); err != nil || w.namespace == "" {
 		return err
 	}

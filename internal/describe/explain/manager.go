@@ -22,7 +22,7 @@ func (a *asker) aboutManager(namespace string) *chain.Question {
 // managerGone is the answer that a manager which is installed does not run, nil
 // if it is, or if that cannot be known.
 func (a *asker) managerGone(ctx context.Context, namespace string) *chain.Answer {
-	m, err := describe.ManagerOf(ctx, a.Client, namespace, a.Options.Now())
+	m, err := a.managerOf(ctx, namespace)
 	if err != nil || !m.Watches || m.Down == "" {
 		return nil
 	}
@@ -30,8 +30,16 @@ func (a *asker) managerGone(ctx context.Context, namespace string) *chain.Answer
 	return &answer
 }
 
+func (a *asker) managerOf(ctx context.Context, namespace string) (describe.Manager, error) {
+	m, err := describe.ManagerOf(ctx, a.Client, namespace)
+	if err == nil {
+		err = m.Look(ctx, a.Client, a.Options.Now())
+	}
+	return m, err
+}
+
 func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string) (chain.Answer, error) {
-	m, err := describe.ManagerOf(ctx, a.Client, namespace, a.Options.Now())
+	m, err := a.managerOf(ctx, namespace)
 	switch {
 	case err != nil:
 		return chain.Answer{}, err
