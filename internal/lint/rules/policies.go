@@ -154,12 +154,8 @@ func unpinnedPolicies(m *manifest.Manifests, r *reporter) {
 		if !p.RollsBack || p.Pins {
 			continue
 		}
-		k := slices.IndexFunc(uses, func(u use) bool {
-			before := slices.ContainsFunc(all[:i], func(q policyIn) bool { return q.covers(&u) })
-			return p.covers(&u) && !before && !u.w.PinSet && u.w.OnFailure == ""
-		})
-		if k >= 0 {
-			r.findf(p.o, manifest.Fields("spec.onFailure"), "%s does not keep its config, and gets no previous one back", uses[k].called())
+		if u := firstInForce(all, i, uses, func(u *use) bool { return !u.w.PinSet && u.w.OnFailure == "" }); u != nil {
+			r.findf(p.o, manifest.Fields("spec.onFailure"), "%s does not keep its config, and gets no previous one back", u.called())
 		}
 	}
 }
@@ -173,15 +169,23 @@ func mountedInStages(m *manifest.Manifests, r *reporter) {
 		if p.Problem != "" || len(p.spec.Stages) < 2 || p.Pins {
 			continue
 		}
-		k := slices.IndexFunc(uses, func(u use) bool {
-			before := slices.ContainsFunc(all[:i], func(q policyIn) bool { return q.covers(&u) })
-			return p.covers(&u) && !before && !u.w.Pin && u.isMounted()
-		})
-		if k >= 0 {
+		if u := firstInForce(all, i, uses, func(u *use) bool { return !u.w.Pin && u.isMounted() }); u != nil {
 			r.findf(p.o, manifest.Fields("spec.stages"), "%s mounts %s and does not keep it: all its running Pods get a new content, in whatever stage it is",
-				uses[k].called(), uses[k].object.From(uses[k].o.Namespace()))
+				u.called(), u.object.From(u.o.Namespace()))
 		}
 	}
+}
+
+// firstInForce is the first of some uses for which the policy at a place counts, nil if it counts for none.
+func firstInForce(all []policyIn, at int, uses []use, of func(*use) bool) *use {
+	for i := range uses {
+		u := &uses[i]
+		before := slices.ContainsFunc(all[:at], func(q policyIn) bool { return q.covers(u) })
+		if all[at].covers(u) && !before && of(u) {
+			return u
+		}
+	}
+	return nil
 }
 
 func (u *use) isMounted() bool {
