@@ -58,8 +58,9 @@ func (d *decision) evidenceCause(n *node) *cause {
 		return &cause{reason: ReasonNoEvidence, message: message + ", nothing belongs to it"}
 	}
 
-	if i := slices.IndexFunc(d.beneath(n), (*node).isMute); i >= 0 {
-		first := d.beneath(n)[i]
+	beneath := d.beneath(n)
+	if i := slices.IndexFunc(beneath, (*node).isMute); i >= 0 {
+		first := beneath[i]
 		message += ", " + first.name() + " is " + first.unit.Leaf.NoEvidence
 		if others := n.leaves - n.telling - 1; others > 0 {
 			message += " and " + strconv.Itoa(others) + " more give no evidence"

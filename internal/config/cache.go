@@ -89,13 +89,18 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 // date, whatever has changed in the meantime. With any other it would be rolled not only for what changes from
 // now on: a user who has undone a roll went back from all that it was rolled for.
 func (e *entry) rehash() {
-	w := e.workload
-	w.Observe(&e.config)
-	if w.Hashes != nil && w.IsCurrent() {
+	if w := e.observed(); w.Hashes != nil && w.IsCurrent() {
 		e.changes.settle(e.config.Facts())
 		return
 	}
 	e.changes.settled, e.changes.pending.Keys = nil, nil
+}
+
+// observed is the workload with what was observed of its config.
+func (e *entry) observed() workload.Workload {
+	w := e.workload
+	w.Observe(&e.config)
+	return w
 }
 
 // pinBy lets policies ask for pins. Those in force may be others than when the workload was
@@ -134,12 +139,11 @@ func (e *entry) dueSince() time.Time {
 // snapshot is the entry as an immutable value.
 func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
 	w := decision.Workload{
-		Workload: e.workload, Health: e.health, Rolled: e.rolled, Change: e.changes.pending,
+		Workload: e.observed(), Health: e.health, Rolled: e.rolled, Change: e.changes.pending,
 	}
 	if len(refusals) > 0 { // there are nearly never any, and the names take time to make
 		w.Retry, w.Disown = retryOf(refusals, &e.workload), disowning(refusals, &e.workload)
 	}
-	w.Observe(&e.config)
 	return w
 }
 

@@ -273,8 +273,7 @@ func (p *pass) needsPins(e *entry) bool {
 	if !e.workload.Pinning.On {
 		return false
 	}
-	w := e.workload
-	w.Observe(&e.config)
+	w := e.observed()
 	return w.NeedsPins()
 }
 

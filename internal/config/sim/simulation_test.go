@@ -2,8 +2,6 @@ package sim
 
 import (
 	"maps"
-	"os"
-	"runtime/debug"
 	"testing"
 	"time"
 
@@ -13,11 +11,7 @@ import (
 // storm is how many ticks it storms.
 const storm = 100
 
-// TestMain spends memory to save time: worlds leave a lot behind, and not for long.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(800)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { worlds.Main(m) }
 
 // TestSimulation plays worlds, each from its seed.
 func TestSimulation(t *testing.T) { game().Run(t) }

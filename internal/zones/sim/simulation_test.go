@@ -2,8 +2,6 @@ package sim
 
 import (
 	"maps"
-	"os"
-	"runtime/debug"
 	"testing"
 
 	"github.com/spillway-dev/spillway/internal/lab/worlds"
@@ -23,11 +21,7 @@ func onceWrong() map[uint64]string {
 	}
 }
 
-// TestMain spends memory to save time: worlds leave a lot behind, and not for long.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(800)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { worlds.Main(m) }
 
 // TestSimulation plays worlds, each from its seed: first those that were wrong once, and the
 // stories.

@@ -184,7 +184,7 @@ func (d *decision) onRefusal(g v1alpha1.Gate) rollout.OnFailure {
 func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 	unit.Name, unit.Leaf = m.Name, m.leaf
 	unit.Leaf.Target = target
-	leaf := &m.leaf
+	leaf, look := &m.leaf, d.lookFirst(m)
 	switch {
 	case leaf.Current == target && m.isDrifted():
 		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, m.record.DriftReason()
@@ -195,8 +195,8 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 		unit.StartedAt = m.started
 	case m.skip != nil:
 		unit.Block = m.skip
-	case d.lookFirst(m) != nil:
-		unit.Block = d.lookFirst(m)
+	case look != nil:
+		unit.Block = look
 	case m.isEnding():
 		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:
