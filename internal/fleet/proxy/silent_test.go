@@ -97,9 +97,15 @@ func TestAClusterThatFallsSilentIsNoticed(t *testing.T) {
 func (w *world) target() string {
 	w.Helper()
 	m := &v1alpha1.Module{}
-	if err := w.hub.Get(w.Context(), w.key("shop"), m); err != nil {
-		w.Fatal(err)
-	}
+	testenv.Eventually(w.T, func(ctx context.Context) error { // clusters are looked at before there is a revision
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		if m.Status.TargetRevision == "" {
+			return errors.New("there is no revision yet")
+		}
+		return nil
+	})
 	return m.Status.TargetRevision
 }
 

@@ -27,12 +27,12 @@ type Readiness struct {
 }
 
 // Clone returns a copy that shares nothing.
-func (r Readiness) Clone() Readiness {
-	r.Of, r.OfRevision = maps.Clone(r.Of), maps.Clone(r.OfRevision)
-	for ref, times := range r.OfRevision {
-		r.OfRevision[ref] = maps.Clone(times)
+func (r *Readiness) Clone() Readiness {
+	c := Readiness{Default: r.Default, Of: maps.Clone(r.Of), OfRevision: maps.Clone(r.OfRevision)}
+	for ref, times := range c.OfRevision {
+		c.OfRevision[ref] = maps.Clone(times)
 	}
-	return r
+	return c
 }
 
 // Set sets the time of "statefulset/x", or of "statefulset/x@v2".
@@ -55,7 +55,7 @@ func (r *Readiness) Set(key string, d time.Duration) {
 }
 
 // Keys are all that is named, as [Readiness.Set] takes it, in their order.
-func (r Readiness) Keys() []string {
+func (r *Readiness) Keys() []string {
 	keys := slices.Collect(maps.Keys(r.Of))
 	for ref, times := range r.OfRevision {
 		for revision := range times {
@@ -67,7 +67,7 @@ func (r Readiness) Keys() []string {
 }
 
 // For returns the time of the Pods of an object, of whichever revision.
-func (r Readiness) For(kind, name string) time.Duration {
+func (r *Readiness) For(kind, name string) time.Duration {
 	if d, ok := r.Of[record.Reference(kind, name)]; ok {
 		return d
 	}
