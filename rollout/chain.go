@@ -4,12 +4,21 @@ import "time"
 
 // cause is why a unit, and everything beneath it, must wait.
 type cause struct {
-	rank         int
-	reason       Reason
-	on           *node
-	message      string
+	rank   int
+	reason Reason
+	on     *node
+	said   clause
+	// quoted is the reason of the unit that is quoted, empty if none is.
+	quoted       string
+	about        Ref
 	since, until time.Time
 	position     int
+}
+
+// clause is what there is to say of a unit, in parts; see [Cause].
+type clause struct {
+	of        *node
+	does, why string
 }
 
 // The chain: why an outdated leaf may not move, the most telling first. What
@@ -138,7 +147,7 @@ func (d *decision) paused(n *node) *cause {
 		return nil
 	}
 
-	return &cause{reason: ReasonPaused, message: n.name() + " is " + p.Clause(), since: p.Since}
+	return &cause{reason: ReasonPaused, said: n.is(p.Clause()), since: p.Since}
 }
 
 // blocked: a fact of the ring's own.
@@ -149,7 +158,7 @@ func (d *decision) blocked(n *node) *cause {
 
 	b := n.unit.Block
 
-	return &cause{reason: b.Reason, message: n.waits() + b.Message, since: b.Since, until: b.Until}
+	return &cause{reason: b.Reason, said: n.waits(b.Message), about: b.About, since: b.Since, until: b.Until}
 }
 
 func (d *decision) isBlocked(n *node) bool {
@@ -170,9 +179,15 @@ func (d *decision) holdOf(n *node) Hold {
 	c := n.hold
 
 	h := Hold{
-		Path: d.path(n), Reason: c.reason, Message: c.message,
+		Path: d.path(n), Reason: c.reason, Cause: Cause{Does: c.said.does, Why: c.said.why, Root: c.root(), About: c.about},
 		Since: c.since, Until: c.until, Position: c.position,
 	}
+	if c.said.of != n {
+		h.Cause.Subject = c.said.of.name()
+	}
+
+	h.Message = h.Cause.Sentence(n.name(), c.position)
+
 	if c.on != nil {
 		h.On = d.pathAgain(c.on)
 	}
@@ -207,10 +222,10 @@ func (n *node) gate(when When) *Gate {
 
 func (n *node) gateCause(g *Gate) *cause {
 	if g.Verdict == Refused {
-		return &cause{reason: ReasonGateRefused, message: n.name() + " is stopped: " + g.clause(), since: g.Since}
+		return &cause{reason: ReasonGateRefused, said: clause{n, "is stopped", g.clause()}, about: Ref{Kind: KindGate, Name: g.Name}, since: g.Since}
 	}
 
-	return &cause{reason: ReasonGate, message: n.waits() + g.clause(), since: g.Since}
+	return &cause{reason: ReasonGate, said: n.waits(g.clause()), about: Ref{Kind: KindGate, Name: g.Name}, since: g.Since}
 }
 
 // waiting is why a unit waits that has nothing to move: a leaf that has moved and

@@ -39,8 +39,8 @@ func (n *node) unheard() *node {
 // unheardCause is why a leaf without evidence waits for others.
 func (n *node) unheardCause(on *node) *cause {
 	c := &cause{
-		reason:  ReasonNoEvidence,
-		message: n.waits() + "it is " + n.unit.Leaf.NoEvidence + ", so others" + on.within() + " show first that " + n.unit.Leaf.Target + " is good",
+		reason: ReasonNoEvidence,
+		said:   n.waits("it is " + n.unit.Leaf.NoEvidence + ", so others" + on.within() + " show first that " + n.unit.Leaf.Target + " is good"),
 	}
 
 	if on.parent != nil {
@@ -53,19 +53,19 @@ func (n *node) unheardCause(on *node) *cause {
 // evidenceCause is why a unit waits in which nothing is left to wait for, and too little
 // shows that the target is good.
 func (d *decision) evidenceCause(n *node) *cause {
-	message := n.waits() + share(n.evident, n.unit.Policy.MinEvidence) + " show that the target is good"
+	why := share(n.evident, n.unit.Policy.MinEvidence) + " show that the target is good"
 	if n.isEmpty() {
-		return &cause{reason: ReasonNoEvidence, message: message + ", nothing belongs to it"}
+		return &cause{reason: ReasonNoEvidence, said: n.waits(why + ", nothing belongs to it")}
 	}
 
 	beneath := d.beneath(n)
 	if i := slices.IndexFunc(beneath, (*node).isMute); i >= 0 {
 		first := beneath[i]
-		message += ", " + first.name() + " is " + first.unit.Leaf.NoEvidence
+		why += ", " + first.name() + " is " + first.unit.Leaf.NoEvidence
 		if others := n.leaves - n.telling - 1; others > 0 {
-			message += " and " + strconv.Itoa(others) + " more give no evidence"
+			why += " and " + strconv.Itoa(others) + " more give no evidence"
 		}
 	}
 
-	return &cause{reason: ReasonNoEvidence, message: message}
+	return &cause{reason: ReasonNoEvidence, said: n.waits(why)}
 }

@@ -137,7 +137,7 @@ func TestHold(t *testing.T) {
 			}
 
 			got := *answer.Hold
-			got.Message = ""
+			got.Message, got.Cause = "", rollout.Cause{}
 			c.want.Path = c.path
 
 			if diff := cmp.Diff(c.want, got); diff != "" {

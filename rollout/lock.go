@@ -11,7 +11,7 @@ func (d *decision) locked(n *node) *cause {
 
 	l := n.unit.Lock
 
-	return &cause{reason: ReasonLocked, message: n.waits() + l.clause(), since: l.Since}
+	return &cause{reason: ReasonLocked, said: n.waits(l.clause()), since: l.Since}
 }
 
 func (d *decision) isLocked(n *node) bool {

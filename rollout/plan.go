@@ -68,6 +68,8 @@ type Hold struct {
 	// unit and the cause, and does not change merely because time passes:
 	// "zone-b is waiting: zone-a has 2 of 3 ready, zone-a-1 is not ready".
 	Message string
+	// Cause is what the Message is made of, for programs.
+	Cause Cause
 	// Since is when the cause began, zero if that is unknown.
 	Since time.Time
 	// Until is when it ends automatically, zero if it does not.
@@ -77,6 +79,24 @@ type Hold struct {
 	// tightest: the smallest budget, or the rate whose next token comes last.
 	Position int
 }
+
+// Cause is why a unit waits, in parts that are the same for all units that wait for the same.
+type Cause struct {
+	// Subject is the unit that is in the way, empty if that is the unit itself. Does is what it does:
+	// "is waiting", "is queued", "is paused by ann", "failed".
+	Subject, Does string
+	// Why is the reason that follows, empty if there is none. If it quotes another unit, Root is what
+	// that one waits for, or what it does; else it is the same as Why.
+	Why, Root string
+	// About is the object in question, the zero Ref if there is none, or if it is a unit: see [Hold].
+	About Ref
+}
+
+// Ref refers to an object outside the tree: a gate, or what the ring has given for a [Block].
+type Ref struct{ Kind, Namespace, Name string }
+
+// KindGate is the kind of a Ref to a [Gate].
+const KindGate = "Gate"
 
 // Path names a unit by the names of the units above it and its own.
 type Path []string

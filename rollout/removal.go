@@ -41,8 +41,8 @@ func (d *decision) unapproved(n *node) *cause {
 	}
 
 	on := n.unapproved
-	c := &cause{reason: ReasonRemovalApproval, message: n.waits() + share(on.removals, on.existing) + on.within() +
-		" are to be removed" + on.lately() + ", more than " + strconv.Itoa(on.mayRemove()) + " (maxRemoved); " + on.toApprove()}
+	c := &cause{reason: ReasonRemovalApproval, said: n.waits(share(on.removals, on.existing) + on.within() +
+		" are to be removed" + on.lately() + ", more than " + strconv.Itoa(on.mayRemove()) + " (maxRemoved); " + on.toApprove())}
 
 	if on.parent != nil {
 		c.on = on

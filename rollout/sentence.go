@@ -9,36 +9,36 @@ import (
 
 func (n *node) minReadyCause() *cause {
 	return &cause{
-		reason: ReasonSoak, message: n.name() + " is " + n.soaking(),
+		reason: ReasonSoak, said: n.is(n.soaking()),
 		since: n.unit.Leaf.HealthySince, until: n.readyAt(),
 	}
 }
 
 func (n *node) movingCause() *cause {
-	message := n.name() + " is updating: " + n.condition()
+	said := clause{n, "is updating", n.condition()}
 	if n.isRemoval() {
-		message = n.name() + " is being removed" + detail(n.unit.Leaf.Reason)
+		said = clause{n, "is being removed", n.unit.Leaf.Reason}
 	}
 
-	return &cause{reason: cmp.Or(n.unit.Leaf.Cause, ReasonProgressing), message: message, since: n.unit.StartedAt}
+	return &cause{reason: cmp.Or(n.unit.Leaf.Cause, ReasonProgressing), said: said, since: n.unit.StartedAt}
 }
 
 func (n *node) unhealthyCause() *cause {
-	return &cause{reason: cmp.Or(n.unit.Leaf.Cause, ReasonUnhealthy), message: n.name() + " is up to date but " + n.condition()}
+	return &cause{reason: cmp.Or(n.unit.Leaf.Cause, ReasonUnhealthy), said: n.is("up to date but " + n.condition())}
 }
 
 func (n *node) failedCause() *cause {
-	return &cause{reason: ReasonFailed, message: n.failureMessage()}
+	return &cause{reason: ReasonFailed, said: n.failureClause()}
 }
 
 // lateCause is why a leaf waits that missed its deadline, or has failed.
 func (n *node) lateCause() *cause {
-	return &cause{reason: ReasonDeadline, message: n.failureMessage(), since: n.due()}
+	return &cause{reason: ReasonDeadline, said: n.failureClause(), since: n.due()}
 }
 
 // overdueCause is why everything beneath a unit waits that ran out of time.
 func (n *node) overdueCause(on *node) *cause {
-	c := &cause{reason: ReasonDeadline, on: on, message: on.failureMessage(), since: on.timeout()}
+	c := &cause{reason: ReasonDeadline, on: on, said: on.failureClause(), since: on.timeout()}
 
 	// What only has to stay ready still comes through automatically.
 	if n.isLeaf() && !n.outdated && n.unit.Leaf.Health == Healthy {
@@ -48,24 +48,24 @@ func (n *node) overdueCause(on *node) *cause {
 	return c
 }
 
-// failureMessage says that a unit failed, and how.
-func (n *node) failureMessage() string {
+// failureClause says that a unit failed, and how.
+func (n *node) failureClause() clause {
 	if n.hasFailed() {
-		return n.name() + " " + n.failure()
+		return clause{n, "failed", n.unit.Leaf.Reason}
 	}
 
-	return n.name() + " failed: " + n.failure()
+	return clause{n, "failed", n.failure()}
 }
 
 // failureCause is why nothing more moves beneath a unit where too much has failed.
 func (n *node) failureCause() *cause {
 	n = n.whereFailed()
-	message := n.name() + " failed: "
+	why := ""
 	if limit := n.unit.Policy.MaxFailures; limit.Set || n.untolerated > 1 {
-		message += share(n.untolerated, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
+		why = share(n.untolerated, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
 	}
 
-	return &cause{reason: ReasonFailed, on: n.firstFailed, message: message + n.firstFailed.name() + " " + n.firstFailed.failure()}
+	return &cause{reason: ReasonFailed, on: n.firstFailed, said: clause{n, "failed", why + n.firstFailed.name() + " " + n.firstFailed.failure()}}
 }
 
 // whereFailed is the unit whose limit the failures beneath a unit have exceeded: itself, or
@@ -115,7 +115,7 @@ func (n *node) soakCause() *cause {
 		c.since = time.Time{}
 	}
 
-	c.message = n.name() + " is " + ready(c.until, n.unit.Policy.Soak)
+	c.said = n.is(ready(c.until, n.unit.Policy.Soak))
 
 	return c
 }
@@ -147,7 +147,7 @@ func (n *node) retryCause() *cause {
 
 	return &cause{
 		reason: ReasonRetry, until: leaf.RetryAt,
-		message: n.waits() + why + "next try at " + Clock(leaf.RetryAt),
+		said: n.waits(why + "next try at " + Clock(leaf.RetryAt)),
 	}
 }
 
@@ -159,11 +159,11 @@ func (n *node) budgetCause(full *node) *cause {
 
 	switch {
 	case allowed == 0:
-		c.message = n.waits() + "0 allowed unavailable" + full.within()
+		c.said = n.waits("0 allowed unavailable" + full.within())
 	case !n.isRemoval() || n.up:
-		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.budget.oneDown() + full.budget.besides() + full.shared()
+		c.said = n.queues(share(down, allowed) + " allowed unavailable" + full.within() + full.budget.oneDown() + full.budget.besides() + full.shared())
 	default:
-		c.message = n.queues(c.position) + share(full.budget.removing, allowed) + " allowed in removal" + full.within()
+		c.said = n.queues(share(full.budget.removing, allowed) + " allowed in removal" + full.within())
 	}
 
 	if full.parent != nil {
@@ -186,9 +186,45 @@ func (n *node) done() string {
 	return "updated"
 }
 
-// waits begins the sentence of a unit that waits, queues that of one in a queue.
-func (n *node) waits() string {
-	return n.name() + " is waiting: "
+// waits is the clause of a unit that waits, queues that of one in a queue.
+func (n *node) waits(why string) clause { return clause{n, waiting, why} }
+
+func (n *node) queues(why string) clause { return clause{n, queued, why} }
+
+// What is said of a unit that waits for another one, and of one that has a position.
+const (
+	waiting = "is waiting"
+	queued  = "is queued"
+)
+
+// is is the clause of a unit that is something.
+func (n *node) is(what string) clause { return clause{n, "is " + what, ""} }
+
+// sentence is what is said of the unit that the clause is about.
+func (c *cause) sentence() string {
+	return Cause{Does: c.said.does, Why: c.said.why}.Sentence(c.said.of.name(), c.position)
+}
+
+// root is what the unit waits for that is quoted last.
+func (c *cause) root() string {
+	switch {
+	case c.quoted != "":
+		return c.quoted
+	case c.said.does == waiting || c.said.does == queued:
+		return c.said.why
+	default:
+		return c.sentence()
+	}
+}
+
+// Sentence is the sentence about a unit that waits for the cause, and has a position in the queue.
+func (c Cause) Sentence(unit string, position int) string {
+	s := cmp.Or(c.Subject, unit) + " " + c.Does
+	if c.Does == queued {
+		s += " (position " + strconv.Itoa(position) + ")"
+	}
+
+	return s + detail(c.Why)
 }
 
 // besides says how many are down and take no place.
@@ -251,7 +287,7 @@ func (n *node) rateCause(dry *node) *cause {
 	b := dry.bucket
 	c := &cause{reason: ReasonRate, position: b.queue}
 	c.until = b.next().Add(time.Duration(b.queue-1) * b.every)
-	c.message = n.queues(c.position) + "at most 1 update" + dry.within() + " every " + duration(b.every) + dry.shared()
+	c.said = n.queues("at most 1 update" + dry.within() + " every " + duration(b.every) + dry.shared())
 
 	return c
 }
@@ -292,10 +328,6 @@ func duration(d time.Duration) string {
 // String joins the names with slashes; the root is empty.
 func (p Path) String() string {
 	return strings.Join(p, "/")
-}
-
-func (n *node) queues(position int) string {
-	return n.name() + " is queued (position " + strconv.Itoa(position) + "): "
 }
 
 // name is how sentences call a unit.

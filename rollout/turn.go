@@ -108,16 +108,16 @@ func (d *decision) outOfTurn(n *node) *cause {
 // that other one, if anything does but its own progress; if that only soaks, the
 // soak is the reason.
 func (d *decision) waitFor(n, on *node, reason Reason) *cause {
-	c := &cause{reason: reason, on: on, message: n.waits()}
+	c := &cause{reason: reason, on: on}
 
 	keeps := d.keeps(on)
 	if keeps == nil {
-		c.message += on.progress()
+		c.said = n.waits(on.progress())
 
 		return c
 	}
 
-	c.message += keeps.message
+	c.said, c.quoted, c.about = n.waits(keeps.sentence()), keeps.root(), keeps.about
 	c.since, c.until = keeps.since, keeps.until
 
 	if keeps.reason == ReasonSoak {

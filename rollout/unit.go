@@ -302,6 +302,8 @@ type Block struct {
 	Reason Reason
 	// Message is the sentence for people, after "waits: ", without a full stop.
 	Message string
+	// About is the object that it is about, for programs. Optional.
+	About Ref
 	// Since is when it began, zero if unknown.
 	Since time.Time
 	// Until is when it ends automatically, zero if it must be ended. A block whose

@@ -93,10 +93,10 @@ func (d *decision) starts(n *node) (Start, string) {
 func (n *node) wholeCause() *cause {
 	whole := n.whole.unit.Whole
 
-	message := n.waits()
+	why := whole.Message
 	if !n.up {
-		message += n.condition() + "; "
+		why = n.condition() + "; " + why
 	}
 
-	return &cause{reason: whole.Reason, message: message + whole.Message}
+	return &cause{reason: whole.Reason, said: n.waits(why)}
 }

@@ -151,11 +151,9 @@ func writeRecord(ctx context.Context, w client.Writer, write *decision.RecordWri
 		case after == nil:
 			return w.Delete(ctx, before.DeepCopy(), ring.Preconditions(before.UID, before.ResourceVersion))
 		}
-		patch, err := ring.MergePatch(before.UID, before.ResourceVersion, map[string]any{"object": after.Object, "failed": after.Failed, "failures": after.Failures})
-		if err != nil {
-			return fmt.Errorf("encode %s: %w", after.Name, err)
-		}
-		return w.Patch(ctx, before.DeepCopy(), patch, client.FieldOwner(kube.FieldOwner))
+		r := before.DeepCopy()
+		r.Object, r.Failed, r.Failures, r.Rollout, r.Paused, r.History = after.Object, after.Failed, after.Failures, after.Rollout, after.Paused, after.History
+		return w.Update(ctx, r, client.FieldOwner(kube.FieldOwner))
 	})
 }
 

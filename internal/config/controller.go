@@ -33,7 +33,7 @@ import (
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
 
-// +kubebuilder:rbac:groups=spillway.dev,resources=configrollouts,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=spillway.dev,resources=configrollouts,verbs=list;watch;create;update;delete
 
 // batch is about how many objects a pass reads before it writes, so that the first
 // workloads roll while the config of others is not read yet.
@@ -180,13 +180,13 @@ func (r *reconciler) writeGates(ctx context.Context, o *decision.Observed, p *de
 	return conflict
 }
 
-// writeRecords records what has failed. It returns whether another client was faster.
-func (r *reconciler) writeRecords(ctx context.Context, o *decision.Observed, p *decision.Plan) (conflict bool) {
+// writeRecords writes the records that permit something, or the others. It returns whether another client was faster.
+func (r *reconciler) writeRecords(ctx context.Context, o *decision.Observed, p *decision.Plan, permits bool) (conflict bool) {
 	refusals := r.observer.retries.Refusals(o.Now)
 	for i := range p.Records {
 		write := &p.Records[i]
 		change := write.Change()
-		if refusals.PutOff(change.Object, o.Now) {
+		if write.Permits != permits || refusals.PutOff(change.Object, o.Now) {
 			continue
 		}
 		err := writeRecord(ctx, r.writer, write)
@@ -205,8 +205,10 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
 		Plan:    func(o *decision.Observed) decision.Plan { return r.decide(*o, r.observer.options.Options) },
 		Act: func(ctx context.Context, o *decision.Observed, p *decision.Plan) results {
-			conflict = r.writeRecords(ctx, o, p)
-			return r.actPinned(ctx, p)
+			conflict = r.writeRecords(ctx, o, p, true)
+			done := r.actPinned(ctx, p)
+			conflict = r.writeRecords(ctx, o, p, false) || conflict // last: they say what was decided
+			return done
 		},
 		Report: r.reporter.report,
 		Learn: func(ctx context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {

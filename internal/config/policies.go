@@ -58,7 +58,7 @@ func (p *policyKinds) begin(ctx context.Context, kind policy.KindOf) error {
 	if err := kind.Verify(ctx, p.mgr.GetRESTMapper(), p.mgr.GetAPIReader(), p.namespaces); err != nil {
 		return err
 	}
-	err := p.controller.Watch(source.Kind(p.mgr.GetCache(), kind.Object, toRing(), predicate.GenerationChangedPredicate{}))
+	err := p.controller.Watch(source.Kind(p.mgr.GetCache(), kind.Object, toRing(), predicate.GenerationChangedPredicate{}, verdictsMatter()))
 	if err != nil {
 		return fmt.Errorf("watch the kind %s: %w", kind.Name, err)
 	}

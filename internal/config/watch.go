@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -47,6 +49,15 @@ func workloadMatters(t *tracker) predicate.Predicate {
 			workload.MayBeStuck(e.ObjectOld) != workload.MayBeStuck(e.ObjectNew) || isJudgedBy(e.ObjectOld, e.ObjectNew)
 	}
 	return p
+}
+
+// verdictsMatter leaves out updates of records that only say how far a content has come.
+func verdictsMatter() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.ConfigRollout)
+		now, isRecord := e.ObjectNew.(*v1alpha1.ConfigRollout)
+		return !ok || !isRecord || !equality.Semantic.DeepEqual(before.Failures, now.Failures)
+	}}
 }
 
 func respecified(a, b client.Object) bool {

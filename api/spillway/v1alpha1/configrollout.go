@@ -2,16 +2,20 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ConfigRollout records which contents of a ConfigMap or Secret have failed, and on which workloads.
-// The manager alone writes it: no edit of a workload takes the record away. There is none for an
-// object with which nothing has failed. To delete one is to forget it; what still fails is recorded again.
+// ConfigRollout records how the contents of a ConfigMap or Secret were rolled out, and which of them have
+// failed on which workloads. The manager alone writes it: no edit of a workload takes the record away. There is
+// none for an object of which no change was rolled out. To delete one is to forget it; what still fails is recorded
+// again. The one that is named workloads is about what waits for no object of the namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories={spillway}
 // +kubebuilder:printcolumn:name=Kind,type=string,JSONPath=`.object.kind`
 // +kubebuilder:printcolumn:name=Object,type=string,JSONPath=`.object.name`
-// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.failed`
-// +kubebuilder:printcolumn:name=Cause,type=string,JSONPath=`.failures[0].cause`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.rollout.phase`
+// +kubebuilder:printcolumn:name=Complete,type=integer,JSONPath=`.rollout.units.complete`
+// +kubebuilder:printcolumn:name=Total,type=integer,JSONPath=`.rollout.units.total`
+// +kubebuilder:printcolumn:name=Waiting For,type=string,JSONPath=`.rollout.waitingFor`
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.failed`,priority=1
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 type ConfigRollout struct {
 	metav1.TypeMeta `json:",inline"`
@@ -20,7 +24,19 @@ type ConfigRollout struct {
 
 	// Object is the ConfigMap or Secret, in the same namespace. It need not exist: the record
 	// holds also for one that is created again with the same content.
-	Object ConfigRolloutObject `json:"object"`
+	// +optional
+	Object ConfigRolloutObject `json:"object,omitzero"`
+	// Rollout is how far the last content that some workload did not have has come.
+	// +optional
+	Rollout *RolloutRecord `json:"rollout,omitempty"`
+	// Paused is who has paused what is rolled out for the object, absent if it is not paused.
+	// +optional
+	Paused *Pause `json:"paused,omitempty"`
+	// History are the rollouts before, the newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	History []PastRolloutRecord `json:"history,omitempty"`
 	// Failed is how many workloads have failed with the content that the object has now.
 	// +optional
 	Failed int32 `json:"failed"`

@@ -35,7 +35,9 @@ type Plan struct {
 // keep the records up to date.
 func Decide(o Observed, options Options) Plan {
 	o, plan := decide(o, options)
-	plan.Records = o.recordWrites()
+	var again time.Time
+	plan.Records, again = o.recordWrites(&plan)
+	plan.Wake = ring.Earlier(plan.Wake, again)
 	place := plan.places()
 	var records []Write
 	for i := range o.Workloads {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -15,10 +16,13 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// RecordWrite creates the record of what has failed with an object, changes it, or deletes it.
+// RecordWrite creates the record of an object, changes it, or deletes it.
 type RecordWrite struct {
 	// Before is the record as it was observed, nil if there is none; After is what it is to be.
 	Before, After *v1alpha1.ConfigRollout
+	// Permits is true if what has failed is another: it comes before all that follows from it. The
+	// rest only says how far the content has come.
+	Permits bool
 }
 
 // Change identifies the write.
@@ -27,17 +31,21 @@ func (w *RecordWrite) Change() ring.Change {
 	return ring.Change{Act: "Record", Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
 }
 
-// recordWrites are the writes after which the records say what has failed.
-func (o *Observed) recordWrites() []RecordWrite {
+// recordWrites are the writes after which the records say what has failed, and how far contents have come; and
+// when to look again, because some of it was written a moment ago.
+func (o *Observed) recordWrites(p *Plan) (writes []RecordWrite, again time.Time) {
 	if !o.Recordable {
-		return nil
+		return nil, time.Time{}
 	}
-	all := o.verdicts()
-	if len(all) == 0 && len(o.Records) == 0 {
-		return nil
-	}
+	all, rollouts := o.verdicts(), o.rollouts(p)
 	for object := range o.Records {
 		all[object] = slices.Clip(all[object])
+	}
+	for object := range rollouts {
+		all[object] = slices.Clip(all[object])
+	}
+	if len(all) == 0 {
+		return nil, time.Time{}
 	}
 	users := o.usersOf(func(object content.Object) bool { _, has := all[object]; return has })
 	for _, g := range o.Gone {
@@ -45,18 +53,42 @@ func (o *Observed) recordWrites() []RecordWrite {
 			all[g.Object()] = append(all[g.Object()], g)
 		}
 	}
-	var writes []RecordWrite
 	for _, object := range slices.SortedFunc(maps.Keys(all), content.Object.Compare) {
 		digest := ""
 		if user := users[object]; user != nil {
 			digest, _ = user.Config.DigestOf(object)
 		}
-		write := RecordWrite{o.Records[object], verdict.Record(object, digest, all[object])}
-		if !write.isMade() {
+		write := RecordWrite{Before: o.Records[object], After: verdict.Record(object, digest, all[object])}
+		o.addRollout(write.After, write.Before, rollouts[object], digest)
+		due := write.due()
+		switch {
+		case write.isMade():
+		case write.Permits || !due.After(o.Now):
 			writes = append(writes, write)
+		default:
+			again = ring.Earlier(again, due)
 		}
 	}
-	return writes
+	return writes, again
+}
+
+// due is when the write may be made: immediately if it permits something.
+func (w *RecordWrite) due() time.Time {
+	if len(w.After.Failures) == 0 && w.After.Rollout == nil && w.After.Paused == nil {
+		w.After = nil
+	}
+	var before, after []v1alpha1.ConfigFailure
+	if w.Before != nil {
+		before = w.Before.Failures
+	}
+	if w.After != nil {
+		after = w.After.Failures
+	}
+	w.Permits = !equality.Semantic.DeepEqual(before, after)
+	if w.Before == nil {
+		return time.Time{}
+	}
+	return ring.MayRecord(w.Before.Rollout)
 }
 
 // verdicts are the failures of the workloads that exist, by object.
@@ -89,7 +121,14 @@ func (w *RecordWrite) isMade() bool {
 	if w.Before == nil || w.After == nil {
 		return w.Before == w.After
 	}
-	return w.Before.Object == w.After.Object && w.Before.Failed == w.After.Failed && equality.Semantic.DeepEqual(w.Before.Failures, w.After.Failures)
+	before, after := *w.Before, *w.After
+	before.TypeMeta, before.ObjectMeta, after.TypeMeta, after.ObjectMeta = metav1.TypeMeta{}, metav1.ObjectMeta{}, metav1.TypeMeta{}, metav1.ObjectMeta{}
+	if before.Rollout != nil && after.Rollout != nil {
+		was := *before.Rollout
+		was.DecidedAt = after.Rollout.DecidedAt
+		before.Rollout = &was
+	}
+	return equality.Semantic.DeepEqual(before, after)
 }
 
 // usersOf are, for each of some objects, the first workload that uses it and knows its content.

@@ -308,11 +308,8 @@ func isFailure(h *rollout.Hold) bool {
 	return h != nil && (h.Reason == rollout.ReasonFailed || h.Reason == rollout.ReasonDeadline)
 }
 
-// causeIn is what the engine says of a leaf that has failed, without its name.
-func causeIn(h *rollout.Hold) string {
-	_, cause, _ := strings.Cut(h.Message, ": ")
-	return cmp.Or(cause, "not ready")
-}
+// causeIn is how a leaf has failed.
+func causeIn(h *rollout.Hold) string { return cmp.Or(h.Cause.Why, "not ready") }
 
 // fail notes a failure. The cause of the first release stands for all.
 func (w *Workload) fail(r content.Release, cause string, now time.Time) {

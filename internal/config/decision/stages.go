@@ -386,7 +386,7 @@ func (s *staging) note(c *course, p *part, h *rollout.Hold, leads map[int]*polic
 			continue
 		}
 		if w.staged == nil || isFirm(h.Reason) && !isFirm(w.staged.Reason) {
-			w.staged = c.block(p.unit.Name, h)
+			w.staged = c.block(h)
 		}
 	}
 }
@@ -400,17 +400,9 @@ func isFirm(r rollout.Reason) bool {
 }
 
 // block is why a release does not go on, for a workload that would get it.
-func (c *course) block(name string, h *rollout.Hold) *Staged {
-	why := h.Message
-	if clause, isQueued := strings.CutPrefix(why, name+" is queued "); isQueued { // in a queue of its own
-		_, why, _ = strings.Cut(clause, ": ")
-	}
-	const waits = " is waiting: "
-	if i := strings.LastIndex(why, waits); i >= 0 {
-		why = why[i+len(waits):]
-	}
+func (c *course) block(h *rollout.Hold) *Staged {
 	staged := &Staged{Policy: c.policy, Release: c.Release, Block: rollout.Block{
-		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), why),
+		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), h.Cause.Root),
 		Since: h.Since, Until: h.Until,
 	}}
 	if isFailure(h) {

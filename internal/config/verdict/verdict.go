@@ -37,8 +37,14 @@ type Verdict struct {
 // mostName is how long the name of an object may be.
 const mostName = 253
 
+// ofNamespace is the name of the record of what waits for no object.
+const ofNamespace = "workloads"
+
 // Name is the name of the record of an object: "secret-db".
 func Name(o content.Object) string {
+	if o.Kind == "" {
+		return ofNamespace
+	}
 	name := strings.ToLower(string(o.Kind)) + "-" + o.Name
 	if len(name) <= mostName {
 		return name
@@ -81,8 +87,7 @@ const (
 	most        = mostPresent + mostEarlier
 )
 
-// Record is what the record of an object has to say, nil if that is nothing. The present content is
-// the one with a digest.
+// Record is the record of an object with what has failed. The present content is the one with a digest.
 func Record(o content.Object, digest string, all []Verdict) *v1alpha1.ConfigRollout {
 	earlier := func(v Verdict) bool { return v.Digest != digest }
 	present, before := slices.DeleteFunc(slices.Clone(all), earlier), slices.DeleteFunc(slices.Clone(all), func(v Verdict) bool { return !earlier(v) })
@@ -91,9 +96,6 @@ func Record(o content.Object, digest string, all []Verdict) *v1alpha1.ConfigRoll
 	slices.SortFunc(present, func(a, b Verdict) int { return cmp.Or(ring.FalseFirst(isShared(a), isShared(b)), Compare(a, b)) })
 	slices.SortFunc(before, func(a, b Verdict) int { return cmp.Or(ring.FalseFirst(isShared(a), isShared(b)), Compare(b, a)) })
 	present, before = present[:min(len(present), mostPresent)], before[:min(len(before), mostEarlier)]
-	if len(present)+len(before) == 0 {
-		return nil
-	}
 	r := &v1alpha1.ConfigRollout{Object: v1alpha1.ConfigRolloutObject{Kind: string(o.Kind), Name: o.Name}, Failed: int32(len(present))} //nolint:gosec // at most mostPresent
 	r.Namespace, r.Name = o.Namespace, Name(o)
 	for _, verdicts := range [][]Verdict{present, before} {

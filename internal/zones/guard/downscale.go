@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -121,8 +120,8 @@ func (g *group) clause(hold *rollout.Hold) string {
 			return fmt.Sprintf("statefulset %s has %d non-updated replicas and %d non-ready replicas", hold.On[0], notUpdated, notReady)
 		}
 	}
-	if _, clause, ok := strings.Cut(hold.Message, " is waiting: "); ok {
-		return clause
+	if hold.Cause.Subject == "" && hold.Cause.Why != "" {
+		return hold.Cause.Why
 	}
 	return hold.Message
 }

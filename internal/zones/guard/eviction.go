@@ -213,8 +213,7 @@ func (e *eviction) decideLock() verdict {
 	if answer.Step != nil {
 		return verdict{allowed: true}
 	}
-	_, clause, _ := strings.Cut(answer.Message(), " is waiting: ")
-	return verdict{because: clause}
+	return verdict{because: answer.Hold.Cause.Why}
 }
 
 // moving is the Pod that is to be evicted. Whether it is healthy does not matter.

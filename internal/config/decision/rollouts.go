@@ -1,0 +1,162 @@
+package decision
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// rollout is how far the content of an object has come.
+type objectRollout struct {
+	of content.Object
+	// units are the workloads that are not up to date with it, uses how many there are in all.
+	units []ring.Waiting
+	uses  int
+	// changed are the keys that have changed, lasting is true if something of it lasts for longer than
+	// this pass.
+	changed []string
+	lasting bool
+	paused  *content.Pause
+}
+
+// rollouts are those of all objects with which some workload is not up to date, that have a record, or that
+// are paused. The one without an object is that of the namespace.
+func (o *Observed) rollouts(p *Plan) map[content.Object]*objectRollout {
+	all := map[content.Object]*objectRollout{}
+	of := func(object content.Object) *objectRollout {
+		if all[object] == nil {
+			all[object] = &objectRollout{of: object}
+		}
+		return all[object]
+	}
+	for object, r := range o.Records {
+		if r.Rollout != nil || r.Paused != nil {
+			of(object)
+		}
+	}
+	for _, s := range p.standings(o) {
+		objects := s.objects
+		if len(objects) == 0 {
+			objects = []content.Object{{Namespace: s.name.Namespace}}
+		}
+		for _, object := range objects {
+			r := of(object)
+			r.units, r.lasting = append(r.units, s.Waiting), r.lasting || s.State != string(StateNext)
+		}
+	}
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		if w.Settings.Tracked {
+			o.count(w, all)
+		}
+	}
+	return all
+}
+
+// count counts a workload for the objects that it uses, and notes what of them has changed.
+func (o *Observed) count(w *Workload, all map[content.Object]*objectRollout) {
+	if r := all[content.Object{Namespace: w.Namespace}]; r != nil {
+		r.uses++
+	}
+	seen := make([]content.Object, 0, len(w.Uses))
+	for i := range w.Uses {
+		u := &w.Uses[i]
+		by := w.Config.PausedBy(u.Object)
+		if u.Ignored || u.Object.Namespace != w.Namespace || slices.Contains(seen, u.Object) || by == nil && all[u.Object] == nil {
+			continue
+		}
+		seen = append(seen, u.Object)
+		r := all[u.Object]
+		if r == nil {
+			r = &objectRollout{of: u.Object}
+			all[u.Object] = r
+		}
+		r.uses, r.paused = r.uses+1, by
+		for _, key := range slices.Concat(w.Change.Keys, w.Records.Roll.Changed) {
+			if u.IsAmong(w.Namespace, []string{key}) && !slices.Contains(r.changed, key) && len(r.changed) < maxRecorded {
+				r.changed = append(r.changed, key)
+			}
+		}
+	}
+}
+
+// phase sums the units up: it progresses if one of them does, has failed if one of them has, and else has the phase
+// of the first.
+func (r *objectRollout) phase() rollout.Phase {
+	phase := rollout.PhaseComplete
+	for i := range r.units {
+		switch p := State(r.units[i].State).Phase(r.units[i].Reason); {
+		case p == rollout.PhaseProgressing:
+			return p
+		case p == rollout.PhaseFailed, isGivenUp(r.units[i].Reason), phase == rollout.PhaseComplete:
+			phase = p
+			if isGivenUp(r.units[i].Reason) {
+				phase = rollout.PhaseFailed
+			}
+		}
+	}
+	return phase
+}
+
+// isGivenUp is true of a workload that does not get its content before a user corrects it.
+func isGivenUp(r rollout.Reason) bool {
+	return r == ReasonConfigFailed || r == ReasonConfigRolledBack
+}
+
+// record is what there is to say of it, before it is compared with what was recorded.
+func (r *objectRollout) record(digest string) *v1alpha1.RolloutRecord {
+	phase := r.phase()
+	record := &v1alpha1.RolloutRecord{Target: digest, Changed: r.changed, Phase: string(phase), Causes: ring.Causes(r.units, r.of.Namespace)}
+	slices.Sort(record.Changed)
+	ring.SortCauses(record.Causes)
+	c := &record.Units
+	c.Total = int32(min(max(r.uses, len(r.units)), 1<<30)) //nolint:gosec // bounded
+	for i := range r.units {
+		switch State(r.units[i].State).Phase(r.units[i].Reason) {
+		case rollout.PhaseProgressing:
+			c.Moving++
+		case rollout.PhaseFailed:
+			c.Failed++
+		default:
+			c.Waiting++
+		}
+	}
+	c.Complete = c.Total - c.Moving - c.Failed - c.Waiting
+	for i := range record.Causes {
+		if cause := &record.Causes[i]; State(cause.State).Phase(rollout.Reason(cause.Reason)) == phase || phase == rollout.PhaseFailed && isGivenUp(rollout.Reason(cause.Reason)) {
+			record.WaitingFor = message.Sentence(ring.Sentence(cause, cause.Units[0], int(cause.Position)))
+			break
+		}
+	}
+	return record
+}
+
+// addRollout adds to the record of an object how far its content has come.
+func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRollout, digest string) {
+	if r == nil {
+		return
+	}
+	if before == nil {
+		before = &v1alpha1.ConfigRollout{}
+	}
+	if r.paused != nil {
+		after.Paused = &v1alpha1.Pause{Reason: r.paused.Reason, By: r.paused.By}
+		if !r.paused.At.IsZero() {
+			after.Paused.Since = new(metav1.NewTime(r.paused.At.Truncate(1e9)))
+		}
+	}
+	isOfNamespace := r.of.Kind == ""
+	if len(r.units) == 0 && (before.Rollout == nil || isOfNamespace || r.uses == 0) || before.Rollout == nil && !r.lasting {
+		return
+	}
+	after.Rollout, after.History = ring.Record(before.Rollout, before.History, r.record(digest), o.Now)
+	if isOfNamespace {
+		after.History = nil
+	}
+}

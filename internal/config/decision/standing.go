@@ -1,0 +1,206 @@
+package decision
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// State is the state of a workload.
+type State string
+
+// The states of a workload.
+const (
+	StateUpToDate State = "UpToDate"
+	StateRolling  State = "Rolling"
+	StateNext     State = "Next"
+	StateWaiting  State = "Waiting"
+	// StateLate is rolling for longer than it counts against the budget.
+	StateLate State = "Late"
+	// StateFailed has its config, and does not work with it.
+	StateFailed     State = "Failed"
+	StateNotTracked State = "NotTracked"
+	// StateNotWatched is tracked, in a namespace that no manager watches.
+	StateNotWatched State = "NotWatched"
+)
+
+// Phase is the phase of a workload that is in the state for a reason.
+func (s State) Phase(reason rollout.Reason) rollout.Phase {
+	switch s {
+	case StateUpToDate:
+		return rollout.PhaseComplete
+	case StateNext, StateRolling:
+		return rollout.PhaseProgressing
+	case StateFailed:
+		return rollout.PhaseFailed
+	case StateWaiting, StateLate, StateNotTracked, StateNotWatched:
+	}
+	switch reason {
+	case "", rollout.ReasonProgressing:
+		return rollout.PhaseProgressing
+	case rollout.ReasonPaused:
+		return rollout.PhasePaused
+	case rollout.ReasonFailed, rollout.ReasonDeadline, rollout.ReasonGateRefused:
+		return rollout.PhaseFailed
+	default:
+		return rollout.PhaseWaiting
+	}
+}
+
+// standing is why a workload is not up to date, with the objects that it is not up to date with.
+type standing struct {
+	ring.Waiting
+
+	name    workload.Name
+	objects []content.Object
+}
+
+// standings are those of all workloads that are not up to date, in the order of the queue.
+func (p *Plan) standings(o *Observed) []standing {
+	answers := p.answers()
+	var all []standing
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		answer, ok := answers[w.Name]
+		if !ok {
+			continue
+		}
+		s := standing{name: w.Name, Waiting: w.waiting(answer, o.Now)}
+		s.objects = w.behind(o)
+		all = append(all, s)
+	}
+	slices.SortStableFunc(all, func(a, b standing) int { return int(a.Position - b.Position) })
+	return all
+}
+
+// answers are the answers of a plan by workload: each has one.
+func (p *Plan) answers() map[workload.Name]rollout.Answer {
+	answers := make(map[workload.Name]rollout.Answer, len(p.Steps)+len(p.Holds))
+	for i := range p.Holds {
+		if name, ok := At(p.Holds[i].Path); ok {
+			answers[name] = rollout.Answer{Hold: &p.Holds[i]}
+		}
+	}
+	for i := range p.Steps {
+		if name, ok := At(p.Steps[i].Path); ok {
+			answers[name] = rollout.Answer{Step: &p.Steps[i]}
+		}
+	}
+	return answers
+}
+
+// waiting is what the engine answers, with the objects in question.
+func (w *Workload) waiting(answer rollout.Answer, now time.Time) ring.Waiting {
+	s := ring.Waiting{Unit: w.Kind + " " + w.Name.Name}
+	if answer.Step != nil {
+		s.State, s.Does, s.Why = string(StateNext), "is next to roll", "its config changed"
+		switch {
+		case w.back != nil:
+			s.Does, s.Why = "is next to get its previous config back", w.Back()
+		case w.stuck != nil:
+			s.Does, s.Why = "is next to have Pod "+w.stuck.Name+" replaced", "it was never ready at its earlier revision ("+w.stuck.Reason+")"
+		}
+		return s
+	}
+	h := answer.Hold
+	s.State, s.Reason, s.Cause = string(w.state(h, now)), h.Reason, h.Cause
+	s.Since, s.Until, s.Position = h.Since, h.Until, h.Position
+	w.refer(&s)
+	if at, within := w.Records.Roll.At, workload.TimeToRoll(w.Object); s.State != string(StateWaiting) && !at.IsZero() && within > 0 {
+		s.Deadline = at.Add(within)
+	}
+	return s
+}
+
+// state is the state of a workload that waits or rolls.
+func (w *Workload) state(h *rollout.Hold, now time.Time) State {
+	switch {
+	case w.failure != nil:
+		return StateFailed
+	case w.IsLate(now):
+		return StateLate
+	case h.Reason == rollout.ReasonProgressing:
+		return StateRolling
+	default:
+		return StateWaiting
+	}
+}
+
+// refer names the object that decides, and the workload that it waits for.
+func (w *Workload) refer(s *ring.Waiting) {
+	of := func(o content.Object) rollout.Ref {
+		return rollout.Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name}
+	}
+	switch {
+	case w.failure != nil:
+	case w.stop != nil && s.Reason == w.stop.Reason:
+		s.About, s.On = of(w.stop.Release.Object), rollout.Ref{Kind: w.stop.On.Kind, Namespace: w.stop.On.Namespace, Name: w.stop.On.Name}
+	case w.staged != nil && s.Reason == w.staged.Reason:
+		p := w.staged.Policy
+		s.About = rollout.Ref{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+	case s.Reason == rollout.ReasonPaused && w.PausedFor() != nil:
+		s.About = of(*w.PausedFor())
+	case s.Reason == ReasonConfigMissing && len(w.Missing) > 0:
+		s.About = of(w.Missing[0].Object)
+	case s.Reason == ReasonConfigRolledBack && len(w.Records.Failed) > 0:
+		last := slices.MaxFunc(w.Records.Failed, func(a, b workload.Failed) int { return a.At.Compare(b.At) })
+		s.About, s.On = of(last.Object()), rollout.Ref{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name.Name}
+	}
+}
+
+// behind are the objects whose content a workload does not run with yet, as far as they are known, and
+// are of its namespace: who reads the records of another one must not learn about its workloads.
+func (w *Workload) behind(o *Observed) []content.Object {
+	var objects []content.Object
+	add := func(of ...content.Object) {
+		for _, object := range of {
+			isOwn := object.Namespace == w.Namespace && (object.Kind == content.ConfigMap || object.Kind == content.Secret)
+			if isOwn && !slices.Contains(objects, object) {
+				objects = append(objects, object)
+			}
+		}
+	}
+	for _, m := range w.Missing {
+		add(m.Object)
+	}
+	switch {
+	case w.failure != nil:
+		for _, r := range w.failure.Releases {
+			add(r.Object)
+		}
+	case w.IsCurrent():
+		add(w.changed(w.Records.Roll.Changed)...)
+	default:
+		if w.stop != nil {
+			add(w.stop.Release.Object)
+		}
+		if w.staged != nil {
+			add(w.staged.Release.Object)
+		}
+		add(w.changed(w.Change.Keys)...)
+	}
+	if len(objects) > 0 {
+		return objects
+	}
+	for i := range w.Uses { // what changed is not known: a manager has just begun
+		if r := o.Records[w.Uses[i].Object]; r != nil && r.Rollout != nil && r.Rollout.FinishedAt == nil && !w.Uses[i].Ignored {
+			add(w.Uses[i].Object)
+		}
+	}
+	return objects
+}
+
+// changed are the objects of which these keys are.
+func (w *Workload) changed(keys []string) []content.Object {
+	var objects []content.Object
+	for i := range w.Uses {
+		if u := &w.Uses[i]; !u.Ignored && u.IsAmong(w.Namespace, keys) {
+			objects = append(objects, u.Object)
+		}
+	}
+	return objects
+}

@@ -1,0 +1,155 @@
+package ring
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Waiting is a unit that is not complete, and why.
+type Waiting struct {
+	rollout.Cause
+
+	// Unit is its name, State a word for it.
+	Unit, State            string
+	Reason                 rollout.Reason
+	On                     rollout.Ref
+	Since, Until, Deadline time.Time
+	Position               int
+}
+
+// Causes groups units by why they are not complete, in their order.
+func Causes(units []Waiting, namespace string) []v1alpha1.RolloutCause {
+	type key struct {
+		rollout.Cause
+
+		state  string
+		reason rollout.Reason
+		on     rollout.Ref
+		until  time.Time
+	}
+	places := map[key]int{}
+	var causes []v1alpha1.RolloutCause
+	for i := range units {
+		u := &units[i]
+		k := key{u.Cause, u.State, u.Reason, u.On, u.Until}
+		at, known := places[k]
+		if !known {
+			at = len(causes)
+			places[k] = at
+			causes = append(causes, u.cause(namespace))
+		}
+		c := &causes[at]
+		c.Count, c.Units = c.Count+1, append(c.Units, u.Unit)
+		c.Since, c.Deadline = sooner(c.Since, u.Since), sooner(c.Deadline, u.Deadline)
+	}
+	return causes
+}
+
+func (u *Waiting) cause(namespace string) v1alpha1.RolloutCause {
+	return v1alpha1.RolloutCause{
+		State: u.State, Reason: string(u.Reason), Subject: u.Subject, Does: u.Does, Why: message.Sentence(u.Why),
+		About: refOf(u.About, namespace), On: refOf(u.On, namespace), Until: momentOf(u.Until), Position: int32(min(u.Position, 1<<30)), //nolint:gosec // bounded
+	}
+}
+
+// Sentence is what a cause says of one of its units.
+func Sentence(c *v1alpha1.RolloutCause, unit string, position int) string {
+	return rollout.Cause{Subject: c.Subject, Does: c.Does, Why: c.Why}.Sentence(unit, position)
+}
+
+func refOf(r rollout.Ref, namespace string) *v1alpha1.RolloutReference {
+	if r == (rollout.Ref{}) {
+		return nil
+	}
+	ref := v1alpha1.RolloutReference{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	if ref.Namespace == namespace && r.Kind != "" {
+		ref.Namespace = ""
+	}
+	return &ref
+}
+
+func momentOf(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewMicroTime(t.Truncate(time.Microsecond))
+	return &at
+}
+
+func sooner(a *metav1.MicroTime, b time.Time) *metav1.MicroTime {
+	if at := momentOf(b); at != nil && (a == nil || at.Before(a)) {
+		return at
+	}
+	return a
+}
+
+// recordsWithin is how often a record is written at most, that only says how far something has come.
+const recordsWithin = time.Second
+
+// mostPastRecords is how many rollouts a record has that are over.
+const mostPastRecords = 10
+
+// Record is the record of a rollout after a decision, with those before it; not before is when it may
+// be written, if that is not now. Next has no times. A nil next says that nothing is under way.
+func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord, next *v1alpha1.RolloutRecord, now time.Time) (after *v1alpha1.RolloutRecord, past []v1alpha1.PastRolloutRecord) {
+	at := metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
+	isSame := before != nil && (before.Target == next.Target || next.Phase == string(rollout.PhaseComplete))
+	switch {
+	case isSame && before.FinishedAt != nil && next.Phase == string(rollout.PhaseComplete):
+		return before, history // it was complete before
+	case isSame:
+		next.StartedAt, next.Target, next.Changed = before.StartedAt, before.Target, cmpOr(next.Changed, before.Changed)
+	case before != nil:
+		history = append([]v1alpha1.PastRolloutRecord{pastOf(before, at)}, history[:min(len(history), mostPastRecords-1)]...)
+		next.StartedAt = at
+	default:
+		next.StartedAt = at
+	}
+	if next.Phase == string(rollout.PhaseComplete) {
+		next.FinishedAt = &at
+	}
+	next.DecidedAt = at
+	return next, history
+}
+
+func cmpOr(a, b []string) []string {
+	if len(a) > 0 {
+		return a
+	}
+	return b
+}
+
+// pastOf is what a rollout has become, when another one begins.
+func pastOf(r *v1alpha1.RolloutRecord, now metav1.MicroTime) v1alpha1.PastRolloutRecord {
+	past := v1alpha1.PastRolloutRecord{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor}
+	switch {
+	case r.FinishedAt != nil:
+		past.Outcome, past.FinishedAt, past.Message = string(rollout.OutcomeComplete), *r.FinishedAt, ""
+	case r.Phase == string(rollout.PhaseFailed):
+		past.Outcome = string(rollout.OutcomeFailed)
+	}
+	return past
+}
+
+// MayRecord is when a record may be written again.
+func MayRecord(before *v1alpha1.RolloutRecord) time.Time {
+	if before == nil {
+		return time.Time{}
+	}
+	return before.DecidedAt.Add(recordsWithin)
+}
+
+// urgency is the order of causes: what needs a user first.
+func urgency(state string) int { return slices.Index([]string{"Failed", "Late", "Waiting", "Rolling", "Next"}, state) }
+
+// SortCauses puts first what needs a user.
+func SortCauses(causes []v1alpha1.RolloutCause) {
+	slices.SortStableFunc(causes, func(a, b v1alpha1.RolloutCause) int { return cmp.Compare(urgency(a.State), urgency(b.State)) })
+}
