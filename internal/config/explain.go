@@ -21,21 +21,18 @@ import (
 )
 
 // State is the state of a workload.
-type State string
+type State = decision.State
 
 // The states of a workload.
 const (
-	StateUpToDate State = "UpToDate"
-	StateRolling  State = "Rolling"
-	StateNext     State = "Next"
-	StateWaiting  State = "Waiting"
-	// StateLate is rolling for longer than it counts against the budget.
-	StateLate State = "Late"
-	// StateFailed has its config, and does not work with it.
-	StateFailed     State = "Failed"
-	StateNotTracked State = "NotTracked"
-	// StateNotWatched is tracked, in a namespace that no manager watches.
-	StateNotWatched State = "NotWatched"
+	StateUpToDate   = decision.StateUpToDate
+	StateRolling    = decision.StateRolling
+	StateNext       = decision.StateNext
+	StateWaiting    = decision.StateWaiting
+	StateLate       = decision.StateLate
+	StateFailed     = decision.StateFailed
+	StateNotTracked = decision.StateNotTracked
+	StateNotWatched = decision.StateNotWatched
 )
 
 // Explanation is the state of a workload in one sentence, and the facts.
@@ -87,6 +84,9 @@ type Explanation struct {
 	Pause *content.Pause `json:"pause,omitempty"`
 	// PausedFor is the object that is paused, nil if none is, or if the workload itself is.
 	PausedFor *content.Object `json:"-"`
+	// Unseen is what the caller may not read of what the state was decided from: then the state is as the
+	// manager has recorded it. Empty if the caller may read all.
+	Unseen string `json:"unseen,omitempty"`
 }
 
 // UseFact is one use of an object.
@@ -99,6 +99,8 @@ type UseFact struct {
 	Exists   bool     `json:"exists"`
 	Required bool     `json:"required"`
 	Ignored  bool     `json:"ignored,omitempty"`
+	// Unseen is true if it is not known whether it exists, because the caller may not read it.
+	Unseen bool `json:"unseen,omitempty"`
 	// Paused is who has paused what is rolled for the object, nil if it is not paused.
 	Paused *content.Pause `json:"paused,omitempty"`
 }
@@ -192,13 +194,17 @@ func (m *Memory) Survey(ctx context.Context, reader client.Reader, options Optio
 	if err != nil {
 		return Overview{}, err
 	}
-	return explainAll(observed, options), nil
+	all := explainAll(observed, options)
+	if observed.Recordable {
+		recorded(&observed, all.Workloads)
+	}
+	return all, nil
 }
 
 // explainAll explains everything that was observed.
 func explainAll(o decision.Observed, options Options) Overview {
 	plan := decision.Explain(o, options.Options)
-	answers := answersOf(plan)
+	answers := plan.Answers()
 	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports), Wake: plan.Wake, Sooner: o.PodsMatter}
 	for i := range plan.Workloads {
 		w := &plan.Workloads[i]
@@ -209,22 +215,6 @@ func explainAll(o decision.Observed, options Options) Overview {
 		all.Workloads = append(all.Workloads, explain(w, answers[w.Name], o.Now))
 	}
 	return all
-}
-
-// answersOf are the answers of a plan by workload: each has one.
-func answersOf(p decision.Plan) map[workload.Name]rollout.Answer {
-	answers := make(map[workload.Name]rollout.Answer, len(p.Steps)+len(p.Holds))
-	for i := range p.Holds {
-		if name, ok := decision.At(p.Holds[i].Path); ok {
-			answers[name] = rollout.Answer{Hold: &p.Holds[i]}
-		}
-	}
-	for i := range p.Steps {
-		if name, ok := decision.At(p.Steps[i].Path); ok {
-			answers[name] = rollout.Answer{Step: &p.Steps[i]}
-		}
-	}
-	return answers
 }
 
 func notWatched(name workload.Name, namespaces []string) Explanation {
@@ -239,10 +229,9 @@ func notWatched(name workload.Name, namespaces []string) Explanation {
 func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explanation {
 	e := Explanation{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name.Name}
 	if w.Settings.Tracked || !w.Suspension.IsSettled() || answer.Hold != nil {
-		e.apply(answer)
-		e.judge(w, answer, now)
-		if e.Reason == rollout.ReasonPaused {
-			e.PausedFor = w.PausedFor()
+		e.apply(w, answer, now)
+		if staged := w.Staged(); staged != nil && e.Policy != "" {
+			e.Held = &staged.Release.Object
 		}
 	} else {
 		e = notTracked(w.Name)
@@ -296,42 +285,28 @@ func notTracked(name workload.Name) Explanation {
 	}
 }
 
-// apply sets what the engine answers.
-func (e *Explanation) apply(answer rollout.Answer) {
-	switch {
-	case answer.Step != nil:
-		e.State, e.Sentence = StateNext, e.Kind+" "+e.Name+" is next to roll: its config changed"
-	case answer.Hold != nil:
-		e.State, e.Reason, e.Sentence = StateWaiting, answer.Hold.Reason, answer.Hold.Message
-		e.Since, e.Until, e.Position = moment(answer.Hold.Since), moment(answer.Hold.Until), answer.Hold.Position
-		if e.Reason == rollout.ReasonProgressing {
-			e.State = StateRolling
-		}
-	default:
+// apply sets what there is to say of a workload that is not up to date.
+func (e *Explanation) apply(w *decision.Workload, answer rollout.Answer, now time.Time) {
+	if answer == (rollout.Answer{}) {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
+		return
 	}
+	s := w.Waiting(answer, now)
+	e.State, e.Reason, e.Sentence = State(s.State), s.Reason, s.Sentence(s.Unit, s.Position)
+	e.Since, e.Until, e.Position = moment(s.Since), moment(s.Until), s.Position
+	e.refer(s.About, s.On)
 }
 
-// judge says what follows from failures.
-func (e *Explanation) judge(w *decision.Workload, answer rollout.Answer, now time.Time) {
-	if staged := w.Staged(); staged != nil && answer.Hold != nil && e.Reason == staged.Reason && w.Stop() == nil {
-		e.Policy, e.Held = staged.Policy.String(), &staged.Release.Object
-	}
-	switch stop := w.Stop(); {
-	case w.Back() != "" && answer.Step != nil:
-		e.Sentence = e.Kind + " " + e.Name + " is next to get its previous config back: " + w.Back()
-	case w.Stuck() != nil && answer.Step != nil:
-		e.Sentence = fmt.Sprintf("%s %s is next to have Pod %s replaced: it was never ready at its earlier revision (%s)", e.Kind, e.Name, w.Stuck().Name, w.Stuck().Reason)
-	case w.Failure() != nil:
-		e.State = StateFailed
-	case w.IsLate(now):
-		e.State = StateLate
-	case stop != nil && e.Reason == stop.Reason:
-		e.FailedOn, e.FailedWith = &stop.On, &stop.Release.Object
-	case e.Reason == decision.ReasonConfigRolledBack && len(w.Records.Failed) > 0:
-		last := slices.MaxFunc(w.Records.Failed, func(a, b workload.Failed) int { return a.At.Compare(b.At) })
-		with := last.Object()
-		e.FailedOn, e.FailedWith = &w.Name, &with
+// refer sets the object that decides, and the workload that this one waits for.
+func (e *Explanation) refer(about, on rollout.Ref) {
+	o := &content.Object{Kind: content.Kind(about.Kind), Namespace: about.Namespace, Name: about.Name}
+	switch {
+	case about.Kind == policy.Kind, about.Kind == policy.ClusterKind:
+		e.Policy = (&policy.Policy{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}).String()
+	case e.Reason == rollout.ReasonPaused && about.Kind != "":
+		e.PausedFor = o
+	case on.Kind != "":
+		e.FailedOn, e.FailedWith = &workload.Name{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name}, o
 	}
 }
 

@@ -183,7 +183,7 @@ func TestNothingGoesBackWithoutARecord(t *testing.T) {
 	w.secret("db", "p", "bad")
 	w.saysEventually("app", "CrashLoopBackOff")
 	w.settled()
-	if pins := w.pinsOf("Deployment", "app"); pins == first || w.record("Secret", "db") != nil {
+	if pins := w.pinsOf("Deployment", "app"); pins == first || w.failedWith("Secret", "db") != nil {
 		t.Fatalf("it went back without a record: %s, %+v", pins, w.record("Secret", "db"))
 	}
 	permit()
@@ -225,7 +225,7 @@ func TestARecordEnds(t *testing.T) {
 	w.annotate("app2", native+"stop-on-failure", "false")
 	w.hashed("app2", before)
 	w.eventually(func() error {
-		if r := w.record("Secret", "db"); r != nil {
+		if r := w.record("Secret", "db"); r == nil || len(r.Failures) > 0 {
 			return fmt.Errorf("the record is %+v", r)
 		}
 		return nil

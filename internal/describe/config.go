@@ -91,6 +91,7 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	f.each("missing", e.Missing)
 	f.each("problem", e.Problems)
 	f.each("problem", e.LeftOut)
+	f.optional("note", unseenText(e))
 	f.each("pinned", e.Pins)
 	f.each("not pinned", e.Unpinned)
 	f.each("meanwhile", e.Keeps)
@@ -159,6 +160,8 @@ func useText(use *config.UseFact) string {
 	switch {
 	case use.Ignored:
 		text += ", ignored"
+	case use.Unseen:
+		text += ", which you may not read"
 	case !use.Exists && use.Required:
 		text += ", not found"
 	case !use.Exists:
@@ -184,17 +187,21 @@ func rollText(r *workload.Roll) string {
 
 func phaseOfState(e *config.Explanation) rollout.Phase {
 	switch e.State {
-	case config.StateUpToDate:
-		return rollout.PhaseComplete
-	case config.StateNext, config.StateRolling:
-		return rollout.PhaseProgressing
 	case config.StateNotTracked:
 		return ""
 	case config.StateNotWatched:
 		return PhaseUnseen
-	case config.StateWaiting, config.StateLate, config.StateFailed:
+	default:
+		return e.State.Phase(e.Reason)
 	}
-	return phaseOf(e.Reason)
+}
+
+// unseenText says that the state is the recorded one, and why, empty if it is not.
+func unseenText(e *config.Explanation) string {
+	if e.Unseen == "" {
+		return ""
+	}
+	return "the state is as the manager has recorded it, because you may not read all that it was decided from"
 }
 
 // causeOf is the object that a workload lacks or rolls for, nil if there is none that is

@@ -90,40 +90,32 @@ func sooner(a *metav1.MicroTime, b time.Time) *metav1.MicroTime {
 	return a
 }
 
-// recordsWithin is how often a record is written at most, that only says how far something has come.
-const recordsWithin = time.Second
-
 // mostPastRecords is how many rollouts a record has that are over.
 const mostPastRecords = 10
 
-// Record is the record of a rollout after a decision, with those before it; not before is when it may
-// be written, if that is not now. Next has no times. A nil next says that nothing is under way.
-func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord, next *v1alpha1.RolloutRecord, now time.Time) (after *v1alpha1.RolloutRecord, past []v1alpha1.PastRolloutRecord) {
+// Record is the record of a rollout after a decision, with those before it. What is decided has no times.
+func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord, decided *v1alpha1.RolloutRecord, now time.Time) (*v1alpha1.RolloutRecord, []v1alpha1.PastRolloutRecord) {
 	at := metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
-	isSame := before != nil && (before.Target == next.Target || next.Phase == string(rollout.PhaseComplete))
+	isComplete := decided.Phase == string(rollout.PhaseComplete)
 	switch {
-	case isSame && before.FinishedAt != nil && next.Phase == string(rollout.PhaseComplete):
-		return before, history // it was complete before
-	case isSame:
-		next.StartedAt, next.Target, next.Changed = before.StartedAt, before.Target, cmpOr(next.Changed, before.Changed)
+	case before != nil && before.FinishedAt != nil && isComplete: // nothing was under way since
+		return before, history
+	case before != nil && (before.Target == decided.Target && before.FinishedAt == nil || isComplete):
+		decided.StartedAt, decided.Target = before.StartedAt, before.Target
+		if len(decided.Changed) == 0 {
+			decided.Changed = before.Changed
+		}
 	case before != nil:
 		history = append([]v1alpha1.PastRolloutRecord{pastOf(before, at)}, history[:min(len(history), mostPastRecords-1)]...)
-		next.StartedAt = at
+		decided.StartedAt = at
 	default:
-		next.StartedAt = at
+		decided.StartedAt = at
 	}
-	if next.Phase == string(rollout.PhaseComplete) {
-		next.FinishedAt = &at
+	if isComplete {
+		decided.FinishedAt = &at
 	}
-	next.DecidedAt = at
-	return next, history
-}
-
-func cmpOr(a, b []string) []string {
-	if len(a) > 0 {
-		return a
-	}
-	return b
+	decided.DecidedAt = at
+	return decided, history
 }
 
 // pastOf is what a rollout has become, when another one begins.
@@ -138,16 +130,10 @@ func pastOf(r *v1alpha1.RolloutRecord, now metav1.MicroTime) v1alpha1.PastRollou
 	return past
 }
 
-// MayRecord is when a record may be written again.
-func MayRecord(before *v1alpha1.RolloutRecord) time.Time {
-	if before == nil {
-		return time.Time{}
-	}
-	return before.DecidedAt.Add(recordsWithin)
-}
-
 // urgency is the order of causes: what needs a user first.
-func urgency(state string) int { return slices.Index([]string{"Failed", "Late", "Waiting", "Rolling", "Next"}, state) }
+func urgency(state string) int {
+	return slices.Index([]string{"Failed", "Late", "Waiting", "Rolling", "Next"}, state)
+}
 
 // SortCauses puts first what needs a user.
 func SortCauses(causes []v1alpha1.RolloutCause) {

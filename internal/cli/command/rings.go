@@ -94,7 +94,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	return config.Options{
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
-			KeepGoing:  !f.stopOnFailure,
+			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,
 			MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
 		},
 		Namespaces: slices.Compact(f.namespaces), PinNamespaces: f.pinNamespaces, PinBy: pin.By(f.pinBy), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,

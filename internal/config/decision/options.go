@@ -7,6 +7,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
+// RecordEvery is how often a manager writes a record at most that only says how far a content has come.
+const RecordEvery = time.Second
+
 // Options are the manager's choices for what rolls when.
 type Options struct {
 	// UpdateRate is how many workloads are rolled per second in the long run;
@@ -23,6 +26,8 @@ type Options struct {
 	CoalesceWindow time.Duration
 	// KeepGoing rolls workloads also for config with which others have failed.
 	KeepGoing bool
+	// RecordEvery is the time between two of these writes, zero if each pass may make one.
+	RecordEvery time.Duration
 }
 
 // SharesBudget is true if workloads of several namespaces wait for one another.

@@ -36,7 +36,7 @@ type Plan struct {
 func Decide(o Observed, options Options) Plan {
 	o, plan := decide(o, options)
 	var again time.Time
-	plan.Records, again = o.recordWrites(&plan)
+	plan.Records, again = o.recordWrites(&plan, options.RecordEvery)
 	plan.Wake = ring.Earlier(plan.Wake, again)
 	place := plan.places()
 	var records []Write

@@ -33,7 +33,7 @@ func (w *RecordWrite) Change() ring.Change {
 
 // recordWrites are the writes after which the records say what has failed, and how far contents have come; and
 // when to look again, because some of it was written a moment ago.
-func (o *Observed) recordWrites(p *Plan) (writes []RecordWrite, again time.Time) {
+func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWrite, again time.Time) {
 	if !o.Recordable {
 		return nil, time.Time{}
 	}
@@ -60,7 +60,7 @@ func (o *Observed) recordWrites(p *Plan) (writes []RecordWrite, again time.Time)
 		}
 		write := RecordWrite{Before: o.Records[object], After: verdict.Record(object, digest, all[object])}
 		o.addRollout(write.After, write.Before, rollouts[object], digest)
-		due := write.due()
+		due := write.due(every)
 		switch {
 		case write.isMade():
 		case write.Permits || !due.After(o.Now):
@@ -73,7 +73,7 @@ func (o *Observed) recordWrites(p *Plan) (writes []RecordWrite, again time.Time)
 }
 
 // due is when the write may be made: immediately if it permits something.
-func (w *RecordWrite) due() time.Time {
+func (w *RecordWrite) due(every time.Duration) time.Time {
 	if len(w.After.Failures) == 0 && w.After.Rollout == nil && w.After.Paused == nil {
 		w.After = nil
 	}
@@ -85,10 +85,10 @@ func (w *RecordWrite) due() time.Time {
 		after = w.After.Failures
 	}
 	w.Permits = !equality.Semantic.DeepEqual(before, after)
-	if w.Before == nil {
+	if w.Before == nil || w.Before.Rollout == nil {
 		return time.Time{}
 	}
-	return ring.MayRecord(w.Before.Rollout)
+	return w.Before.Rollout.DecidedAt.Add(every)
 }
 
 // verdicts are the failures of the workloads that exist, by object.

@@ -61,7 +61,7 @@ type standing struct {
 
 // standings are those of all workloads that are not up to date, in the order of the queue.
 func (p *Plan) standings(o *Observed) []standing {
-	answers := p.answers()
+	answers := p.Answers()
 	var all []standing
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
@@ -69,7 +69,7 @@ func (p *Plan) standings(o *Observed) []standing {
 		if !ok {
 			continue
 		}
-		s := standing{name: w.Name, Waiting: w.waiting(answer, o.Now)}
+		s := standing{name: w.Name, Waiting: w.Waiting(answer, o.Now)}
 		s.objects = w.behind(o)
 		all = append(all, s)
 	}
@@ -77,8 +77,8 @@ func (p *Plan) standings(o *Observed) []standing {
 	return all
 }
 
-// answers are the answers of a plan by workload: each has one.
-func (p *Plan) answers() map[workload.Name]rollout.Answer {
+// Answers are the answers of a plan by workload: each has one.
+func (p *Plan) Answers() map[workload.Name]rollout.Answer {
 	answers := make(map[workload.Name]rollout.Answer, len(p.Steps)+len(p.Holds))
 	for i := range p.Holds {
 		if name, ok := At(p.Holds[i].Path); ok {
@@ -93,8 +93,8 @@ func (p *Plan) answers() map[workload.Name]rollout.Answer {
 	return answers
 }
 
-// waiting is what the engine answers, with the objects in question.
-func (w *Workload) waiting(answer rollout.Answer, now time.Time) ring.Waiting {
+// Waiting is what the engine answers, with the objects in question.
+func (w *Workload) Waiting(answer rollout.Answer, now time.Time) ring.Waiting {
 	s := ring.Waiting{Unit: w.Kind + " " + w.Name.Name}
 	if answer.Step != nil {
 		s.State, s.Does, s.Why = string(StateNext), "is next to roll", "its config changed"
