@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestDefect3OnlyOurAnnotationsAreWritten(t *testing.T) {
 		}
 	}
 	for _, write := range writesIn(w.requests.take()) {
-		if !strings.HasPrefix(write, "PATCH ") {
+		if !strings.HasPrefix(write, "PATCH ") && !strings.Contains(write, "/configrollouts") {
 			t.Errorf("the manager wrote by %s", write)
 		}
 	}
@@ -125,7 +126,8 @@ func TestDefect5NoWorkloadStaysSuspended(t *testing.T) {
 			if hashed := d.Spec.Template.Annotations[waveHash] != ""; hashed != test.hash {
 				t.Errorf("hashed: %v, want %v", hashed, test.hash)
 			}
-			if writes := writesIn(w.requests.take()); len(writes) > 1 {
+			writes := slices.DeleteFunc(writesIn(w.requests.take()), func(write string) bool { return strings.Contains(write, "/configrollouts") })
+			if len(writes) > 1 {
 				t.Errorf("released in more than one write: %v", writes)
 			}
 		})
@@ -376,6 +378,7 @@ func TestARollThatDoesNotComplete(t *testing.T) {
 		t.Errorf("it is %s: %s", e.State, e.Sentence)
 	}
 	w.manage()
+	w.settled() // it records that it is late
 	w.rests(func() {})
 	w.configMap("app", "a", "2")
 	w.hashed("web", broken)

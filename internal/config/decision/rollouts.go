@@ -42,6 +42,9 @@ func (o *Observed) rollouts(p *Plan) map[content.Object]*objectRollout {
 	}
 	for _, s := range p.standings(o) {
 		objects := s.objects
+		if len(objects) == 0 && (s.State == string(StateNext) || s.State == string(StateRolling)) {
+			continue // it has just got its first hash
+		}
 		if len(objects) == 0 {
 			objects = []content.Object{{Namespace: s.name.Namespace}}
 		}
@@ -139,11 +142,15 @@ func (r *objectRollout) record(digest string) *v1alpha1.RolloutRecord {
 
 // addRollout adds to the record of an object how far its content has come.
 func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRollout, digest string) {
-	if r == nil {
-		return
-	}
 	if before == nil {
 		before = &v1alpha1.ConfigRollout{}
+	}
+	if !o.IsKnown() { // a manager has just begun: what it says of a release would be another thing in a moment
+		after.Rollout, after.Paused, after.History = before.Rollout, before.Paused, before.History
+		return
+	}
+	if r == nil {
+		return
 	}
 	if r.paused != nil {
 		after.Paused = &v1alpha1.Pause{Reason: r.paused.Reason, By: r.paused.By}
