@@ -101,6 +101,7 @@ func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord
 	case before != nil && before.FinishedAt != nil && isComplete: // nothing was under way since
 		return before, history
 	case before != nil && (before.Target == decided.Target && before.FinishedAt == nil || isComplete):
+		keepSince(decided.Causes, before.Causes)
 		decided.StartedAt, decided.Target = before.StartedAt, before.Target
 		if len(decided.Changed) == 0 {
 			decided.Changed = before.Changed
@@ -116,6 +117,20 @@ func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord
 	}
 	decided.DecidedAt = at
 	return decided, history
+}
+
+// keepSince keeps since when units wait for what they were recorded to wait for: a manager that has just begun
+// does not know it.
+func keepSince(causes, before []v1alpha1.RolloutCause) {
+	for i := range causes {
+		c := &causes[i]
+		k := slices.IndexFunc(before, func(b v1alpha1.RolloutCause) bool {
+			return b.State == c.State && b.Reason == c.Reason && b.Subject == c.Subject && b.Does == c.Does && b.Why == c.Why
+		})
+		if k >= 0 && before[k].Since != nil {
+			c.Since = before[k].Since
+		}
+	}
 }
 
 // pastOf is what a rollout has become, when another one begins.

@@ -168,6 +168,8 @@ func (w *Workload) behind(o *Observed) []content.Object {
 		add(m.Object)
 	}
 	switch {
+	case w.Accepted() == "": // it had no content before
+		return objects
 	case w.failure != nil:
 		for _, r := range w.failure.Releases {
 			add(r.Object)
