@@ -70,7 +70,7 @@ func TestTheRecordOfAWait(t *testing.T) {
 	})
 }
 
-// Who may not read Secrets is told what the manager has decided, and no state of another ring's rights.
+// Who may not read Secrets gets what the manager has decided, and no state of another ring's rights.
 func TestAViewerIsToldWhatIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.options.MaxRolling = 1

@@ -40,7 +40,7 @@ func (o *Observed) rollouts(p *Plan) map[content.Object]*objectRollout {
 			of(object)
 		}
 	}
-	for _, s := range p.standings(o) {
+	for _, s := range p.laggards(o) {
 		objects := s.objects
 		if len(objects) == 0 && (s.State == string(StateNext) || s.State == string(StateRolling)) {
 			continue // it has just got its first hash

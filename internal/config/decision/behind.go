@@ -51,29 +51,29 @@ func (s State) Phase(reason rollout.Reason) rollout.Phase {
 	}
 }
 
-// standing is why a workload is not up to date, with the objects that it is not up to date with.
-type standing struct {
+// laggard is why a workload is not up to date, with the objects that it is not up to date with.
+type laggard struct {
 	ring.Waiting
 
 	name    workload.Name
 	objects []content.Object
 }
 
-// standings are those of all workloads that are not up to date, in the order of the queue.
-func (p *Plan) standings(o *Observed) []standing {
+// laggards are those of all workloads that are not up to date, in the order of the queue.
+func (p *Plan) laggards(o *Observed) []laggard {
 	answers := p.Answers()
-	var all []standing
+	var all []laggard
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
 		answer, ok := answers[w.Name]
 		if !ok {
 			continue
 		}
-		s := standing{name: w.Name, Waiting: w.Waiting(answer, o.Now)}
+		s := laggard{name: w.Name, Waiting: w.Waiting(answer, o.Now)}
 		s.objects = w.behind(o)
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b standing) int { return int(a.Position - b.Position) })
+	slices.SortStableFunc(all, func(a, b laggard) int { return int(a.Position - b.Position) })
 	return all
 }
 
