@@ -320,6 +320,10 @@ type Downscale struct {
 	// it has another, that request writes nothing: the API server asks again.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// Unscheduled is true if no node ever had the Pods that go. It takes nothing down, so it does not
+	// need the lock; until it is observed, these Pods count as unavailable.
+	// +optional
+	Unscheduled bool `json:"unscheduled,omitempty"`
 	// Refused is true if it was refused, and the lock released, but some Pods must
 	// still be called to stay.
 	// +optional

@@ -10,12 +10,12 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// leaf is a replica as the engine sees it. A Pod beyond the spec is being removed, and
-// down until it is gone.
+// leaf is a replica as the engine sees it. A Pod beyond the spec, or one that is about to be, is
+// being removed, and down until it is gone.
 func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 	pod := z.podOf(r)
 	unit := rollout.Unit{Name: r.Name}
-	if r.Beyond {
+	if r.Beyond || r.State == replica.Leaving {
 		unit.Leaf = rollout.Leaf{Current: rollout.Removed, Target: rollout.Removed, Health: rollout.Progressing, Reason: string(r.State)}
 		return unit
 	}
@@ -208,8 +208,8 @@ func (z *zone) goesFirst(pod *Pod) bool {
 // replicas are those of the set, best first: upwards, or downwards as the controller
 // goes where the partition holds. That a status has not observed its spec concerns the
 // whole group, so it is not said of each replica.
-func (s *Set) replicas() []replica.Replica {
-	z := replica.Zone{Name: s.Name, First: s.FirstOrdinal, Replicas: s.Replicas}
+func (s *Set) replicas(leaving int) []replica.Replica {
+	z := replica.Zone{Name: s.Name, First: s.FirstOrdinal, Replicas: s.Replicas, Leaving: leaving}
 	replicas := replica.Of(z, s.Pods, func(p *Pod) replica.Pod {
 		return replica.Pod{Ordinal: p.Ordinal, Ready: p.Ready, Terminating: p.Terminating}
 	})

@@ -166,6 +166,13 @@ func (o *Observed) whole(zone, revision string) *Observed {
 	return o
 }
 
+// leaving has a downscale to so many replicas written down that does not need the lock.
+func (o *Observed) leaving(zone string, to int32) *Observed {
+	o = o.copy()
+	o.Group.Status.Downscale = &v1alpha1.Downscale{Zone: zone, UID: types.UID(zone), From: to + 1, To: to, Unscheduled: true}
+	return o
+}
+
 func (o *Observed) lending(zone string) *Observed {
 	o = o.moving(zone)
 	o.Group.Status.Moves[0].Lend = true
@@ -246,6 +253,19 @@ func planCases() map[string]planCase {
 			group(zoneOf("a", "v2 v2", done, func(s *Set) { s.Replicas = 1 }), zoneOf("b", "v1")),
 			"Progressing: a-1 is being removed: beyond the replicas of its StatefulSet\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-1 is beyond the replicas of its StatefulSet\n",
+		},
+		"and one that is about to be scaled away without the lock, should a node have it after all": {
+			group(zoneOf("a", "v2 v2", done), zoneOf("b", "v1")).leaving("a", 1),
+			"Progressing: a-1 is being removed: about to be scaled away\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-1 is about to be scaled away\n",
+		},
+		"though it is outdated, it is not replaced": {
+			group(zoneOf("a", "v2 v1", done)).leaving("a", 1).locked("a"),
+			"Progressing: a-1 is being removed: about to be scaled away\n",
+		},
+		"another StatefulSet of that name is not": {
+			group(zoneOf("a", "v2 v2", done, func(s *Set) { s.UID = "new" })).leaving("a", 1),
+			"",
 		},
 		"it takes a place in the budget of its own zone, and adds none": {
 			group(zoneOf("a", "v1 v1 v1 v1~", func(s *Set) { s.Replicas = 3 })).with(func(g *v1alpha1.RolloutGroupSpec) {

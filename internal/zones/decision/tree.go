@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -31,7 +32,8 @@ type zone struct {
 }
 
 func (o *Observed) zone(set *Set, stopped bool) *zone {
-	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set), replicas: set.replicas()}
+	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set)}
+	z.replicas = set.replicas(lock.Leaving(&o.Group.Status, set.UID, set.Replicas))
 	for i := range o.Group.Status.Zones {
 		if row := o.Group.Status.Zones[i]; row.Name == set.Name {
 			z.row = row

@@ -373,7 +373,11 @@ func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
 	if before := group.Status.Downscale; before == nil { // otherwise one of a manager before this one may still be written
 		scale.record = &d.At
 	}
-	lock.TakeForDownscale(&group.Status, d)
+	if scale.TakesBack {
+		lock.TakeBack(&group.Status, d)
+	} else {
+		lock.TakeForDownscale(&group.Status, d)
+	}
 	lock.See(&group.Status, s.asOf)
 	return a.keeper.Write(ctx, group)
 }
