@@ -1,12 +1,16 @@
 package zones_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -54,4 +58,60 @@ func TestAPodThatMayRecoverSaysUntilWhen(t *testing.T) {
 	}
 	w.barrier.Step(t, time.Hour)
 	w.complete("v2", "zone-a")
+}
+
+// A follower has followed its leader to five replicas, and there are three nodes. The leader goes
+// back while its own zone is half rolled, so that the rollout has the lock: the follower could not
+// go back until somebody corrected the rollout.
+func TestAFollowerTakesBackWhatNoNodeHad(t *testing.T) {
+	t.Parallel()
+	for name, paused := range map[string]string{"rolling": "null", "paused": `{"reason":"lunch"}`} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.manage()
+			w.create(zone("zone-a", onDelete, apart), zone("zone-b", onDelete, apart,
+				annotated("grafana.com/rollout-downscale-leader", "zone-a", "grafana.com/min-time-between-zones-downscale", "1h")))
+			w.complete("v1", "zone-a", "zone-b")
+			w.behave("v2", "never-ready", "zone-a")
+			w.runs("zone-a: v2! v1 v1")
+			w.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"replicas":5}}`)
+			w.without("zone-b-3", "zone-b-4")
+			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":`+paused+`}}`)
+			w.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"replicas":3}}`)
+			w.runs("zone-b: v1 v1 v1")
+			if s := w.group().Status; s.Lock == nil || s.Lock.Zone != "zone-a" {
+				t.Errorf("the rollout has lost the lock: %s", w.says())
+			}
+			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":null}}`)
+			w.behave("v3", "", "zone-a")
+			w.complete("v3", "zone-a")
+			w.witness.testify()
+		})
+	}
+}
+
+// apart keeps the Pods of a zone on nodes of their own.
+func apart(s *appsv1.StatefulSet) {
+	s.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: s.Spec.Template.Labels}, TopologyKey: corev1.LabelHostname,
+		}},
+	}}
+}
+
+// without waits until a scheduler has said that there is no node for these Pods.
+func (w *world) without(names ...string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		for _, name := range names {
+			p := &corev1.Pod{}
+			if err := w.get(p, name); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Reason == corev1.PodReasonUnschedulable }) {
+				return fmt.Errorf("%s is not said to have no node: %+v", name, p.Status)
+			}
+		}
+		return nil
+	})
 }
