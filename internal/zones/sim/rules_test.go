@@ -82,7 +82,6 @@ func broken() map[string]*rules {
 		"what a controller has replaced is not minded":      blind(nothingOpened),
 		"a Pod that was scaled away is gone":                blind(noSurplus),
 		"what is not ready never will be":                   blind(allStuck),
-		"what was ready counts as never ready":              blind(neverReady),
 		"what is moved is down for another reason":          blind(noneMoved),
 	}
 }
@@ -154,15 +153,6 @@ func allStuck(_ *manager, o *decision.Observed) {
 	for i := range o.Sets {
 		for j := range o.Sets[i].Pods {
 			o.Sets[i].Pods[j].Broken = true
-		}
-	}
-}
-
-// neverReady takes every Pod that is not ready for one that never was, and its revision too.
-func neverReady(_ *manager, o *decision.Observed) {
-	for i := range o.Sets {
-		for j := range o.Sets[i].Pods {
-			o.Sets[i].Pods[j].NeverReady = true
 		}
 	}
 }
