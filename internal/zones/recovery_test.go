@@ -3,12 +3,14 @@ package zones_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -114,4 +116,32 @@ func (w *world) without(names ...string) {
 		}
 		return nil
 	})
+}
+
+// What is only proposed for rollout-operator, and a preparation that is an annotation, were ignored
+// without a word.
+func TestSettingsWithoutEffectAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.create(zone("zone-a", onDelete, replicas(1), annotated("grafana.com/prepare-downscale", "true", "grafana.com/rollout-health-check", "errors",
+		"grafana.com/rollout-canary", "1", "grafana.com/rollout-bypass-until", "2026-05-04T12:00:00Z")))
+	w.complete("v1", "zone-a")
+	for name, instead := range map[string]string{
+		"grafana.com/prepare-downscale": "make it a label", "grafana.com/rollout-health-check": "a gate",
+		"grafana.com/rollout-canary": "spec.zoneOrder", "grafana.com/rollout-bypass-until": "spec.maintenanceWindows",
+	} {
+		w.eventually(func() error {
+			list := &corev1.EventList{}
+			if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+				return e.Reason == string(zones.EventIgnored) && e.InvolvedObject.Name == "zone-a" &&
+					strings.Contains(e.Message, name+" has no effect: ") && strings.Contains(e.Message, instead)
+			}) {
+				return fmt.Errorf("no Event names %s", name)
+			}
+			return nil
+		})
+	}
 }
