@@ -10,9 +10,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
+	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -144,4 +148,52 @@ func TestSettingsWithoutEffectAreNamed(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// retry says what "spillway retry" would.
+func (w *world) retry() error {
+	_, err := act.Prepare(w.t.Context(), w.client, act.Request{
+		Ref: describe.Ref{Kind: "RolloutGroup", Namespace: w.namespace, Name: ingester}, Verb: act.Retry,
+	}, change.Author{By: "ann", At: metav1.NewTime(w.clock.Now())})
+	return err
+}
+
+// Of two Pods that were replaced one is late, and the other is not yet: the status said that the rollout
+// progresses, and the retry that it has failed. It has failed for both, until the Pod is ready
+// after all: then the rollout continues, and for both it has not.
+func TestFailedIsOneThing(t *testing.T) {
+	w := newWorld(t)
+	w.witness.allow("zone-a", 2)
+	w.create(group(func(s *v1alpha1.RolloutGroupSpec) {
+		s.ProgressDeadlineSeconds, s.MaxUnavailable = new(int32(3600)), new(intstr.FromInt32(2))
+	}))
+	w.manage()
+	w.create(zone("zone-a", onDelete))
+	w.complete("v1", "zone-a")
+	w.behave("v2", "never-ready", "zone-a")
+	w.runs("zone-a: v2! v2! v1")
+	w.waitsFor("Progressing", "zone-a-0 is updating")
+	const not = "rolloutgroup/ingester has not failed: nothing was changed"
+	if err := w.retry(); err == nil || err.Error() != not {
+		t.Errorf("before it is late the retry says %v", err)
+	}
+	w.barrier.Step(t, 50*time.Minute)
+	w.becomesReady("zone-a-1", "v2")
+	w.runs("zone-a: v2! v2 v2!")
+	w.settled()
+	w.barrier.Step(t, 20*time.Minute)
+	w.waitsFor("Failed", "zone-a-0 failed: not ready after 1h")
+	w.is("Stalled", "True")
+	w.event("RolloutStuck")
+	if err := w.retry(); err != nil {
+		t.Errorf("the retry says %v", err)
+	}
+	w.becomesReady("zone-a-0", "v2")
+	w.waitsFor("Progressing", "zone-a-2 is updating")
+	w.is("Stalled", "False")
+	if err := w.retry(); err == nil || err.Error() != not {
+		t.Errorf("since it is ready the retry says %v", err)
+	}
+	w.becomesReady("zone-a-2", "v2")
+	w.complete("v2", "zone-a")
 }

@@ -268,9 +268,23 @@ func (z *zone) started() *metav1.MicroTime {
 	return z.row.StartedAt
 }
 
+// phase is that of the group. It has failed from when one of its Pods has: no other is replaced
+// then, whatever is still getting ready.
 func (d *decision) phase() rollout.Phase {
-	if len(d.problems) > 0 {
+	switch {
+	case len(d.problems) > 0:
 		return PhaseStalled
+	case d.plan.Phase == rollout.PhaseProgressing && len(d.plan.Steps) == 0 && HasFailed(d.plan.Holds):
+		return rollout.PhaseFailed
+	default:
+		return d.plan.Phase
 	}
-	return d.plan.Phase
+}
+
+// HasFailed is true if one of the Pods of a group has failed: it has missed its deadline, and is not
+// ready since. That, and nothing else, is what a retry is about.
+func HasFailed(holds []rollout.Hold) bool {
+	return slices.ContainsFunc(holds, func(h rollout.Hold) bool {
+		return h.Reason == rollout.ReasonFailed || h.Reason == rollout.ReasonDeadline
+	})
 }
