@@ -68,7 +68,7 @@ func TestAPodThatMayRecoverSaysUntilWhen(t *testing.T) {
 
 // A follower has followed its leader to five replicas, and there are three nodes. The leader goes
 // back while its own zone is half rolled, so that the rollout has the lock: the follower could not
-// go back until somebody corrected the rollout.
+// go back until a user corrected the rollout.
 func TestAFollowerTakesBackWhatNoNodeHad(t *testing.T) {
 	t.Parallel()
 	for name, paused := range map[string]string{"rolling": "null", "paused": `{"reason":"lunch"}`} {

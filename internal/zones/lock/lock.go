@@ -81,7 +81,7 @@ func TakesBack(s *v1alpha1.RolloutGroupStatus, set *appsv1.StatefulSet, pods []c
 	return replica.NeverRan(set, pods, to) && !slices.ContainsFunc(s.Moves, isMoved)
 }
 
-// TakeBack writes down a downscale that takes nothing down, whoever has the lock. From then on no
+// TakeBack writes down a downscale that takes nothing down, also while another client has the lock. From then on no
 // client builds upon the Pods that go, should a node have them after all.
 func TakeBack(s *v1alpha1.RolloutGroupStatus, d v1alpha1.Downscale) {
 	d.Unscheduled, d.Prepares, d.AdmittedAt = true, false, &d.At

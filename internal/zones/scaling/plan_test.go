@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:30:00 UTC; the minimum time is 1h0m0s\nwake in 30m0s\n"},
 		"down waits for the lock": {group(zone("a", 1), zone("b", 3, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "c"}),
 			"Locked: downscale is waiting: the lock is held by rollout/ingester for rollout of c since 4 May 12:00:00 UTC\n"},
-		"what no node ever had is taken back, whoever has the lock": {
+		"what no node ever had is taken back while a rollout has the lock": {
 			group(zone("a", 1), zone("b", 3, leader, "a").with(neverRan)).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "b"}),
 			"scale b 3 to 1 lock=true, taken back\n",
 		},
