@@ -72,13 +72,18 @@ func TakeForDownscale(s *v1alpha1.RolloutGroupStatus, d v1alpha1.Downscale) {
 // ever had: an upscale for which there is no room is taken back. Another client's downscale, and a
 // replica that is being replaced, which may have served until then, forbid it.
 func TakesBack(s *v1alpha1.RolloutGroupStatus, set *appsv1.StatefulSet, pods []corev1.Pod, to int) bool {
-	if d := s.Downscale; d != nil && !(d.Unscheduled && d.UID == set.UID && int(d.To) == to && int(d.From) == replica.Count(set)) {
+	if s.Downscale != nil && !isTakenBack(s.Downscale, set, to) {
 		return false
 	}
 	isMoved := func(m v1alpha1.Move) bool {
 		return m.Zone == set.Name && m.Pod != "" && replica.Ordinal(set.Name, m.Pod)-replica.FirstOrdinal(set) >= to
 	}
 	return replica.NeverRan(set, pods, to) && !slices.ContainsFunc(s.Moves, isMoved)
+}
+
+// isTakenBack is true if that is what is written down, so that it is done again.
+func isTakenBack(d *v1alpha1.Downscale, set *appsv1.StatefulSet, to int) bool {
+	return d.Unscheduled && d.UID == set.UID && int(d.To) == to && int(d.From) == replica.Count(set)
 }
 
 // TakeBack writes down a downscale that takes nothing down, also while another client has the lock. From then on no
