@@ -237,7 +237,7 @@ func (d *decision) waiting(n *node) *cause {
 	case n.isLeaf() && !n.outdated && !n.up:
 		return n.recovering()
 	case n.isLeaf() && n.outdated:
-		return n.halted()
+		return d.halted(n)
 	default:
 		return nil
 	}
@@ -298,10 +298,10 @@ func (n *node) isMoving() bool {
 
 // halted is why an outdated leaf may not even queue, nil if it may. What is down
 // for good does not wait for its turn, unless it is to be removed.
-func (n *node) halted() *cause {
+func (d *decision) halted(n *node) *cause {
 	if n.halt != nil || n.isDown() && (!n.unit.Leaf.MayRecover || n.unit.Leaf.Disrupted) {
 		return n.halt
 	}
 
-	return n.spare
+	return d.untilLost(n, n.spare)
 }

@@ -114,6 +114,7 @@ func drawLeaf(t *rapid.T, w wilderness, name string) rollout.Unit {
 
 	if w.repairs {
 		u.Leaf.MayRecover = rapid.Bool().Draw(t, "may recover")
+		u.Leaf.RecoversBy = drawTime(t, "recovers by")
 		u.Leaf.Disrupted = rapid.IntRange(0, 3).Draw(t, "disrupted") == 0
 		u.Leaf.Repairing = u.Leaf.Disrupted && rapid.Bool().Draw(t, "repairing")
 	}

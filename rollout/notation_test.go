@@ -123,6 +123,7 @@ var notation = map[string]attribute{
 	"failed":          health(rollout.Failed),
 	"settled":         func(u *rollout.Unit, _ time.Time, _ string) error { u.Leaf.Settled = true; return nil },
 	"lost":            ago(func(u *rollout.Unit) *time.Time { return &u.Leaf.LostSince }),
+	"recovers":        recovers,
 	"retry":           retry,
 	"paused":          paused,
 	"blocked":         blocked,
@@ -208,6 +209,14 @@ func ago(of func(*rollout.Unit) *time.Time) attribute {
 
 		return err
 	}
+}
+
+// recovers reads "recovers=30s": until then it may.
+func recovers(u *rollout.Unit, now time.Time, value string) error {
+	d, err := time.ParseDuration(value)
+	u.Leaf.MayRecover, u.Leaf.RecoversBy = d > 0, now.Add(d)
+
+	return err
 }
 
 // health reads "failed" and "failed=the reason".

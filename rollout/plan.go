@@ -162,7 +162,8 @@ const (
 	// caused that.
 	// Action: fix what the message names.
 	ReasonUnhealthy Reason = "Unhealthy"
-	// ReasonDeadline: the unit was updated and did not become healthy before its deadline.
+	// ReasonDeadline: the unit was updated and did not become healthy before its deadline. The
+	// rollout continues automatically if it becomes so after all.
 	// Action: fix what the message names, or roll out another revision; spillway retry
 	// starts the deadline of a group again.
 	ReasonDeadline Reason = "DeadlineExceeded"

@@ -174,7 +174,7 @@ func (d *decision) crowdedOut(n *node) *cause {
 		}
 
 		if !inTurn {
-			return n.spare
+			return d.untilLost(n, n.spare)
 		}
 	}
 
@@ -184,7 +184,7 @@ func (d *decision) crowdedOut(n *node) *cause {
 
 	full.budget.queue++
 
-	return n.budgetCause(full)
+	return d.untilLost(n, n.budgetCause(full))
 }
 
 // mayRepair tells whether a leaf that is down may be moved out of turn or beyond a

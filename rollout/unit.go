@@ -94,6 +94,9 @@ type Leaf struct {
 	// moved. Moving it takes something away: it waits for its turn, and needs no place
 	// in a budget but its own. Optional.
 	MayRecover bool
+	// RecoversBy is when MayRecover ends if nothing changes, zero if that is unknown. While the
+	// leaf waits, its Hold says so, and ends then. Optional.
+	RecoversBy time.Time
 	// Disrupted is true of a leaf that was moved, and has not been available since: it
 	// may be moved again while other children are down that were not disrupted. What is
 	// at its target and getting healthy counts as disrupted anyway, and so does what is down

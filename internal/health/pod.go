@@ -10,6 +10,18 @@ import (
 // otherwise. Until then it may become ready.
 const StuckAfter = 300 * time.Second
 
+// NeverReady is true of a Pod whose condition Ready is as it was when it started. The kubelet
+// sets both times together, in whole seconds. What is not known counts as having been ready.
+func NeverReady(p *corev1.Pod) bool {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status != corev1.ConditionTrue && p.Status.StartTime != nil && !c.LastTransitionTime.IsZero() &&
+				!c.LastTransitionTime.After(p.Status.StartTime.Add(time.Second))
+		}
+	}
+	return p.Spec.NodeName == "" // else a kubelet may have begun, and not said so yet
+}
+
 // Waits are the words for what the containers of a Pod wait for.
 func Waits(p *corev1.Pod) (reasons []string) {
 	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {

@@ -54,6 +54,9 @@ func TestGateStopsAtTheSecondZone(t *testing.T) {
 			t.Errorf("it keeps the lock: %+v", l)
 		}
 		w.rests()
+		if err := w.retry(); err == nil || !strings.Contains(err.Error(), "rolloutgroup/ingester is stopped by a gate that was refused, and not by a Pod") {
+			t.Errorf("the retry says %v", err)
+		}
 
 		w.roll("v1", "zone-b")
 		w.roll("v2", "zone-c") // as it is already at v1, this one is news

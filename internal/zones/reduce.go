@@ -39,9 +39,9 @@ func reducePod(obj client.Object) {
 	pod.Labels = only(pod.Labels, appsv1.StatefulSetRevisionLabel)
 	pod.Annotations = only(pod.Annotations, vocabulary.Withdrawn.Native)
 	pod.Finalizers, pod.GenerateName = nil, ""
-	pod.Spec = corev1.PodSpec{}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 	pod.Status = corev1.PodStatus{
-		Phase: pod.Status.Phase, Reason: pod.Status.Reason,
+		Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime,
 		Conditions:            reduceConditions(pod.Status.Conditions),
 		InitContainerStatuses: waitingOnly(pod.Status.InitContainerStatuses),
 		ContainerStatuses:     waitingOnly(pod.Status.ContainerStatuses),

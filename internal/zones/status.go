@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -91,14 +92,15 @@ func rowOf(group *v1alpha1.RolloutGroup, name string) v1alpha1.Zone {
 }
 
 // warnIgnored reports settings of a StatefulSet that have no effect, once for as long as the
-// manager runs.
+// manager runs; all in one Event, because of several with one reason only the first is shown.
 func (r *reporter) warnIgnored(s *snapshot, m *memory) {
 	for i := range s.sets {
 		set := &s.sets[i]
-		for _, ignored := range vocabulary.IgnoredOn(set.Labels, set.Annotations) {
-			if m.IsNew("ignored/"+set.Name+"/"+ignored.Name, ignored.Instead) {
-				r.Warning(set, EventIgnored, "%s has no effect: %s", ignored.Name, ignored.Instead)
-			}
+		text := message.Join(vocabulary.IgnoredOn("StatefulSet", set.Labels, set.Annotations), "; ", func(of vocabulary.WithoutEffect) string {
+			return of.Name + " has no effect: " + of.Instead
+		})
+		if m.IsNew("ignored/"+set.Name, text) {
+			r.Warning(set, EventIgnored, "%s", text)
 		}
 	}
 }

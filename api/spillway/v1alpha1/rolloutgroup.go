@@ -112,7 +112,8 @@ type RolloutGroupSpec struct {
 	StuckPods StuckPods `json:"stuckPods,omitempty"`
 	// StuckAfterSeconds is how long an outdated Pod may be not ready before it counts
 	// as stuck. Until then it may become ready, and is replaced in turn, like any other.
-	// Default 300.
+	// One that was never ready, at a revision at which no other Pod of its zone was, does not
+	// wait. Default 300.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	StuckAfterSeconds *int32 `json:"stuckAfterSeconds,omitempty"`
@@ -194,7 +195,8 @@ type RolloutGroupStatus struct {
 	// ObservedGeneration is the generation of the group that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Reconciling and Stalled.
+	// Conditions are Ready, Reconciling and Stalled; and ReplicasContested while another
+	// client sets replicas back.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -227,8 +229,8 @@ type RolloutGroupStatus struct {
 	// were decided. A manager with an older cache must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
-	// Downscale is the downscale that the lock is held for. It is recorded before
-	// any Pod is prepared for it, and stays until it is observed or undone.
+	// Downscale is the downscale that the lock is held for, or one that does not need it. It
+	// is recorded before any Pod is prepared for it, and stays until it is observed or undone.
 	// +optional
 	Downscale *Downscale `json:"downscale,omitempty"`
 	// Downscales has the last downscale of each zone.
@@ -320,6 +322,10 @@ type Downscale struct {
 	// it has another, that request writes nothing: the API server asks again.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// Unscheduled is true if no node ever had the Pods that go. It takes nothing down, so it does not
+	// need the lock; until it is observed, these Pods count as unavailable.
+	// +optional
+	Unscheduled bool `json:"unscheduled,omitempty"`
 	// Refused is true if it was refused, and the lock released, but some Pods must
 	// still be called to stay.
 	// +optional

@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -28,13 +29,13 @@ func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj clien
 	var (
 		failed bool
 		err    error
-		not    = "has not failed: nothing was changed"
+		not    string
 	)
 	switch o := obj.(type) {
 	case *v1beta1.Instance: // [RetryPlan] knows
 		return nil
 	case *v1alpha1.RolloutGroup:
-		failed, err = groupHasFailed(ctx, c, o, now)
+		failed, not, err = groupHasFailed(ctx, c, o, now)
 	default:
 		failed, err = configHasFailed(ctx, c, obj)
 		not = "is not retried: no workload has failed with it or was rolled back from it; nothing was changed"
@@ -49,13 +50,18 @@ func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj clien
 	}
 }
 
-// groupHasFailed is true if the progress deadline of some replica is over, or its Pod cannot
-// become ready.
-func groupHasFailed(ctx context.Context, c client.Reader, group *v1alpha1.RolloutGroup, now time.Time) (bool, error) {
+// groupHasFailed is true of a group whose status says so because of a Pod; otherwise it says what
+// the group is instead.
+func groupHasFailed(ctx context.Context, c client.Reader, group *v1alpha1.RolloutGroup, now time.Time) (failed bool, not string, err error) {
 	e, err := zones.Explain(ctx, c, zones.Options{Now: func() time.Time { return now }}, group.Namespace, group.Name)
-	return slices.ContainsFunc(e.Holds, func(h rollout.Hold) bool {
-		return h.Reason == rollout.ReasonFailed || h.Reason == rollout.ReasonDeadline
-	}), err
+	switch {
+	case decision.HasFailed(e.Holds):
+		return true, "", err
+	case e.Telling != nil && e.Telling.Reason == rollout.ReasonGateRefused:
+		return false, "is stopped by a gate that was refused, and not by a Pod: approve the gate after all, or roll out another revision; nothing was changed", err
+	default:
+		return false, "has not failed: nothing was changed", err
+	}
 }
 
 // configHasFailed is true if a workload has a record that a retry of the object ends.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // finding is one line of the check.
@@ -131,7 +133,18 @@ func (c *checking) run(ctx context.Context) ([]finding, error) {
 	for i := range found {
 		findings = append(findings, found[i].check(ctx, reader, c.now())...)
 	}
+	if c.hasZones(found) {
+		findings = append(findings, checkProposed(ctx, reader, c.namespaces)...)
+	}
 	return append(findings, checkTraces(ctx, reader)...), nil
+}
+
+// hasZones is true if the zones ring is installed, or is to be.
+func (c *checking) hasZones(found []installation) bool {
+	if len(found) == 0 {
+		return slices.Contains(c.rings, manager.RingZones)
+	}
+	return slices.ContainsFunc(found, func(i installation) bool { return slices.Contains(i.args.Rings(), manager.RingZones) })
 }
 
 func verdict(findings []finding) error {

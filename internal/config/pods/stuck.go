@@ -66,7 +66,7 @@ func stuck(set *appsv1.StatefulSet, pod *corev1.Pod, ordinal int, now time.Time)
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && ordinal < int(*r.Partition) {
 		return nil
 	}
-	if pod.DeletionTimestamp != nil || IsOver(pod) || revision == "" || revision == set.Status.UpdateRevision || !wasNeverReady(pod) {
+	if pod.DeletionTimestamp != nil || IsOver(pod) || revision == "" || revision == set.Status.UpdateRevision || !health.NeverReady(pod) {
 		return nil
 	}
 	s := &Stuck{Name: pod.Name, Version: pod.ResourceVersion, UID: pod.UID, Revision: revision, Hash: vocabulary.ConfigHash.Get(pod.Annotations)}
@@ -84,16 +84,4 @@ func stuck(set *appsv1.StatefulSet, pod *corev1.Pod, ordinal int, now time.Time)
 	}
 	s.Reason, s.At = cmp.Or(slices.Concat(waits, []string{"not ready"})...), since.Add(health.StuckAfter)
 	return s
-}
-
-// wasNeverReady is true of a Pod whose condition Ready is as it was when it started. The kubelet
-// sets both times together, in whole seconds. What is not known counts as having been ready.
-func wasNeverReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status != corev1.ConditionTrue && pod.Status.StartTime != nil && !c.LastTransitionTime.IsZero() &&
-				!c.LastTransitionTime.After(pod.Status.StartTime.Add(time.Second))
-		}
-	}
-	return pod.Spec.NodeName == "" // else a kubelet may have begun, and not said so yet
 }

@@ -99,11 +99,12 @@ func (a *asker) managerUp(ref describe.Ref) chain.Link {
 	return link
 }
 
-// annotator is who has last written an annotation, by the name under which they wrote.
+// annotator is who has last written an annotation, or another field that is no status, by the name
+// under which they wrote.
 func annotator(obj metav1.Object, key string) string {
 	field := []byte(`"f:` + key + `"`)
 	for _, entry := range obj.GetManagedFields() {
-		if entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), field) {
+		if entry.FieldsV1 != nil && entry.Subresource != "status" && bytes.Contains(entry.FieldsV1.GetRawBytes(), field) {
 			return entry.Manager
 		}
 	}

@@ -339,6 +339,14 @@ func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 		return err
 	case rollout.ReasonRetry:
 		g.refused(ctx, &rollout.Hold{Path: rollout.Path{set.Name}, Message: hold.Message})
+	case scaling.ReasonContested:
+		w, err := g.Read(ctx, set)
+		if err != nil {
+			return err
+		}
+		link := g.Link(set, hold.Reason, "%s", hold.Message)
+		link.Owner = annotator(w.Object, "replicas")
+		g.add(link)
 	case scaling.ReasonInvalid, scaling.ReasonLeader, scaling.ReasonMirror:
 		link := g.Link(set, hold.Reason, "%s", hold.Message)
 		link.Next = g.Kubectl("edit", set)

@@ -170,14 +170,14 @@ func twoScalers(m *manifest.Manifests, r *reporter) {
 func proposed(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
 		for _, u := range o.Keys() {
-			if instead := vocabulary.Unsupported(u.Name); instead != "" {
+			if instead := vocabulary.Unsupported(o.Kind(), u.Name); instead != "" {
 				r.findf(o, u.Path, "%s has no effect", u.Name)
-				r.actionf("%s, and remove it.", strings.ToUpper(instead[:1])+instead[1:])
+				r.actionf("Remove it; instead, %s.", instead)
 			}
 		}
 		if o.Kind() == vocabulary.UnsupportedKind {
 			r.findf(o, manifest.Fields("kind"), "Spillway does not evaluate it")
-			r.actionf("Write a GateTemplate with the same queries, and name it among the gates of the RolloutGroup.")
+			r.actionf("%s.", strings.ToUpper(vocabulary.InsteadOfKind[:1])+vocabulary.InsteadOfKind[1:])
 		}
 	}
 }

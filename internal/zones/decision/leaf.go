@@ -10,12 +10,12 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// leaf is a replica as the engine sees it. A Pod beyond the spec is being removed, and
-// down until it is gone.
+// leaf is a replica as the engine sees it. A Pod beyond the spec, or one that is about to be, is
+// being removed, and down until it is gone.
 func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 	pod := z.podOf(r)
 	unit := rollout.Unit{Name: r.Name}
-	if r.Beyond {
+	if r.Beyond || r.State == replica.Leaving {
 		unit.Leaf = rollout.Leaf{Current: rollout.Removed, Target: rollout.Removed, Health: rollout.Progressing, Reason: string(r.State)}
 		return unit
 	}
@@ -23,6 +23,9 @@ func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 	leaf := &unit.Leaf
 	leaf.Target = z.UpdateRevision
 	leaf.Reason = z.reason(pod, move)
+	if move == nil && z.awaitsOthers(r) {
+		leaf.Reason = z.awaits()
+	}
 	leaf.Settled = z.row.Revision == leaf.Target
 	switch {
 	case z.isBeingReplaced(pod, move):
@@ -37,7 +40,11 @@ func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
 		unit.Block = z.keptStuck(leaf)
 	}
-	leaf.MayRecover = z.isBeingReplaced(pod, move) || z.o.Now.Before(z.stuckAt(pod))
+	leaf.MayRecover = z.isBeingReplaced(pod, move)
+	if !leaf.MayRecover {
+		leaf.RecoversBy = z.stuckAt(pod)
+		leaf.MayRecover = z.o.Now.Before(leaf.RecoversBy)
+	}
 	leaf.Disrupted = move != nil || pod != nil && z.row.Revision != "" && pod.Revision != z.row.Revision
 	leaf.Repairing = move != nil && move.Repair && !z.awaitsOthers(r)
 	if !z.awaitsOthers(r) { // its time begins to run once it can be created
@@ -87,7 +94,7 @@ func (z *zone) isBeingReplaced(pod *Pod, move *v1alpha1.Move) bool {
 // turn. Until then it may become ready.
 func (z *zone) stuckAt(pod *Pod) time.Time {
 	switch {
-	case pod.Broken:
+	case pod.Broken, z.isHopeless(pod):
 		return time.Time{}
 	case pod.Since.IsZero():
 		return pod.Created.Add(stuckAfter(&z.o.Group.Spec))
@@ -96,12 +103,42 @@ func (z *zone) stuckAt(pod *Pod) time.Time {
 	}
 }
 
+// isHopeless is true of a Pod at a revision that is not wanted any more, and at which no Pod of
+// the zone has been ready, as far as anybody knows: it never served, and that it will is not
+// to be expected. One at the revision at which the whole zone was ready last only starts slowly.
+func (z *zone) isHopeless(pod *Pod) bool {
+	return pod.Revision != z.UpdateRevision && pod.Revision != z.row.Revision && !slices.ContainsFunc(z.Pods, func(other Pod) bool {
+		return other.Revision == pod.Revision && !other.NeverReady
+	})
+}
+
 // awaitsOthers is true of a replica that has no Pod because its controller waits until
 // those of lower ordinals are ready. To repair these must not wait for it.
 func (z *zone) awaitsOthers(r *replica.Replica) bool {
-	return z.Ordered && r.State == replica.Absent && slices.ContainsFunc(z.replicas, func(other replica.Replica) bool {
-		return !other.Beyond && other.Ordinal < r.Ordinal && other.State != replica.Up
-	})
+	return z.Ordered && r.State == replica.Absent && z.firstDown().Ordinal < r.Ordinal
+}
+
+// firstDown is the replica of the lowest ordinal that is down, where one is.
+func (z *zone) firstDown() *replica.Replica {
+	var first *replica.Replica
+	for i := range z.replicas {
+		r := &z.replicas[i]
+		if !r.Beyond && r.State != replica.Up && (first == nil || r.Ordinal < first.Ordinal) {
+			first = r
+		}
+	}
+	return first
+}
+
+// awaits says for which replica one waits before it is created, and until when at most: an
+// outdated Pod is replaced once it is stuck.
+func (z *zone) awaits() string {
+	first := z.firstDown()
+	says := "not created before " + first.Name + " is ready"
+	if pod := z.podOf(first); pod != nil && pod.Revision != z.UpdateRevision && z.o.Now.Before(z.stuckAt(pod)) && z.o.Group.Spec.StuckPods != v1alpha1.KeepStuckPods {
+		says += ", or is replaced, at " + rollout.Clock(z.stuckAt(pod))
+	}
+	return says
 }
 
 // returnsAt is the revision at which a Pod comes back that is created now.
@@ -171,8 +208,8 @@ func (z *zone) goesFirst(pod *Pod) bool {
 // replicas are those of the set, best first: upwards, or downwards as the controller
 // goes where the partition holds. That a status has not observed its spec concerns the
 // whole group, so it is not said of each replica.
-func (s *Set) replicas() []replica.Replica {
-	z := replica.Zone{Name: s.Name, First: s.FirstOrdinal, Replicas: s.Replicas}
+func (s *Set) replicas(leaving int) []replica.Replica {
+	z := replica.Zone{Name: s.Name, First: s.FirstOrdinal, Replicas: s.Replicas, Leaving: leaving}
 	replicas := replica.Of(z, s.Pods, func(p *Pod) replica.Pod {
 		return replica.Pod{Ordinal: p.Ordinal, Ready: p.Ready, Terminating: p.Terminating}
 	})

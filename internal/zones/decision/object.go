@@ -77,6 +77,7 @@ func PodOf(p *corev1.Pod, ordinal int) Pod {
 	if pod.Ready {
 		return pod
 	}
+	pod.NeverReady = health.NeverReady(p)
 	waits := health.Waits(p)
 	if i := slices.IndexFunc(waits, health.IsBroken); i >= 0 {
 		pod.Reason, pod.Broken = waits[i], true

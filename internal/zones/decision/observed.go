@@ -121,6 +121,8 @@ type Pod struct {
 	// true if waiting does not change that.
 	Reason string
 	Broken bool
+	// NeverReady is true if it is known that it has not been ready since it exists.
+	NeverReady bool
 }
 
 // stale is true if the status does not speak of the spec.

@@ -19,8 +19,8 @@ import (
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // zoneOf is a settled zone of OnDelete with Pods at these revisions; a "!" after
-// one says that the Pod is not ready, "~" that it is terminating, and "-" stands
-// for no Pod at all.
+// one says that the Pod is not ready, "~" that it is terminating, "?" that it hangs since
+// 11:59, "*" that it has hung since then and was never ready, and "-" stands for no Pod at all.
 func zoneOf(name, revisions string, change ...func(*Set)) Set {
 	pods := strings.Fields(revisions)
 	set := Set{
@@ -33,10 +33,13 @@ func zoneOf(name, revisions string, change ...func(*Set)) Set {
 		}
 		pod := Pod{
 			Name: fmt.Sprintf("%s-%d", name, i), Ordinal: i, UID: types.UID(fmt.Sprintf("%s-%d", name, i)), ResourceVersion: "20",
-			Revision: strings.TrimRight(p, "!~"), Created: noon.Add(-time.Hour), Ready: true, Since: noon.Add(-time.Hour),
+			Revision: strings.TrimRight(p, "!~?*"), Created: noon.Add(-time.Hour), Ready: true, Since: noon.Add(-time.Hour),
 		}
 		if strings.HasSuffix(p, "!") {
 			pod.Ready, pod.Reason, pod.Broken = false, "CrashLoopBackOff", true
+		}
+		if strings.HasSuffix(p, "?") || strings.HasSuffix(p, "*") {
+			pod.Ready, pod.Reason, pod.Since, pod.NeverReady = false, "ContainersNotReady", noon.Add(-time.Minute), strings.HasSuffix(p, "*")
 		}
 		if strings.HasSuffix(p, "~") {
 			pod.Ready, pod.Terminating = false, true
@@ -57,6 +60,7 @@ func stale(s *Set)   { s.Generation++ }
 func settled(s *Set) { s.Verified = true }
 func paused(s *Set)  { s.Settings.Paused = true }
 func done(s *Set)    { s.CurrentRevision = s.UpdateRevision }
+func ordered(s *Set) { s.Ordered = true }
 
 func group(sets ...Set) *Observed {
 	return &Observed{
@@ -155,6 +159,20 @@ func (o *Observed) wasOpen(zone string) *Observed {
 	return o
 }
 
+// whole has a zone that was ready as a whole at a revision.
+func (o *Observed) whole(zone, revision string) *Observed {
+	o = o.copy()
+	o.Group.Status.Zones = append(o.Group.Status.Zones, v1alpha1.Zone{Name: zone, Revision: revision})
+	return o
+}
+
+// leaving has a downscale to so many replicas written down that does not need the lock.
+func (o *Observed) leaving(zone string, to int32) *Observed {
+	o = o.copy()
+	o.Group.Status.Downscale = &v1alpha1.Downscale{Zone: zone, UID: types.UID(zone), From: to + 1, To: to, Unscheduled: true}
+	return o
+}
+
 func (o *Observed) lending(zone string) *Observed {
 	o = o.moving(zone)
 	o.Group.Status.Moves[0].Lend = true
@@ -236,6 +254,19 @@ func planCases() map[string]planCase {
 			"Progressing: a-1 is being removed: beyond the replicas of its StatefulSet\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-1 is beyond the replicas of its StatefulSet\n",
 		},
+		"and one that is about to be scaled away without the lock, should a node have it after all": {
+			group(zoneOf("a", "v2 v2", done), zoneOf("b", "v1")).leaving("a", 1),
+			"Progressing: a-1 is being removed: about to be scaled away\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-1 is about to be scaled away\n",
+		},
+		"though it is outdated, it is not replaced": {
+			group(zoneOf("a", "v2 v1", done)).leaving("a", 1).locked("a"),
+			"Progressing: a-1 is being removed: about to be scaled away\n",
+		},
+		"another StatefulSet of that name is not": {
+			group(zoneOf("a", "v2 v2", done, func(s *Set) { s.UID = "new" })).leaving("a", 1),
+			"",
+		},
 		"it takes a place in the budget of its own zone, and adds none": {
 			group(zoneOf("a", "v1 v1 v1 v1~", func(s *Set) { s.Replicas = 3 })).with(func(g *v1alpha1.RolloutGroupSpec) {
 				g.MaxUnavailable = new(intstr.FromString("50%"))
@@ -302,6 +333,65 @@ func planCases() map[string]planCase {
 				"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
 				"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
+		},
+		"a Pod that hangs may become ready, and says until when": {
+			group(zoneOf("a", "v1? - -", ordered)),
+			"BudgetExhausted: a-0 is queued (position 1): 3 of 1 allowed unavailable in a (a-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady)); a-0 may recover until 4 May 12:04:00 UTC\n" +
+				"Progressing: a-1 is updating: not created before a-0 is ready, or is replaced, at 4 May 12:04:00 UTC\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready, or is replaced, at 4 May 12:04:00 UTC\n",
+		},
+		"one at a revision at which none was ready is replaced immediately": {
+			group(zoneOf("a", "v1* - -", ordered)),
+			"permits a-0 for \"a\"\n" +
+				"Progressing: a-1 is updating: not created before a-0 is ready\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready\n",
+		},
+		"also in several zones, one after the other": {
+			group(zoneOf("a", "v1* - -", ordered), zoneOf("b", "v1* - -", ordered)),
+			"permits a-0 for \"a\"\n" +
+				"Progressing: a-1 is updating: not created before a-0 is ready\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 3 ready, a-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady)\n" +
+				"Progressing: b-1 is updating: not created before b-0 is ready\n" +
+				"Progressing: b-2 is updating: not created before b-0 is ready\n",
+		},
+		"but not if another Pod was ready at its revision": {
+			group(zoneOf("a", "v1* v1 -", ordered)),
+			"BudgetExhausted: a-0 is queued (position 1): 2 of 1 allowed unavailable in a (a-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady)); a-0 may recover until 4 May 12:04:00 UTC\n" +
+				"BudgetExhausted: a-1 is queued (position 2): 2 of 1 allowed unavailable in a (a-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady))\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready, or is replaced, at 4 May 12:04:00 UTC\n",
+		},
+		"nor if all of the zone was": {
+			group(zoneOf("a", "v1* - -", ordered)).whole("a", "v1"),
+			"BudgetExhausted: a-0 is queued (position 1): 3 of 1 allowed unavailable in a (a-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady)); a-0 may recover until 4 May 12:04:00 UTC\n" +
+				"Progressing: a-1 is updating: not created before a-0 is ready, or is replaced, at 4 May 12:04:00 UTC\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready, or is replaced, at 4 May 12:04:00 UTC\n",
+		},
+		"nor at the revision that is wanted": {
+			group(zoneOf("a", "v2* - -", ordered)),
+			"Unhealthy: a-0 is up to date but not ready since 4 May 11:59:00 UTC (ContainersNotReady)\n" +
+				"Progressing: a-1 is updating: not created before a-0 is ready\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready\n",
+		},
+		"nor while another zone is disrupted": {
+			group(zoneOf("a", "v1* - -", ordered), zoneOf("b", "v2~ v2")).whole("b", "v1").locked("b"),
+			"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-0 is terminating\n" +
+				"Progressing: a-1 is updating: not created before a-0 is ready\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready\n" +
+				"Progressing: b-0 is updating: terminating\n",
+		},
+		"nor if the group keeps such Pods, whether they were ready or not": {
+			group(zoneOf("a", "v1* - -", ordered)).with(func(g *v1alpha1.RolloutGroupSpec) { g.StuckPods = v1alpha1.KeepStuckPods }),
+			"StuckPodKept: a-0 is waiting: it is not ready since 4 May 11:59:00 UTC (ContainersNotReady), and spec.stuckPods is Keep\n" +
+				"Progressing: a-1 is updating: not created before a-0 is ready\n" +
+				"Progressing: a-2 is updating: not created before a-0 is ready\n",
+		},
+		"a Pod that hangs in a second zone waits for its turn, until it is stuck": {
+			group(zoneOf("a", "v2? v1"), zoneOf("b", "v1? v1")),
+			"Unhealthy: a-0 is up to date but not ready since 4 May 11:59:00 UTC (ContainersNotReady)\n" +
+				"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady); b-0 may recover until 4 May 12:04:00 UTC\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:59:00 UTC (ContainersNotReady)\n",
 		},
 		"unless the group keeps such Pods": {
 			group(zoneOf("a", "v1 v1!")).with(func(g *v1alpha1.RolloutGroupSpec) { g.StuckPods = v1alpha1.KeepStuckPods }),

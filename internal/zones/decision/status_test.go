@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -76,6 +77,11 @@ func TestConditions(t *testing.T) {
 		"paused":      {group(zoneOf("a", "v1", paused)), "Paused", "False False False Paused"},
 		"waiting":     {group(zoneOf("a", "v1", stale)), "Waiting", "False True False StatusNotObserved"},
 		"not to read": {group(zoneOf("a", "v1", func(s *Set) { s.Strategy = "Recreate" })), "Stalled", "False False True InvalidInput"},
+		"late, while another Pod is not": {
+			group(zoneOf("a", "v1 v1 v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.MaxUnavailable = new(intstr.FromInt32(2)) }).written(t).
+				then(11*time.Minute, zoneOf("a", "v2! v2! v1", renewed, func(s *Set) { s.Pods[1].UID, s.Pods[1].Created = "new", noon.Add(5*time.Minute) })),
+			"Failed", "False False True Failed",
+		},
 		"late": {
 			group(zoneOf("a", "v1")).written(t).then(11*time.Minute, zoneOf("a", "v2!", renewed)),
 			"Failed", "False False True DeadlineExceeded",

@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -31,7 +32,8 @@ type zone struct {
 }
 
 func (o *Observed) zone(set *Set, stopped bool) *zone {
-	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set), replicas: set.replicas()}
+	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set)}
+	z.replicas = set.replicas(lock.Leaving(&o.Group.Status, set.UID, set.Replicas))
 	for i := range o.Group.Status.Zones {
 		if row := o.Group.Status.Zones[i]; row.Name == set.Name {
 			z.row = row
@@ -266,9 +268,23 @@ func (z *zone) started() *metav1.MicroTime {
 	return z.row.StartedAt
 }
 
+// phase is that of the group. It has failed from when one of its Pods has: no other is replaced
+// then, whatever is still getting ready.
 func (d *decision) phase() rollout.Phase {
-	if len(d.problems) > 0 {
+	switch {
+	case len(d.problems) > 0:
 		return PhaseStalled
+	case d.plan.Phase == rollout.PhaseProgressing && len(d.plan.Steps) == 0 && HasFailed(d.plan.Holds):
+		return rollout.PhaseFailed
+	default:
+		return d.plan.Phase
 	}
-	return d.plan.Phase
+}
+
+// HasFailed is true if one of the Pods of a group has failed: it has missed its deadline, and is not
+// ready since. That, and nothing else, is what a retry is about.
+func HasFailed(holds []rollout.Hold) bool {
+	return slices.ContainsFunc(holds, func(h rollout.Hold) bool {
+		return h.Reason == rollout.ReasonFailed || h.Reason == rollout.ReasonDeadline
+	})
 }

@@ -13,6 +13,8 @@
 //   - A downscale is admitted only if all Pods that go have been told, and the lock is
 //     still held for it. Otherwise all of them are called to stay, whatever became of
 //     the request.
+//   - A downscale that removes nothing but Pods that no node ever had is written down and admitted
+//     though another client has the lock; see [lock.TakesBack].
 //   - They are called to stay once no call that prepares them is under way. A downscale
 //     stays written down while one of them may still obey such a call, because it was
 //     given up: the scaling ring calls it once more when it cannot any longer.

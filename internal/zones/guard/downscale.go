@@ -48,6 +48,12 @@ func decideDownscale(g *group, c *change, now time.Time) verdict {
 	return verdict{because: g.clause(answer.Hold)}
 }
 
+// takesBack is true of a downscale that takes nothing down, which needs neither the lock nor that
+// others are healthy.
+func (g *group) takesBack(z *zone, c *change) bool {
+	return replica.Count(z.set) == int(*c.from) && lock.TakesBack(&g.object.Status, z.set, z.pods, int(*c.to))
+}
+
 // self is the downscale as a holder of the lock. It holds it already only if it is
 // tried again after it was admitted; another one that is under way is another client.
 func (g *group) self(c *change) string {

@@ -87,10 +87,16 @@ func (p *preparer) remove(ctx context.Context, r *removal) admission.Response {
 		return p.withoutLock(ctx, r)
 	}
 	d, pods, because := p.take(ctx, r)
-	if because != "" {
+	switch {
+	case because != "":
 		return deny(r.refused(because))
+	case d.Unscheduled:
+		response := allow()
+		response.Result = &metav1.Status{Message: r.downscale() + " is allowed -- no node ever had the pods that go."}
+		return response
+	default:
+		return p.underLock(ctx, r, d, pods)
 	}
-	return p.underLock(ctx, r, d, pods)
 }
 
 // take takes the lock, if the group allows the downscale. It returns what was written
@@ -111,7 +117,8 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 			return nil, nil, replaced
 		}
 		g.settle()
-		if v := decideDownscale(g, &r.change, now); !v.allowed {
+		v := decideDownscale(g, &r.change, now)
+		if !v.allowed && !g.takesBack(z, &r.change) {
 			return nil, nil, v.because
 		}
 		if because := p.unprepared(ctx, r, z); because != "" {
@@ -119,7 +126,11 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		}
 		d := g.wanted(&r.change)
 		d.At = metav1.NewMicroTime(now)
-		lock.TakeForDownscale(&g.object.Status, *d)
+		if v.allowed {
+			lock.TakeForDownscale(&g.object.Status, *d)
+		} else {
+			lock.TakeBack(&g.object.Status, *d)
+		}
 		lock.See(&g.object.Status, g.asOf)
 		if err := p.keeper.Write(ctx, g.object); err == nil {
 			return g.object.Status.Downscale, r.targets(p.options.ClusterDomain, z), ""

@@ -12,10 +12,14 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -62,6 +66,39 @@ func TakeForDownscale(s *v1alpha1.RolloutGroupStatus, d v1alpha1.Downscale) {
 		d.AdmittedAt = again.AdmittedAt
 	}
 	s.Downscale = &d
+}
+
+// TakesBack is true of a downscale to so many replicas that removes nothing but Pods that no node
+// ever had: an upscale for which there is no room is taken back. Another client's downscale, and a
+// replica that is being replaced, which may have served until then, forbid it.
+func TakesBack(s *v1alpha1.RolloutGroupStatus, set *appsv1.StatefulSet, pods []corev1.Pod, to int) bool {
+	if s.Downscale != nil && !isTakenBack(s.Downscale, set, to) {
+		return false
+	}
+	isMoved := func(m v1alpha1.Move) bool {
+		return m.Zone == set.Name && m.Pod != "" && replica.Ordinal(set.Name, m.Pod)-replica.FirstOrdinal(set) >= to
+	}
+	return replica.NeverRan(set, pods, to) && !slices.ContainsFunc(s.Moves, isMoved)
+}
+
+// isTakenBack is true if that is what is written down, so that it is done again.
+func isTakenBack(d *v1alpha1.Downscale, set *appsv1.StatefulSet, to int) bool {
+	return d.Unscheduled && d.UID == set.UID && int(d.To) == to && int(d.From) == replica.Count(set)
+}
+
+// TakeBack writes down a downscale that takes nothing down, also while another client has the lock. From then on no
+// client builds upon the Pods that go, should a node have them after all.
+func TakeBack(s *v1alpha1.RolloutGroupStatus, d v1alpha1.Downscale) {
+	d.Unscheduled, d.Prepares, d.AdmittedAt = true, false, &d.At
+	s.Downscale = &d
+}
+
+// Leaving is how many replicas of a zone are about to go for which the lock is not needed.
+func Leaving(s *v1alpha1.RolloutGroupStatus, uid types.UID, replicas int) int {
+	if d := s.Downscale; d != nil && d.Unscheduled && d.UID == uid {
+		return max(0, replicas-int(d.To))
+	}
+	return 0
 }
 
 // IsRetry is true if a downscale is the one that was admitted before, and of which

@@ -5,7 +5,8 @@
 //
 //   - Nothing is up but a Pod that the spec asks for, that is ready, and that stays.
 //     What is absent, terminating or not known is down.
-//   - A Pod beyond the spec is down for as long as it exists: it is going, or about to.
+//   - A Pod beyond the spec is down for as long as it exists: it is going, or about to. So
+//     is one that a downscale was admitted for that does not need the lock.
 //   - A count of the status of a StatefulSet makes nothing up.
 //
 // # Why
@@ -39,6 +40,8 @@ const (
 	// Surplus is the state of a Pod beyond the spec that does not terminate yet.
 	Surplus State = "beyond the replicas of its StatefulSet"
 	Unknown State = "unknown"
+	// Leaving is the state of a Pod that would be up and is about to be scaled away.
+	Leaving State = "about to be scaled away"
 )
 
 // Replica is one that the spec asks for, or a Pod beyond these.
@@ -60,6 +63,8 @@ type Zone struct {
 	// Counted is how many Pods its status counts, where the Pods that are given may not
 	// be all; zero otherwise. Those that are missing are unknown.
 	Counted int
+	// Leaving is how many of the replicas, the last ones, are about to be scaled away.
+	Leaving int
 	// Unobserved is true while its controller has not observed the spec, so that it may
 	// be about to take any Pod.
 	Unobserved bool
@@ -81,7 +86,9 @@ func Of[P any](z Zone, pods []P, look func(*P) Pod) []Replica {
 	for ordinal := z.First; ordinal < z.First+z.Replicas; ordinal++ {
 		r := Replica{Name: z.podName(ordinal), Ordinal: ordinal, Pod: -1, State: Absent}
 		if i, exists := places[ordinal]; exists {
-			r.Pod, r.State = i, z.stateOf(look(&pods[i]))
+			if r.Pod, r.State = i, z.stateOf(look(&pods[i])); r.State == Up && ordinal >= z.First+z.Replicas-z.Leaving {
+				r.State = Leaving
+			}
 		}
 		replicas = append(replicas, r)
 	}
@@ -182,4 +189,35 @@ func FirstDown(replicas []Replica) *Replica {
 		}
 	}
 	return first
+}
+
+// NeverRan is true if a StatefulSet that goes to fewer replicas loses no Pod but those that no
+// node ever had. A node is never taken back from a Pod, so such a one has run nothing. Each of them
+// must exist, and a scheduler must have said that there is no node for it: one that was replaced a
+// moment ago is absent, or new, though its replica has served until then.
+func NeverRan(set *appsv1.StatefulSet, pods []corev1.Pod, to int) bool {
+	unscheduled := 0
+	for i := range pods {
+		n := Ordinal(set.Name, pods[i].Name) - FirstOrdinal(set)
+		if n < to || n >= Count(set) {
+			continue
+		}
+		if !isUnschedulable(&pods[i]) {
+			return false
+		}
+		unscheduled++
+	}
+	return unscheduled > 0 && unscheduled == Count(set)-to
+}
+
+func isUnschedulable(p *corev1.Pod) bool {
+	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil {
+		return false
+	}
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && (c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated)
+		}
+	}
+	return false
 }

@@ -80,3 +80,52 @@ func TestPodsThatOnlyTheStatusCounts(t *testing.T) {
 		t.Errorf("%+v", replicas)
 	}
 }
+
+// A StatefulSet of five that goes to three loses no Pod that ran: "3?" is one for which there is no
+// node, "3+" one that no scheduler has seen yet.
+func TestNeverRan(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods string
+		want bool
+	}{
+		"there is no node for either":             {"0 1 2 3? 4?", true},
+		"whatever the others are":                 {"0! 1~ 3? 4?", true},
+		"one runs":                                {"0 1 2 3 4?", false},
+		"one is not ready":                        {"0 1 2 3! 4?", false},
+		"one terminates":                          {"0 1 2 3? 4~", false},
+		"one was replaced, and does not exist":    {"0 1 2 3?", false},
+		"one was replaced, and has just begun":    {"0 1 2 3? 4+", false},
+		"neither exists":                          {"0 1 2", false},
+		"one beyond the spec is no concern of it": {"0 1 2 3? 4? 5", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := podsOf(test.pods)
+			for i := range pods {
+				p := &pods[i]
+				p.Spec.NodeName = "n"
+				if bare, unscheduled := strings.CutSuffix(p.Name, "?"); unscheduled {
+					p.Name, p.Spec.NodeName, p.Status = bare, "", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+						{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+					}}
+				}
+				if bare, unseen := strings.CutSuffix(p.Name, "+"); unseen {
+					p.Name, p.Spec.NodeName, p.Status = bare, "", corev1.PodStatus{Phase: corev1.PodPending}
+				}
+			}
+			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(5))}}
+			if got := NeverRan(set, pods, 3); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// What is about to be scaled away is down, and only that.
+func TestLeaving(t *testing.T) {
+	z := Zone{Name: "a", Replicas: 3, Leaving: 1}
+	pods := []Pod{{Ordinal: 0, Ready: true}, {Ordinal: 1, Ready: true}, {Ordinal: 2, Ready: true}}
+	replicas := Of(z, pods, func(p *Pod) Pod { return *p })
+	if replicas[1].State != Up || replicas[2].State != Leaving || FirstDown(replicas) != &replicas[2] {
+		t.Errorf("%+v", replicas)
+	}
+}

@@ -55,7 +55,18 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *Plan, m *memory) (r res
 	for _, w := range p.WriteBacks {
 		r.Add(ring.Change{Act: "WriteBack", Object: w.Mirror.String()}, nil, a.writeBack(ctx, s.key.Namespace, w))
 	}
+	if contests := p.contests(); len(r.Writes) == 0 && s.HasGroup && !isNoted(s.Status.Conditions, contests) {
+		r.Add(ring.Change{Act: "Condition", Object: s.key.Name}, nil, a.noteContests(ctx, s, contests))
+	}
 	return r
+}
+
+// noteContests says in the group that another client sets replicas back, or not any more. It is
+// written if no client has written the group since it was seen; otherwise it is decided again.
+func (a *actor) noteContests(ctx context.Context, s *snapshot, contests string) error {
+	group := s.group.DeepCopy()
+	setContests(group, contests, a.options.Now())
+	return a.keeper.Write(ctx, group)
 }
 
 // callAll makes the calls to one set.
@@ -373,7 +384,11 @@ func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
 	if before := group.Status.Downscale; before == nil { // otherwise one of a manager before this one may still be written
 		scale.record = &d.At
 	}
-	lock.TakeForDownscale(&group.Status, d)
+	if scale.TakesBack {
+		lock.TakeBack(&group.Status, d)
+	} else {
+		lock.TakeForDownscale(&group.Status, d)
+	}
 	lock.See(&group.Status, s.asOf)
 	return a.keeper.Write(ctx, group)
 }

@@ -4,8 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -55,25 +61,69 @@ func (s *Set) undone(to int) bool {
 	return s.Scaled != nil && s.Scaled.Replicas == to && s.Replicas != to
 }
 
-// contest keeps a set as it is whose replicas another client sets back.
-func (o *Observed) contest(w *wish) {
+// noted is when the wished replicas were written before, if another client has set them back since;
+// nil if none has. A client that replaces the whole StatefulSet takes the note away: then it is what the
+// group says of the last downscale.
+func (o *Observed) noted(w *wish) *Scaled {
 	s := w.set
-	if w.block != nil || !s.undone(w.to) {
+	if s.undone(w.to) {
+		return s.Scaled
+	}
+	i := slices.IndexFunc(o.Status.Downscales, func(d v1alpha1.Downscale) bool {
+		return d.Zone == s.Name && d.UID == s.UID && int(d.To) == w.to && w.lowers()
+	})
+	if s.Scaled != nil || i < 0 {
+		return nil
+	}
+	return &Scaled{Replicas: w.to, At: o.Status.Downscales[i].At.Time}
+}
+
+// ConditionContested is a condition of a RolloutGroup while another client sets replicas back.
+const ConditionContested = "ReplicasContested"
+
+// contests is what the condition says, empty if there is none.
+func (p *Plan) contests() string {
+	contested := slices.DeleteFunc(slices.Clone(p.Holds), func(h rollout.Hold) bool { return h.Reason != ReasonContested })
+	return message.Sentence(message.Join(contested, "; ", func(h rollout.Hold) string { return h.Message }))
+}
+
+// isNoted is true if the conditions of a group say so already.
+func isNoted(conditions []metav1.Condition, contests string) bool {
+	c := apimeta.FindStatusCondition(conditions, ConditionContested)
+	return c == nil && contests == "" || c != nil && c.Message == contests
+}
+
+// setContests changes the conditions of a group.
+func setContests(group *v1alpha1.RolloutGroup, contests string, now time.Time) {
+	if contests == "" {
+		apimeta.RemoveStatusCondition(&group.Status.Conditions, ConditionContested)
 		return
 	}
-	times, said := s.Scaled.Undone+1, "once"
+	apimeta.SetStatusCondition(&group.Status.Conditions, metav1.Condition{
+		Type: ConditionContested, Status: metav1.ConditionTrue, Reason: string(ReasonContested), Message: contests,
+		ObservedGeneration: group.Generation, LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// contest keeps a set as it is whose replicas another client sets back.
+func (o *Observed) contest(w *wish) {
+	s, noted := w.set, o.noted(w)
+	if w.block != nil || noted == nil {
+		return
+	}
+	times, said := noted.Undone+1, "once"
 	if times > 1 {
 		said = fmt.Sprintf("%d times", times)
 	}
 	if !w.lowers() && times < raises {
 		return
 	}
-	until := s.Scaled.At.Add(contested().After(s.Scaled.Undone))
+	until := noted.At.Add(contested().After(noted.Undone))
 	if !o.Now.Before(until) {
 		return
 	}
 	w.calls = nil
-	w.block = &rollout.Block{Reason: ReasonContested, Since: s.Scaled.At, Until: until, Message: fmt.Sprintf(
+	w.block = &rollout.Block{Reason: ReasonContested, Since: noted.At, Until: until, Message: fmt.Sprintf(
 		"another client sets its replicas back from %d to %d (%s since %s); remove spec.replicas from what that client applies; tried again at %s",
-		w.to, s.Replicas, said, rollout.Clock(s.Scaled.first()), rollout.Clock(until))}
+		w.to, s.Replicas, said, rollout.Clock(noted.first()), rollout.Clock(until))}
 }

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
 // A follower whose replicas are in Git: the leader has 3, and another client applies 5 whenever
@@ -76,6 +80,26 @@ func TestReplicasThatAnotherClientRemoves(t *testing.T) {
 	}
 	if tried != raises {
 		t.Errorf("tried %d times, want %d", tried, raises)
+	}
+}
+
+// A client that replaces the whole StatefulSet takes the note with it: the group knows.
+func TestReplicasThatAnotherClientSetsBackWithTheNote(t *testing.T) {
+	t.Parallel()
+	o := group(zone("a", 3), zone("b", 5, leader, "a", minTime, "1h"))
+	o.Status.Downscales = []v1alpha1.Downscale{{Zone: "b", UID: "b", From: 5, To: 3, At: metav1.NewMicroTime(noon.Add(-time.Minute))}}
+	const want = "ReplicasContested: b is waiting: another client sets its replicas back from 3 to 5 (once since 4 May 11:59:00 UTC); " +
+		"remove spec.replicas from what that client applies; tried again at 4 May 12:09:00 UTC\nwake in 9m0s\n"
+	if got := told(o); got != want {
+		t.Errorf("got %q", got)
+	}
+	o.Sets[1].Scaled = &Scaled{Replicas: 5, At: noon.Add(-time.Second)} // added by us since
+	if got := told(o); got != "scale b 5 to 3 lock=true\n" {
+		t.Errorf("got %q", got)
+	}
+	o.Sets[1].Scaled, o.Sets[1].UID = nil, "another"
+	if got := told(o); got != "scale b 5 to 3 lock=true\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

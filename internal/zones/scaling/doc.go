@@ -11,6 +11,9 @@
 //   - With a delayed downscale no Pod goes that did not say, just before, that it has
 //     been prepared for as long as was asked; and no Pod that stays remains prepared.
 //     What the Pods say is the only state. Memory saves calls: losing it repeats some.
+//   - Pods that no node ever had are scaled away without the lock, as nothing goes down; that
+//     is written down before, by compare-and-swap, and until they are gone they count as down.
+//     See [lock.TakesBack].
 //   - What a StatefulSet's annotations make impossible concerns that one alone, and is
 //     said.
 //   - Where a downscale was written down and does not happen, its Pods are called

@@ -85,6 +85,9 @@ func (o *observer) readDown(ctx context.Context, s *snapshot) error {
 		if s.asOf.Pods == "" { // the first is the oldest
 			s.asOf.Pods = version
 		}
+		if w, ok := s.wish(&s.Sets[i]); ok && w.to >= 0 && w.lowers() {
+			s.Sets[i].TakesBack = lock.TakesBack(&s.Status, &s.sets[i], pods, w.to)
+		}
 		if s.Sets[i].Unprepared, err = o.unprepared(ctx, s, i, pods); err != nil {
 			return err
 		}

@@ -37,6 +37,9 @@ type Set struct { //nolint:recvcheck // tables of tests build it by values
 	// Down names a replica that is down, and its state; empty if none is. It is known
 	// only where some set is to have fewer replicas.
 	Down string
+	// TakesBack is true if no node ever had the Pods that the set is to lose. It is known only
+	// where it is to lose some.
+	TakesBack bool
 	// Unprepared says which replica a delayed downscale cannot prepare though it may have
 	// data; empty if there is none.
 	Unprepared string

@@ -15,10 +15,12 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// The halves of the tree: adding replicas needs no lock.
+// The parts of the tree: adding replicas needs no lock, nor does it to take back those that
+// were added and for which there is no node.
 const (
 	up   = "upscale"
 	down = "downscale"
+	back = "take-back"
 )
 
 // Plan is what is about to be done, and what waits.
@@ -48,6 +50,8 @@ type Scale struct {
 	From, To int
 	// Locks is true if the lock must be taken for it; otherwise the guards do.
 	Locks bool
+	// TakesBack is true if it is only written down, because no node ever had the Pods that go.
+	TakesBack bool
 	// record is when the lock was taken, nil if it may have been taken before.
 	record *metav1.MicroTime
 }
@@ -105,7 +109,7 @@ func (p *Plan) callsTo(set string) []Call {
 func (o *Observed) scale(wishes []wish, step rollout.Step) Scale {
 	name := step.Path[len(step.Path)-1]
 	i := slices.IndexFunc(wishes, func(w wish) bool { return w.set.Name == name })
-	s := Scale{Set: wishes[i].set, From: wishes[i].set.Replicas, To: wishes[i].to}
+	s := Scale{Set: wishes[i].set, From: wishes[i].set.Replicas, To: wishes[i].to, TakesBack: wishes[i].takesBack()}
 	s.Locks = s.To < s.From && !s.Set.Settings.Prepares && o.HasGroup
 	return s
 }
@@ -114,41 +118,65 @@ func (o *Observed) scale(wishes []wish, step rollout.Step) Scale {
 // wait for: why that is down, its rollout says.
 func isWished(wishes []wish, path rollout.Path) bool {
 	return slices.ContainsFunc(wishes, func(w wish) bool {
-		return len(path) > 1 && w.set.Name == path[1] && (path[0] == up || w.lowers())
+		return len(path) > 1 && w.set.Name == path[1] && (path[0] != down || w.lowers() && !w.takesBack())
 	})
 }
 
-// lowers is true if some set is to have fewer replicas, and nothing of its own keeps it.
+// lowers is true if some set is to have fewer replicas, and nothing of its own keeps it. The
+// minimum time does not keep one that takes back, which may be so only if no more are ready than
+// are to remain.
 func (o *Observed) lowers() bool {
-	return slices.ContainsFunc(o.wishes(), func(w wish) bool { return w.lowers() && (w.block == nil || w.block.Reason == ReasonDelay) })
+	return slices.ContainsFunc(o.wishes(), func(w wish) bool {
+		if !w.lowers() || w.block == nil || w.block.Reason == ReasonDelay {
+			return w.lowers()
+		}
+		return w.block.Reason == ReasonMinTime && w.set.ReadyReplicas <= w.to
+	})
 }
 
 func (w *wish) lowers() bool { return w.to < w.set.Replicas }
+
+// takesBack is true of a set that only loses Pods that no node ever had.
+func (w *wish) takesBack() bool { return w.lowers() && w.set.TakesBack && w.block == nil }
 
 // tree is what the engine decides upon.
 func (o *Observed) tree(wishes []wish) rollout.Observed {
 	ups := rollout.Unit{Name: up, Group: true}
 	downs := rollout.Unit{Name: down, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime}, Lock: lock.ForDownscale(&o.Status, o.Now)}
+	backs := rollout.Unit{Name: back, Group: true, Lock: o.begun()}
 	for i := range wishes {
-		if w := &wishes[i]; w.lowers() {
+		switch w := &wishes[i]; {
+		case w.takesBack():
+			backs.Children = append(backs.Children, o.unit(w))
+		case w.lowers():
 			downs.Children = append(downs.Children, o.unit(w))
-		} else {
+		default:
 			ups.Children = append(ups.Children, o.unit(w))
 		}
 	}
 	for i := range o.Sets {
-		if s := &o.Sets[i]; !slices.ContainsFunc(wishes, func(w wish) bool { return w.set == s && w.lowers() }) {
+		if s := &o.Sets[i]; !slices.ContainsFunc(wishes, func(w wish) bool { return w.set == s && w.lowers() && !w.takesBack() }) {
 			downs.Children = append(downs.Children, rollout.Unit{Name: s.Name, Leaf: s.leaf("as it is", "as it is")})
 		}
 	}
-	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Children: []rollout.Unit{ups, downs}}}
+	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Children: []rollout.Unit{ups, downs, backs}}}
+}
+
+// begun is the downscale that is written down, as a lock: there is one at a time. One that takes
+// back goes on where a manager before this one has stopped.
+func (o *Observed) begun() *rollout.Lock {
+	d := o.Status.Downscale
+	if d == nil || d.Unscheduled {
+		return nil
+	}
+	return &rollout.Lock{Holder: lock.DownscaleHolder(d.Zone), Purpose: down, Unit: d.Zone, Since: d.At.Time}
 }
 
 func (o *Observed) unit(w *wish) rollout.Unit {
 	unit := rollout.Unit{Name: w.set.Name, Block: w.block, Leaf: rollout.Leaf{
 		Current: text(w.set.Replicas), Target: text(w.to), Health: rollout.Healthy, Settled: true,
 	}}
-	if w.lowers() {
+	if w.lowers() && !w.takesBack() {
 		unit.Leaf = w.set.leaf(unit.Leaf.Current, unit.Leaf.Target)
 	}
 	unit.Leaf.RetryAt, unit.Leaf.RetryReason = o.refusal(w)
@@ -183,7 +211,7 @@ func text(n int) string { return strconv.Itoa(n) + " replicas" }
 // self is who goes on where a manager before this one has taken the lock, and has not
 // written yet.
 func (o *Observed) self() string {
-	if d := o.Status.Downscale; d != nil && !d.Prepares {
+	if d := o.Status.Downscale; d != nil && !d.Prepares && !d.Unscheduled {
 		return lock.DownscaleHolder(d.Zone)
 	}
 	return "scaling/" + o.Name
@@ -280,7 +308,7 @@ func (o *Observed) follow(w *wish) {
 	case w.to > s.Replicas && s.Settings.OnlyWhenLeaderReady && !leader.isReady():
 		w.block = &rollout.Block{Reason: ReasonLeaderNotReady, Message: fmt.Sprintf(
 			"its leader %s has %d of %d replicas ready", leader.Name, leader.ReadyReplicas, leader.Replicas)}
-	case w.to < s.Replicas:
+	case w.to < s.Replicas && !s.TakesBack:
 		w.block = o.minTime(s)
 	}
 }

@@ -91,6 +91,16 @@ func (o Observed) refused(zone string, after time.Duration) Observed {
 	return o
 }
 
+// takingBack has one written down that takes nothing down.
+func (o Observed) takingBack(zone string, from, to int32) Observed {
+	o.Status.Downscale = &v1alpha1.Downscale{
+		Zone: zone, UID: types.UID(zone), From: from, To: to, At: metav1.NewMicroTime(noon), AdmittedAt: new(metav1.NewMicroTime(noon)), Unscheduled: true,
+	}
+	return o
+}
+
+func neverRan(s *Set) { s.TakesBack, s.ReadyReplicas = true, 1 }
+
 // undoing has a downscale that was refused at noon, and of which Pods may still obey.
 func (o Observed) undoing(zone string) Observed {
 	o.Status.Downscale = &v1alpha1.Downscale{Zone: zone, UID: types.UID(zone), From: 3, To: 2, At: metav1.NewMicroTime(noon), Prepares: true, Refused: true}
@@ -108,7 +118,11 @@ func told(o Observed) string {
 		fmt.Fprintf(&b, "call %s prepare=%v %v\n", c.Set, c.Prepare, c.Ordinals)
 	}
 	for _, s := range p.Scales {
-		fmt.Fprintf(&b, "scale %s %d to %d lock=%v\n", s.Set.Name, s.From, s.To, s.Locks)
+		taken := ""
+		if s.TakesBack {
+			taken = ", taken back"
+		}
+		fmt.Fprintf(&b, "scale %s %d to %d lock=%v%s\n", s.Set.Name, s.From, s.To, s.Locks, taken)
 	}
 	for _, w := range p.WriteBacks {
 		fmt.Fprintf(&b, "write back %d to %s\n", w.Replicas, w.Mirror)
@@ -196,6 +210,28 @@ func TestDecide(t *testing.T) {
 			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:30:00 UTC; the minimum time is 1h0m0s\nwake in 30m0s\n"},
 		"down waits for the lock": {group(zone("a", 1), zone("b", 3, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "c"}),
 			"Locked: downscale is waiting: the lock is held by rollout/ingester for rollout of c since 4 May 12:00:00 UTC\n"},
+		"what no node ever had is taken back while a rollout has the lock": {
+			group(zone("a", 1), zone("b", 3, leader, "a").with(neverRan)).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "b"}),
+			"scale b 3 to 1 lock=true, taken back\n",
+		},
+		"whatever other zones do, and when they were scaled down": {
+			group(zone("a", 1).with(func(s *Set) { s.Down = "a-1 is terminating" }), zone("b", 3, leader, "a", minTime, "1h").with(neverRan)).scaledDown("a", time.Minute),
+			"scale b 3 to 1 lock=true, taken back\n",
+		},
+		"but not while a downscale is under way": {
+			group(zone("a", 1), zone("b", 3, leader, "a").with(neverRan), zone("c", 3)).pending(v1alpha1.Downscale{Zone: "c", UID: "c", From: 3, To: 2, Prepares: true}, time.Second),
+			"Locked: take-back is waiting: the lock is held by downscale/c for downscale of c since 4 May 11:59:59 UTC\nwake in 59s\n",
+		},
+		"nor if another client adds them again": {
+			group(zone("a", 1), zone("b", 3, leader, "a").with(neverRan).with(func(s *Set) { s.Scaled = &Scaled{Replicas: 1, At: noon.Add(-time.Second)} })),
+			"ReplicasContested: b is waiting: another client sets its replicas back from 1 to 3 (once since 4 May 11:59:59 UTC); " +
+				"remove spec.replicas from what that client applies; tried again at 4 May 12:09:59 UTC\nwake in 9m59s\n",
+		},
+		"what a manager before us has written down is taken back, and nothing else goes down": {
+			group(zone("a", 1), zone("b", 3, leader, "a").with(neverRan), zone("c", 3, leader, "a")).takingBack("b", 3, 1),
+			"scale b 3 to 1 lock=true, taken back\n" +
+				"Locked: downscale is waiting: the lock is held by downscale/b for downscale of b since 4 May 12:00:00 UTC\nwake in 1m5s\n",
+		},
 		"two go down, one at a time": {group(zone("a", 1), zone("b", 3, leader, "a"), zone("c", 3, leader, "a")),
 			"scale b 3 to 1 lock=true\nWaitingForTurn: c is waiting: b is next\n"},
 		"a forced number":                  {group(zone("a", 3), zone("b", 3, leader, "a", "rollout-force-replicas", "5")), "scale b 3 to 5 lock=false\n"},

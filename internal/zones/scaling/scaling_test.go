@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -403,6 +405,85 @@ func TestFaultTheManagerStopsWhileItPrepares(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A follower whose spec.replicas is in Git: another client sets back what Spillway writes, by an
+// apply that leaves the note, or by a replace that takes it away. Each time Pods went, and the group
+// said that all was up to date. It is left as it is, and said.
+func TestPodsDoNotGoForAFightAboutReplicas(t *testing.T) {
+	for name, again := range map[string]func(*world) error{
+		"apply": func(w *world) error {
+			return w.client.Patch(w.t.Context(), w.set("zone-b"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`)))
+		},
+		"replace": func(w *world) error {
+			set := w.set("zone-b")
+			maps.DeleteFunc(set.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, "spillway.dev/") })
+			set.Spec.Replicas = new(int32(4))
+			return w.client.Update(w.t.Context(), set)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(zone("zone-a", 2), zone("zone-b", 4, annotated(leader, "zone-a", minTime, "1ms")))
+			w.manage()
+			w.replicas("zone-b", 2)
+			w.eventually(func() error { return again(w) })
+			w.replicas("zone-b", 4)
+			w.barrier.Wait(t)
+			before := w.uids("zone-b")
+			for range 8 { // in 30 s
+				w.barrier.Step(t, 4*time.Second)
+				w.eventually(func() error { return again(w) })
+				w.barrier.Wait(t)
+			}
+			if after := w.uids("zone-b"); *w.set("zone-b").Spec.Replicas != 4 || !slices.Equal(before, after) {
+				t.Errorf("Pods went: %v, now %v", before, after)
+			}
+			const says = "another client sets its replicas back from 2 to 4"
+			c := apimeta.FindStatusCondition(w.status().Conditions, scaling.ConditionContested)
+			if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, says) {
+				t.Errorf("conditions: %+v", w.status().Conditions)
+			}
+			w.warned("zone-b", string(scaling.ReasonContested), says)
+			w.scale(zoneNamed("zone-a"), 4)
+			w.barrier.Wait(t)
+			if c := apimeta.FindStatusCondition(w.status().Conditions, scaling.ConditionContested); c != nil {
+				t.Errorf("it says still: %+v", c)
+			}
+		})
+	}
+}
+
+// uids are those of the Pods of a zone.
+func (w *world) uids(name string) []string {
+	w.t.Helper()
+	pods := &corev1.PodList{}
+	if err := w.client.List(w.t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels{"name": name}); err != nil {
+		w.t.Fatal(err)
+	}
+	var uids []string
+	for i := range pods.Items {
+		uids = append(uids, pods.Items[i].Name+" "+string(pods.Items[i].UID))
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// warned waits for an Event about an object.
+func (w *world) warned(name, reason, text string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		events := &corev1.EventList{}
+		if err := w.client.List(w.t.Context(), events, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.Reason == reason && e.InvolvedObject.Name == name && strings.Contains(e.Message, text)
+		}) {
+			return fmt.Errorf("no Event %s about %s", reason, name)
+		}
+		return nil
+	})
 }
 
 // lower asks once for fewer replicas.

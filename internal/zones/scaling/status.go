@@ -33,7 +33,11 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *Plan, done *resul
 		r.warn(s, &s.Sets[i], m)
 	}
 	for i := range p.Holds {
-		if h := &p.Holds[i]; m.IsNew(h.Path.String()+" waits", h.Message) {
+		h := &p.Holds[i]
+		if set := h.Path[len(h.Path)-1]; h.Reason == ReasonContested && m.IsNew(set+" contested", h.Message) {
+			r.Warning(s.object(set), ReasonContested, "%s", h.Message)
+		}
+		if m.IsNew(h.Path.String()+" waits", h.Message) {
 			log.FromContext(ctx).V(1).Info("waiting", "statefulset", h.Path[len(h.Path)-1], "reason", string(h.Reason), "cause", h.Message)
 		}
 	}

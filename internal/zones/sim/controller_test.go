@@ -226,6 +226,7 @@ func isBad(revision string) bool { return strings.HasSuffix(revision, "-bad") }
 
 func (w *world) turn(p *pod, ready bool) {
 	p.ready, p.since, p.version = ready, w.now, w.nextPod()
+	p.wasReady = p.wasReady || ready
 	w.notef("%s at %s: ready is %v", p.name, p.revision, ready)
 }
 

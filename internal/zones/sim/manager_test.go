@@ -248,6 +248,7 @@ func (v *view) observed(s *set) decision.Set {
 			o.Pods = append(o.Pods, decision.Pod{
 				Name: p.name, Ordinal: p.ordinal, UID: p.uid, ResourceVersion: number(p.version), Revision: p.revision,
 				Created: p.created, Terminating: p.terminating, Ready: p.ready && !p.terminating, Since: p.since, Broken: p.broken,
+				NeverReady: !p.wasReady,
 			})
 		}
 	}

@@ -79,7 +79,7 @@ func (o *oracle) tookDown(s *set, p *pod, up bool, by string) {
 }
 
 // checkRepair: what is down is not replaced while another zone is disrupted; and what
-// may become ready takes a place in the budget.
+// may become ready, since it was, takes a place in the budget.
 func (o *oracle) checkRepair(s *set, p *pod, by string) {
 	w, down := o.world, 1
 
@@ -98,7 +98,7 @@ func (o *oracle) checkRepair(s *set, p *pod, by string) {
 		after = time.Duration(*seconds) * time.Second
 	}
 
-	mayRecover := !p.broken && w.now.Before(p.since.Add(after))
+	mayRecover := !p.broken && p.wasReady && w.now.Before(p.since.Add(after))
 	w.count("repairs")
 
 	if limit := o.limit(s); mayRecover && down > limit {

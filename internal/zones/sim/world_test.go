@@ -52,7 +52,9 @@ type pod struct {
 	created     time.Time
 	terminating bool
 	ready       bool
-	since       time.Time
+	// wasReady is true of a Pod that has been ready.
+	wasReady bool
+	since    time.Time
 	// broken is true of a Pod that says itself that it will not become ready.
 	broken bool
 }
@@ -213,7 +215,7 @@ func (w *world) addSet(name string, shape set) *set {
 	for i := range s.replicas {
 		w.pods = append(w.pods, pod{
 			name: s.podName(s.first + i), zone: name, ordinal: s.first + i, owner: s.uid, uid: w.uid(), version: w.nextPod(), revision: "r0",
-			created: w.now.Add(-time.Hour), ready: true, since: w.now.Add(-time.Hour),
+			created: w.now.Add(-time.Hour), ready: true, wasReady: true, since: w.now.Add(-time.Hour),
 		})
 	}
 

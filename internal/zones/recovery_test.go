@@ -1,0 +1,199 @@
+package zones_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
+	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Two zones are created with a template at which no Pod becomes ready, so of each there is one
+// Pod that hangs. The corrected template waited five minutes, until that counted as stuck.
+func TestACorrectedTemplateDoesNotWaitForWhatWasNeverReady(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		for _, name := range []string{"zone-a", "zone-b"} {
+			w.create(zone(name, strategy, replicas(2), func(s *appsv1.StatefulSet) {
+				s.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+				s.Spec.Template.Annotations[behavior] = "never-ready"
+			}))
+		}
+		w.runs("zone-a: v1!", "zone-b: v1!")
+		w.settled()
+		w.behave("v2", "", "zone-a", "zone-b")
+		w.complete("v2", "zone-a", "zone-b")
+	})
+}
+
+// Pods that were ready may become so again: what they wait for says until when they may, and they
+// are replaced then.
+func TestAPodThatMayRecoverSaysUntilWhen(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.settles(onDelete)
+	w.breakPod("zone-a-0")
+	w.breakPod("zone-a-1")
+	w.roll("v2", "zone-a")
+	w.waitsFor("Waiting", "zone-a-0 may recover until ")
+	w.goes(0)
+	e, err := zones.Explain(t.Context(), w.client, w.options, w.namespace, ingester)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(e.Holds, func(h rollout.Hold) bool { return h.Path.String() == "zone-a/zone-a-0" })
+	if wait := e.Holds[max(i, 0)].Until.Sub(w.clock.Now()); i < 0 || e.Holds[i].Reason != rollout.ReasonBudget || wait <= 0 || wait > 5*time.Minute {
+		t.Errorf("it waits for %s: %+v", wait, e.Holds)
+	}
+	if e.Until == nil || e.Until.IsZero() {
+		t.Errorf("the group does not say until when: %+v", e)
+	}
+	w.barrier.Step(t, time.Hour)
+	w.complete("v2", "zone-a")
+}
+
+// A follower has followed its leader to five replicas, and there are three nodes. The leader goes
+// back while its own zone is half rolled, so that the rollout has the lock: the follower could not
+// go back until a user corrected the rollout.
+func TestAFollowerTakesBackWhatNoNodeHad(t *testing.T) {
+	t.Parallel()
+	for name, paused := range map[string]string{"rolling": "null", "paused": `{"reason":"lunch"}`} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.manage()
+			w.create(zone("zone-a", onDelete, apart), zone("zone-b", onDelete, apart,
+				annotated("grafana.com/rollout-downscale-leader", "zone-a", "grafana.com/min-time-between-zones-downscale", "1h")))
+			w.complete("v1", "zone-a", "zone-b")
+			w.behave("v2", "never-ready", "zone-a")
+			w.runs("zone-a: v2! v1 v1")
+			w.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"replicas":5}}`)
+			w.without("zone-b-3", "zone-b-4")
+			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":`+paused+`}}`)
+			w.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"replicas":3}}`)
+			w.runs("zone-b: v1 v1 v1")
+			if s := w.group().Status; s.Lock == nil || s.Lock.Zone != "zone-a" {
+				t.Errorf("the rollout has lost the lock: %s", w.says())
+			}
+			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":null}}`)
+			w.behave("v3", "", "zone-a")
+			w.complete("v3", "zone-a")
+			w.witness.testify()
+		})
+	}
+}
+
+// apart keeps the Pods of a zone on nodes of their own.
+func apart(s *appsv1.StatefulSet) {
+	s.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: s.Spec.Template.Labels}, TopologyKey: corev1.LabelHostname,
+		}},
+	}}
+}
+
+// without waits until a scheduler has said that there is no node for these Pods.
+func (w *world) without(names ...string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		for _, name := range names {
+			p := &corev1.Pod{}
+			if err := w.get(p, name); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Reason == corev1.PodReasonUnschedulable }) {
+				return fmt.Errorf("%s is not said to have no node: %+v", name, p.Status)
+			}
+		}
+		return nil
+	})
+}
+
+// What is only proposed for rollout-operator, and a preparation that is an annotation, were ignored
+// without a word.
+func TestSettingsWithoutEffectAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.create(zone("zone-a", onDelete, replicas(1), annotated("grafana.com/prepare-downscale", "true", "grafana.com/rollout-health-check", "errors",
+		"grafana.com/rollout-canary", "1", "grafana.com/rollout-bypass-until", "2026-05-04T12:00:00Z")))
+	w.complete("v1", "zone-a")
+	for name, instead := range map[string]string{
+		"grafana.com/prepare-downscale": "make it a label", "grafana.com/rollout-health-check": "a gate",
+		"grafana.com/rollout-canary": "spec.zoneOrder", "grafana.com/rollout-bypass-until": "spec.maintenanceWindows",
+	} {
+		w.eventually(func() error {
+			list := &corev1.EventList{}
+			if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+				return e.Reason == string(zones.EventIgnored) && e.InvolvedObject.Name == "zone-a" &&
+					strings.Contains(e.Message, name+" has no effect: ") && strings.Contains(e.Message, instead)
+			}) {
+				return fmt.Errorf("no Event names %s", name)
+			}
+			return nil
+		})
+	}
+}
+
+// retry says what "spillway retry" would.
+func (w *world) retry() error {
+	_, err := act.Prepare(w.t.Context(), w.client, act.Request{
+		Ref: describe.Ref{Kind: "RolloutGroup", Namespace: w.namespace, Name: ingester}, Verb: act.Retry,
+	}, change.Author{By: "ann", At: metav1.NewTime(w.clock.Now())})
+	return err
+}
+
+// Of two Pods that were replaced one is late, and the other is not yet: the status said that the rollout
+// progresses, and the retry that it has failed. It has failed for both, until the Pod is ready
+// after all: then the rollout continues, and for both it has not.
+func TestFailedIsOneThing(t *testing.T) {
+	w := newWorld(t)
+	w.witness.allow("zone-a", 2)
+	w.create(group(func(s *v1alpha1.RolloutGroupSpec) {
+		s.ProgressDeadlineSeconds, s.MaxUnavailable = new(int32(3600)), new(intstr.FromInt32(2))
+	}))
+	w.manage()
+	w.create(zone("zone-a", onDelete))
+	w.complete("v1", "zone-a")
+	w.behave("v2", "never-ready", "zone-a")
+	w.runs("zone-a: v2! v2! v1")
+	w.waitsFor("Progressing", "zone-a-0 is updating")
+	const not = "rolloutgroup/ingester has not failed: nothing was changed"
+	if err := w.retry(); err == nil || err.Error() != not {
+		t.Errorf("before it is late the retry says %v", err)
+	}
+	w.barrier.Step(t, 50*time.Minute)
+	w.becomesReady("zone-a-1", "v2")
+	w.runs("zone-a: v2! v2 v2!")
+	w.settled()
+	w.barrier.Step(t, 20*time.Minute)
+	w.waitsFor("Failed", "zone-a-0 failed: not ready after 1h")
+	w.is("Stalled", "True")
+	w.event("RolloutStuck")
+	if err := w.retry(); err != nil {
+		t.Errorf("the retry says %v", err)
+	}
+	w.becomesReady("zone-a-0", "v2")
+	w.waitsFor("Progressing", "zone-a-2 is updating")
+	w.is("Stalled", "False")
+	if err := w.retry(); err == nil || err.Error() != not {
+		t.Errorf("since it is ready the retry says %v", err)
+	}
+	w.becomesReady("zone-a-2", "v2")
+	w.complete("v2", "zone-a")
+}
