@@ -14,7 +14,13 @@ func (d *decision) untilLost(n *node, c *cause) *cause {
 
 	own := *c
 	own.until = leaf.RecoversBy
-	own.message += "; " + n.name() + " may recover until " + Clock(leaf.RecoversBy)
+	until := "; " + n.name() + " may recover until " + Clock(leaf.RecoversBy)
+
+	if own.said.why == "" {
+		own.said.does += until
+	} else {
+		own.said.why += until
+	}
 
 	return &own
 }
