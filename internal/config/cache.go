@@ -161,6 +161,12 @@ func (c *changes) saw(now time.Time, namespace string, facts content.Facts) {
 		c.pending.First = now
 	}
 	c.pending.Last = now
+	c.name(namespace, facts)
+}
+
+// name notes what has changed by these facts. Those with the values that were hashed may be newer than what
+// was seen, and nothing more is seen of them later.
+func (c *changes) name(namespace string, facts content.Facts) {
 	c.pending.Keys = facts.ChangedSince(namespace, c.settled)
 }
 

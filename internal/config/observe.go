@@ -234,9 +234,11 @@ func (p *pass) hash(ctx context.Context, seen []*entry) {
 	}
 	p.unread = len(known) < len(due)
 	for i, err := range p.lookup.Hash(ctx, known) {
-		w := &of[known[i]].workload
+		e := of[known[i]]
+		w := &e.workload
 		if err == nil {
 			p.accept(w)
+			e.changes.name(w.Namespace, e.config.Facts())
 			continue
 		}
 		p.retries.Refuse(p.now, reading(w), err.Error())
