@@ -269,6 +269,9 @@ func (w *Workload) keeps(f *workload.Failed, now time.Time) bool {
 // the ring has rolled is not the cause.
 func (w *Workload) isUnreadyBefore(now time.Time) bool {
 	roll := &w.Records.Roll
+	if workload.HasNoPods(w.Object) { // it is as ready as it may be, and shows nothing
+		return true
+	}
 	if w.isUp() || w.hasFailedSince() && !roll.Unready { // one that was not ready before it failed has not become well by that
 		return false
 	}

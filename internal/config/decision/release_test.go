@@ -389,6 +389,9 @@ func TestUnready(t *testing.T) {
 		"rolled a moment ago, was ready, and crashes": {[]func(*Workload){rolledFor(time.Minute, dbKey), crashes, ofKind(&appsv1.Deployment{Status: appsv1.DeploymentStatus{
 			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}},
 		}})}, false},
+		"without Pods, and rolled a moment ago": {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) {
+			w.Object, w.Health.Health = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32)}}, rollout.Healthy
+		}}, true},
 		"rolled long ago":                    {[]func(*Workload){rolledFor(time.Hour, dbKey)}, true},
 		"not ready before that roll either":  {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Unready = true }}, true},
 		"its template was changed since":     {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Template = "x" }}, true},
