@@ -170,6 +170,8 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 	w.count("rolls")
 	u.earlier = append([]corev1.PodTemplateSpec{*before}, u.earlier...)
 	changes, lags, byHand := false, false, u.unhashed
+	u.shows = nil
+	shows := map[content.Object]string{}
 	for _, object := range u.uses {
 		value := w.live[object]
 		if o.sees(object) != value { // what it has from now on is not what its Pods start with
@@ -189,6 +191,7 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		}
 		if isBad(value) && w.canTell(u) && !byHand {
 			o.reaches(u, reached{object, value})
+			shows[object] = value
 		}
 		u.has[object] = value
 	}
@@ -206,14 +209,14 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 	// disrupted by the user alone.
 	if u.rolled = (time.Time{}); u.isReady(w.now.Add(-lag)) && u.runs(before) {
 		o.checkRolling(u)
-		u.rolled = w.now
+		u.rolled, u.shows = w.now, shows
 	}
 }
 
 // canTell is true of a workload that shows whether it works with a content.
 func (w *world) canTell(u *unit) bool {
 	obj := u.object(w)
-	return !u.sick && !u.roomless && u.replicas > 0 && obj != nil && !workload.IsHeldBack(obj)
+	return !u.sick && u.noRoom == "" && u.replicas > 0 && obj != nil && !workload.IsHeldBack(obj)
 }
 
 // reaches checks how far a bad content has come.
@@ -231,7 +234,13 @@ func (o *oracle) reaches(u *unit, r reached) {
 
 // touches notes that a user has written a workload: it shows no more what the ring has rolled.
 func (o *oracle) touches(u *unit) {
-	u.touched, u.rolled = o.world.now, time.Time{}
+	u.touched = o.world.now
+	o.excuse(u)
+}
+
+// excuse counts a workload no more among those that show what they were rolled for.
+func (o *oracle) excuse(u *unit) {
+	u.rolled, u.shows = time.Time{}, nil
 	for r := range o.reach {
 		o.reach[r] = slices.DeleteFunc(o.reach[r], func(old *unit) bool { return old == u })
 	}
@@ -272,11 +281,45 @@ func (u *unit) runsBad() bool {
 	return slices.ContainsFunc(u.pods, func(p *pod) bool { return p.fate != good })
 }
 
-// look forgets that a workload is rolling once it is whole.
+// look forgets that a workload is rolling once it is whole, and checks that it is recorded as a failure if
+// it crashes.
 func (o *oracle) look(u *unit) {
-	if !u.rolled.IsZero() && u.isWhole(o.world) {
+	w := o.world
+	if !u.rolled.IsZero() && u.isWhole(w) {
 		u.rolled = time.Time{}
 	}
+	for object, value := range u.shows {
+		if _, gone := w.absent[object]; gone || !u.isAsRolled(w) || o.failed[object][value] {
+			u.shows = nil
+		}
+	}
+	switch {
+	case len(u.shows) == 0 || !u.crashesNow(w):
+		u.crashes = time.Time{}
+	case u.crashes.IsZero():
+		u.crashes = w.now
+	case w.now.Sub(u.crashes) > evident:
+		o.complainf("%s crashes with %v since %s, and that is recorded nowhere", u.name, u.shows, u.crashes.Format("15:04:05"))
+	}
+}
+
+// evident is how long a Pod crashes until that has to be recorded.
+const evident = 90 * time.Second
+
+// isAsRolled is true if all that a workload uses is as it was when it was rolled.
+func (u *unit) isAsRolled(w *world) bool {
+	obj := u.object(w)
+	return obj != nil && workload.IsTracked(obj) && !slices.ContainsFunc(u.uses, func(o content.Object) bool { return u.has[o] != w.live[o] })
+}
+
+// crashesNow is true if a Pod of the present template crashes.
+func (u *unit) crashesNow(w *world) bool {
+	obj := u.object(w)
+	if obj == nil {
+		return false
+	}
+	is := fingerprint(workload.TemplateOf(obj))
+	return slices.ContainsFunc(u.pods, func(p *pod) bool { return p.crashed && p.template == is })
 }
 
 // isWhole is true if all Pods are ready, and of the present template.
