@@ -164,6 +164,19 @@ func (w *world) isUsed(o content.Object) bool {
 	})
 }
 
+// lookForAilments notes that a workload crashes, and not for what the ring has rolled it for: so it may crash
+// afterwards, whatever it is rolled for, until it was ready for some time.
+func (o *oracle) lookForAilments(u *unit) {
+	switch {
+	case slices.ContainsFunc(u.pods, func(p *pod) bool { return p.crashed }):
+		u.ailing = u.ailing || !slices.ContainsFunc(u.uses, func(object content.Object) bool {
+			return slices.Contains(o.reach[reached{object, u.has[object]}], u)
+		})
+	case u.isReady(o.world.now.Add(-lag)):
+		u.ailing = false
+	}
+}
+
 // rolled checks the rules in the moment in which the ring rolls a workload.
 func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 	w := o.world
@@ -189,7 +202,7 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		if o.failed[object][value] && isBad(value) && !byHand {
 			o.complainf("%s is rolled for %s %s, which has failed", u.name, object.Name, value)
 		}
-		if isBad(value) && w.canTell(u) && !byHand {
+		if isBad(value) && w.canTell(u) && !byHand && !u.ailing {
 			o.reaches(u, reached{object, value})
 			shows[object] = value
 		}
@@ -206,8 +219,8 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		w.count("late looks")
 	}
 	// One that was down a moment ago, as far as the ring sees, or whose Pods are replaced because a user has changed its template, is
-	// disrupted by the user alone.
-	if u.rolled = (time.Time{}); u.isReady(w.now.Add(-lag)) && u.runs(before) {
+	// disrupted by the user alone; and one that cannot tell has no Pods, or none is replaced.
+	if u.rolled = (time.Time{}); w.canTell(u) && u.isReady(w.now.Add(-lag)) && u.runs(before) {
 		o.checkRolling(u)
 		u.rolled, u.shows = w.now, shows
 	}
@@ -284,6 +297,7 @@ func (u *unit) runsBad() bool {
 // look forgets that a workload is rolling once it is whole, and checks that it is recorded as a failure if
 // it crashes.
 func (o *oracle) look(u *unit) {
+	o.lookForAilments(u)
 	w := o.world
 	if !u.rolled.IsZero() && u.isWhole(w) {
 		u.rolled = time.Time{}

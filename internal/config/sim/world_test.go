@@ -66,6 +66,8 @@ type unit struct {
 	// unhashed is true of a template that a user has written without a hash: its Pods start with the
 	// present content immediately, and the ring writes the hash of that.
 	unhashed bool
+	// ailing is true of one that crashed before the ring has touched it.
+	ailing bool
 	// rolled is when the ring rolled it last, zero once it was whole since.
 	rolled time.Time
 	// shows are the bad values that the ring rolled it for while it was whole, so that its Pods show them, and
