@@ -32,6 +32,8 @@ type entry struct {
 
 	config  content.Known
 	changes changes
+	// tried is when it may have been rolled: the answer was lost. It is zero once another spec was seen.
+	tried time.Time
 }
 
 // of returns the entry of a workload, an empty one if there is none.
@@ -81,6 +83,9 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 	}
 	if e.workload.Template.Hash != hash {
 		e.rehash()
+	}
+	if e.workload.Generation != before {
+		e.tried = time.Time{}
 	}
 	return e.workload.Generation != before
 }

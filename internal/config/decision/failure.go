@@ -139,7 +139,9 @@ func (w *Workload) onTrialFor(now time.Time) []content.Release {
 		return nil
 	}
 	return slices.DeleteFunc(w.ReleasesOf(w.Records.Roll.Changed), func(r content.Release) bool {
-		return !w.Runs(r) || !w.counts(r.Object, w.Records.Roll.At, now)
+		_, exists := w.Config.DigestOf(r.Object)
+		missing := slices.ContainsFunc(w.Missing, func(m content.Missing) bool { return m.Object == r.Object })
+		return !w.Runs(r) || missing && !exists || !w.counts(r.Object, w.Records.Roll.At, now)
 	})
 }
 
