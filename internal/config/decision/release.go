@@ -124,7 +124,7 @@ func (j *judgment) addTrials() bool {
 		j.addMixed(i, w)
 		for _, r := range w.onTrialFor(j.now) {
 			if w.recorded(r, j.now) == nil {
-				j.trials = append(j.trials, trial{workload: i, release: r, unit: w.onTrial(), present: true, at: j.now, unknown: w.unknown(j.now)})
+				j.trials = append(j.trials, trial{workload: i, release: r, unit: w.onTrial(j.now), present: true, at: j.now, unknown: w.unknown(j.now)})
 			}
 		}
 	}
@@ -384,6 +384,9 @@ func (w *Workload) wake(now time.Time) time.Time {
 	wake := time.Time{}
 	if at := workload.StallsAt(w.Object); at.After(now) && w.mayFail(now) {
 		wake = at
+	}
+	if at := w.Pods.LastStart; !at.IsZero() && w.startsLate(now) && w.mayFail(now) {
+		wake = ring.Earlier(wake, at.Add(w.timeToStart()))
 	}
 	if w.isProving(now) && w.Records.Roll.Unready || w.rolling(now) && w.isMute() { // others may wait for it until then
 		wake = ring.Earlier(wake, w.lasts(now))
