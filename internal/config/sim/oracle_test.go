@@ -249,7 +249,7 @@ func (o *oracle) reaches(u *unit, r reached) {
 // moment of an object that got the same content again.
 func (o *oracle) isDeceptive(r reached) bool {
 	return slices.ContainsFunc(o.world.units, func(u *unit) bool {
-		return u.has[r.object] == r.value && len(u.pods) > 0 && !slices.ContainsFunc(u.pods, func(p *pod) bool { return !p.ready || p.fate != good })
+		return u.has[r.object] == r.value && len(u.pods) > 0 && u.isWhole(o.world) && !u.runsBad()
 	})
 }
 
@@ -325,7 +325,7 @@ func (o *oracle) look(u *unit) {
 	}
 }
 
-// evident is how long a Pod crashes until that has to be recorded.
+// evident is how long a Pod crashes until that must be recorded.
 const evident = 90 * time.Second
 
 // isAsRolled is true if all that a workload uses is as it was when it was rolled.
