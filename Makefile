@@ -12,7 +12,7 @@ ACTIONLINT := v1.7.12
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$($(GO) run ./hack/controlplane))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
-SIMS ?= ./rollout/sim ./internal/zones/sim ./internal/fleet/sim
+SIMS ?= ./rollout/sim ./internal/config/sim ./internal/zones/sim ./internal/fleet/sim
 RINGS := config zones plans
 # What the race detector runs: the engine and what rings share, and tests of the rings
 # in which two managers work at the same time. A release runs all tests of the rings.
@@ -148,7 +148,7 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 	$(GO) test -tags bench -count=1 -timeout 30m -v ./bench/...
 
 .PHONY: sim
-sim: ## Run the engine and the config, zones and fleet rings against many seeded worlds (SEEDS=20000)
+sim: ## Run the engine and the config, zones and fleet rings against many seeded worlds (SEEDS=20000; a twentieth of that for config)
 	WORLDS=$(SEEDS) $(GO) test -timeout 30m -run Simulation $(SIMS)
 
 .PHONY: trials

@@ -32,6 +32,8 @@ type entry struct {
 
 	config  content.Known
 	changes changes
+	// tried is when it may have been rolled: the answer was lost. It is zero once another spec was seen.
+	tried time.Time
 }
 
 // of returns the entry of a workload, an empty one if there is none.
@@ -81,6 +83,9 @@ func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
 	}
 	if e.workload.Template.Hash != hash {
 		e.rehash()
+	}
+	if e.workload.Generation != before {
+		e.tried = time.Time{}
 	}
 	return e.workload.Generation != before
 }
@@ -161,6 +166,12 @@ func (c *changes) saw(now time.Time, namespace string, facts content.Facts) {
 		c.pending.First = now
 	}
 	c.pending.Last = now
+	c.name(namespace, facts)
+}
+
+// name notes what has changed by these facts. Those with the values that were hashed may be newer than what
+// was seen, and nothing more is seen of them later.
+func (c *changes) name(namespace string, facts content.Facts) {
 	c.pending.Keys = facts.ChangedSince(namespace, c.settled)
 }
 

@@ -80,6 +80,36 @@ func TestWhatAWorkloadWouldBeRolledFor(t *testing.T) {
 	}
 }
 
+// TestAHashOfNewerValuesSaysWhatHasChanged is that a workload is rolled also for what the cache did not show yet
+// when its values were read: else others would follow it as if it had proven that.
+func TestAHashOfNewerValuesSaysWhatHasChanged(t *testing.T) {
+	now, seen, live := time.Now(), values{of: map[string]string{"a": "1", "b": "1"}, cached: true}, values{of: map[string]string{"a": "1", "b": "1"}}
+	o := newObserver(Options{Now: func() time.Time { return now }}, nil, content.Source{Digests: seen, Values: live})
+	d := usesSecrets("a", "b")
+	pass := func(version, hash string) *entry {
+		d.ResourceVersion, d.Spec.Template.Annotations = version, map[string]string{vocabulary.ConfigHash.Native: hash}
+		p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
+		e := o.read(d.DeepCopy(), nil, now)
+		if err := p.observeWorkload(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		p.hash(t.Context(), []*entry{e})
+		p.snapshot([]*entry{e}, nil)
+		now = now.Add(time.Minute)
+		return e
+	}
+	hash := pass("1", "old").config.Hashes().Desired
+	pass("2", hash)
+	seen.of["a"], live.of["a"], live.of["b"] = "2", "2", "2"
+	want := []string{"Secret a: p", "Secret b: p"}
+	for range 2 {
+		if got := pass("2", hash).changes.pending.Keys; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		seen.of["b"] = "2"
+	}
+}
+
 // usesSecrets is a Deployment of which the containers get Secrets.
 func usesSecrets(names ...string) *appsv1.Deployment {
 	c := corev1.Container{Name: "c"}

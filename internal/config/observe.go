@@ -234,9 +234,11 @@ func (p *pass) hash(ctx context.Context, seen []*entry) {
 	}
 	p.unread = len(known) < len(due)
 	for i, err := range p.lookup.Hash(ctx, known) {
-		w := &of[known[i]].workload
+		e := of[known[i]]
+		w := &e.workload
 		if err == nil {
 			p.accept(w)
+			e.changes.name(w.Namespace, e.config.Facts())
 			continue
 		}
 		p.retries.Refuse(p.now, reading(w), err.Error())
@@ -292,6 +294,7 @@ func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed
 	o := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
 	for _, e := range seen {
 		w := e.snapshot(refusals)
+		w.MayBeRolled = !e.tried.IsZero() && p.now.Before(e.tried.Add(ring.ShownWithin))
 		w.Judge(p.now)
 		if !p.options.Zones {
 			w.Zone = workload.Zone{} // no other ring replaces its Pods
@@ -424,6 +427,9 @@ func (o *observer) learn(observed time.Time, done *results, conflict bool) time.
 		w := &(*done)[i]
 		o.retries.Learn(now, w.Change, w.Err)
 		conflict = conflict || ring.IsConflict(w.Err)
+		if e := o.cache[w.Write.Workload.UID]; e != nil && w.Write.Rolls && w.Err != nil && !isRefused(w.Err) {
+			e.tried = now
+		}
 		if w.Err == nil && len(w.Write.Deletes) > 0 && !w.Write.Replaces { // no watch shows their deletion
 			wake = now
 		}

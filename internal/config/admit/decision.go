@@ -114,8 +114,8 @@ func (a attempt) complete(now time.Time) answer {
 		e.DropBaseline()
 		record := workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)}
 		if was := a.hashBefore(); was != a.now.Hashes.Desired { // else its config is not new
-			last := &a.now.Records.Roll
-			record.Was, record.Unready, record.Available, record.Failing = was, last.Unready && was != "", last.Available, last.Failing
+			record.Was = was
+			record.Unready, record.Available, record.Failing = a.baseline(now)
 		}
 		e.Record(record)
 	}
@@ -124,6 +124,27 @@ func (a attempt) complete(now time.Time) answer {
 		done.warnings = []string{a.now.LeftOutText()}
 	}
 	return done
+}
+
+// baseline is how the workload does whose Pods are replaced, if it is not ready for another reason than what
+// it was rolled for last: as is recorded of that, or as its status says if it never was ready since it was
+// created, or is not for long, or has no Pods.
+func (a attempt) baseline(now time.Time) (unready bool, available int32, failing string) {
+	last := &a.now.Records.Roll
+	if a.hashBefore() == "" || last.Unready {
+		return a.hashBefore() != "", last.Available, last.Failing
+	}
+	started := last.At
+	if last.Admitted.After(started) {
+		started = last.Admitted
+	}
+	obj := a.before.Object
+	isFirst := last.At.IsZero() && last.Was == ""
+	isOld := !now.Before(started.Add(workload.SettlesWithin(obj)))
+	if workload.HasNoPods(obj) || !workload.IsReady(obj) && (isFirst || isOld) {
+		return true, workload.Available(obj), ""
+	}
+	return false, 0, ""
 }
 
 // hashBefore is that of Pods that run, empty if none do.

@@ -41,6 +41,18 @@ func lacks(w *workload.Workload) {
 	w.Hashes, w.Missing = nil, []content.Missing{{Object: content.Object{Kind: content.Secret, Namespace: "shop", Name: "db"}}}
 }
 
+// replicas is a Deployment of which so many Pods are available.
+func replicas(n, available int32) func(*workload.Workload) {
+	return func(w *workload.Workload) {
+		w.Object = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &n}, Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
+	}
+}
+
+// rolled is one that another client has rolled before, for another config.
+func rolled(ago time.Duration) func(*workload.Workload) {
+	return func(w *workload.Workload) { w.Records.Roll = workload.Roll{Admitted: now.Add(-ago), Was: "older"} }
+}
+
 func set(w *workload.Workload) { w.Object = &appsv1.StatefulSet{} }
 
 // text is what admission does, an operation a line.
@@ -64,6 +76,7 @@ func TestAdmit(t *testing.T) {
 		waits    = "warns: Pods are waiting for their config: Secret db not found\n"
 		marked   = "add /metadata/annotations/spillway.dev~1suspended \"scheduling-gate\"\n"
 	)
+	was := func(more string) string { return strings.Replace(recorded, `\"}`, `\",`+more+`}`, 1) }
 	running := arriving(current)
 	for name, test := range map[string]struct {
 		attempt attempt
@@ -83,14 +96,22 @@ func TestAdmit(t *testing.T) {
 		"a StatefulSet's Pods must be released then":              {attempt{now: arriving(bareTemplate, gated, set), before: arriving(gated)}, "", opened + "add /metadata/annotations/spillway.dev~1suspended \"waiting-pods\"\n" + bareHash + recorded},
 		"opted out, it is released":                               {attempt{now: arriving(gated, untracked), before: arriving(gated)}, "", opened},
 		"not tracked, it is not changed":                          {attempt{now: arriving(untracked, bareTemplate)}, "", ""},
-		"it remembers the config that it had":                     {attempt{now: arriving(), before: arriving()}, "", hashes + strings.Replace(recorded, `\"}`, `\",\"was\":\"old\"}`, 1)},
-		"an update that rolls anyway takes the config along":      {attempt{now: arriving(), before: running}, "", hashes + recorded},
-		"one that does not, rolls nothing":                        {attempt{now: arriving(), before: arriving(), unchanged: true}, "", ""},
-		"a hash that a replace would drop is kept":                {attempt{now: arriving(bareTemplate), before: arriving(), unchanged: true}, "", "add /spec/template/metadata/annotations {}\nadd /spec/template/metadata/annotations/spillway.dev~1config-hash \"old\"\n"},
-		"an undo to a suspended revision is released":             {attempt{now: arriving(bareTemplate, gated), before: running, unchanged: true}, "", opened + bareHash + recorded},
-		"what runs is not suspended":                              {attempt{now: arriving(lacks), before: running}, "", ""},
-		"what cannot be read is left to the ring":                 {attempt{now: arriving(func(w *workload.Workload) { w.Hashes = nil })}, "", ""},
-		"what cannot be read is no reason to refuse":              {attempt{now: arriving(func(w *workload.Workload) { w.Denied = []string{"Secret vault/db cannot be read"} })}, "", "warns: config changes do not roll it: Secret vault/db cannot be read\n"},
+		"it remembers the config that it had":                     {attempt{now: arriving(), before: arriving(replicas(1, 1))}, "", hashes + was(`\"was\":\"old\"`)},
+		"and that it was never ready":                             {attempt{now: arriving(), before: arriving(replicas(2, 1))}, "", hashes + was(`\"was\":\"old\",\"unready\":true,\"available\":1`)},
+		"and that it had no Pods":                                 {attempt{now: arriving(), before: arriving(replicas(0, 0))}, "", hashes + was(`\"was\":\"old\",\"unready\":true`)},
+		"not what the config may be the cause of": {
+			attempt{now: arriving(rolled(time.Minute)), before: arriving(replicas(1, 0))}, "", hashes + was(`\"was\":\"old\"`),
+		},
+		"but what is so for long": {
+			attempt{now: arriving(rolled(time.Hour)), before: arriving(replicas(1, 0))}, "", hashes + was(`\"was\":\"old\",\"unready\":true`),
+		},
+		"an update that rolls anyway takes the config along": {attempt{now: arriving(), before: running}, "", hashes + recorded},
+		"one that does not, rolls nothing":                   {attempt{now: arriving(), before: arriving(), unchanged: true}, "", ""},
+		"a hash that a replace would drop is kept":           {attempt{now: arriving(bareTemplate), before: arriving(), unchanged: true}, "", "add /spec/template/metadata/annotations {}\nadd /spec/template/metadata/annotations/spillway.dev~1config-hash \"old\"\n"},
+		"an undo to a suspended revision is released":        {attempt{now: arriving(bareTemplate, gated), before: running, unchanged: true}, "", opened + bareHash + recorded},
+		"what runs is not suspended":                         {attempt{now: arriving(lacks), before: running}, "", ""},
+		"what cannot be read is left to the ring":            {attempt{now: arriving(func(w *workload.Workload) { w.Hashes = nil })}, "", ""},
+		"what cannot be read is no reason to refuse":         {attempt{now: arriving(func(w *workload.Workload) { w.Denied = []string{"Secret vault/db cannot be read"} })}, "", "warns: config changes do not roll it: Secret vault/db cannot be read\n"},
 		"a roll of the ring's stays on record": {
 			attempt{now: arriving(func(w *workload.Workload) { w.Records.Roll.At = now.Add(-time.Hour) }), before: running}, "",
 			hashes + `add /metadata/annotations/spillway.dev~1config-change "{\"at\":\"2026-05-04T08:00:00Z\",\"admitted\":\"2026-05-04T09:00:00Z\"}"` + "\n",

@@ -178,7 +178,9 @@ func (k *Known) findMissing() []Missing {
 // config that counts has changed since the hashes were computed.
 func (k *Known) refresh() bool {
 	before := k.fingerprint
-	k.fingerprint = fingerprint(k.scope(), k.facts)
+	if k.fingerprint = fingerprint(k.scope(), k.facts); k.fingerprint != before { // from now on the hashes are of what was read alone
+		k.hashedFor = k.hashedAs
+	}
 	return before != [sha256.Size]byte{} && k.fingerprint != before && k.fingerprint != k.hashedAs
 }
 

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -68,4 +70,52 @@ func (v versioned) Get(_ context.Context, _ client.ObjectKey, obj client.Object,
 	obj.SetUID("u")
 	obj.SetResourceVersion(v.version)
 	return nil
+}
+
+// has is a Secret with a value, or none if it is empty.
+type has struct {
+	client.Reader
+
+	value *string
+}
+
+// Get implements [client.Reader].
+func (h has) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if *h.value == "" {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, key.Name)
+	}
+	s := obj.(*corev1.Secret)
+	s.Name, s.UID, s.ResourceVersion, s.Data = key.Name, "u", *h.value, map[string][]byte{"p": []byte(*h.value)}
+	return nil
+}
+
+// A hash is of what was read: once the cache has moved on it does not stand for what the cache had before, and
+// what is deleted has none.
+func TestAHashIsOfWhatWasRead(t *testing.T) {
+	cached, live := "1", "2"
+	source := Source{Digests: Digesting(has{value: &cached}), Values: has{value: &live}}
+	d := Demand{Namespace: "shop", Uses: []Reference{{Object: Object{Secret, "shop", "db"}, Required: true}}}
+	k := &Known{}
+	look := func() *Hashes {
+		if _, err := source.Lookup().Observe(t.Context(), k, "1", d); err != nil {
+			t.Fatal(err)
+		}
+		return k.Hashes()
+	}
+	look()
+	if errs := source.Lookup().Hash(t.Context(), []*Known{k}); errs[0] != nil {
+		t.Fatal(errs)
+	}
+	for _, test := range []struct {
+		cached string
+		known  bool
+	}{{"1", true}, {"2", true}, {"1", false}} {
+		if cached = test.cached; look() != nil != test.known {
+			t.Errorf("the cache has %s, known %v", cached, !test.known)
+		}
+	}
+	live = ""
+	if errs := source.Lookup().Hash(t.Context(), []*Known{k}); errs[0] == nil || k.Hashes() != nil {
+		t.Errorf("%v, %v", errs, k.Hashes())
+	}
 }

@@ -9,6 +9,11 @@ import (
 // the workload that uses it is opted in is meant to be rolled.
 const together = 5 * time.Minute
 
+// IsCreatedSince is true of an object that was created at a time, or later.
+func (f Facts) IsCreatedSince(o Object, at time.Time) bool {
+	return f[o].exists && !f[o].created.Before(at.Truncate(time.Second))
+}
+
 // IsEdited is true if the Pods of a workload that was created, and later opted in, may have started with
 // another content of some of these objects, because one was edited with the opt-in or later. What was never
 // edited has the content that it had for Pods which cannot start without it, or that are

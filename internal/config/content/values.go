@@ -156,6 +156,9 @@ func (k *Known) compute(ctx context.Context, values *values) error {
 		if v.err != nil {
 			return v.err
 		}
+		if k.facts[o].exists && !v.fact.exists { // a hash without it would be taken for that of a content
+			return fmt.Errorf("%s was deleted a moment ago", o.From(k.demand.Namespace))
+		}
 		if k.facts[o] = v.fact; v.fact.exists {
 			c[o] = v.content
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/pods"
@@ -139,7 +141,9 @@ func (w *Workload) onTrialFor(now time.Time) []content.Release {
 		return nil
 	}
 	return slices.DeleteFunc(w.ReleasesOf(w.Records.Roll.Changed), func(r content.Release) bool {
-		return !w.Runs(r) || !w.counts(r.Object, w.Records.Roll.At, now)
+		_, exists := w.Config.DigestOf(r.Object)
+		missing := slices.ContainsFunc(w.Missing, func(m content.Missing) bool { return m.Object == r.Object })
+		return !w.Runs(r) || missing && !exists || !w.counts(r.Object, w.Records.Roll.At, now)
 	})
 }
 
@@ -149,7 +153,20 @@ func (w *Workload) isQuestionable(now time.Time) bool {
 	if w.Records.Roll.Unready && !w.failsNewly() || w.lacksRoom(now) != "" {
 		return false
 	}
-	return w.Pods.Failing > 0 || w.Pods.Unknown != "" || w.Health.Health == rollout.Failed || w.isOverdue(now)
+	return w.Pods.Failing > 0 || w.Pods.Unknown != "" || w.Health.Health == rollout.Failed && !w.startsLate(now) || w.isOverdue(now)
+}
+
+// startsLate is true while new Pods may become ready that had no room until its deadline was over, or nearly.
+func (w *Workload) startsLate(now time.Time) bool {
+	return !w.Pods.LastStart.IsZero() && now.Before(w.Pods.LastStart.Add(w.timeToStart()))
+}
+
+// timeToStart is how long a Pod may take to become ready.
+func (w *Workload) timeToStart() time.Duration {
+	if d, ok := w.Object.(*appsv1.Deployment); ok && d.Spec.ProgressDeadlineSeconds != nil {
+		return min(time.Duration(*d.Spec.ProgressDeadlineSeconds)*time.Second, workload.ProgressDeadline)
+	}
+	return workload.ProgressDeadline
 }
 
 // NeedsBaseline is true of a workload that is to be rolled and is not ready, for another reason
@@ -207,7 +224,7 @@ func (w *Workload) isOverdue(now time.Time) bool {
 }
 
 // onTrial is a workload that was rolled as the engine sees it.
-func (w *Workload) onTrial() rollout.Unit {
+func (w *Workload) onTrial(now time.Time) rollout.Unit {
 	u := rollout.Unit{Name: w.called(w.Namespace), StartedAt: w.Records.Roll.At}
 	u.Policy.Deadline = workload.TimeToRoll(w.Object)
 	u.Leaf = rollout.Leaf{Current: released, Target: released, Health: rollout.Progressing, Reason: w.Health.Reason}
@@ -217,6 +234,8 @@ func (w *Workload) onTrial() rollout.Unit {
 	case w.Pods.Unknown != "": // they may do as before, or have no room
 		u.Policy.Deadline = noDeadline
 	case w.Pods.Readable && w.Pods.Started == 0: // its config cannot be the cause yet
+		u.Policy.Deadline = noDeadline
+	case w.startsLate(now):
 		u.Policy.Deadline = noDeadline
 	case w.Health.Health == rollout.Failed:
 		u.Leaf.Health = rollout.Failed
@@ -269,6 +288,9 @@ func (w *Workload) keeps(f *workload.Failed, now time.Time) bool {
 // the ring has rolled is not the cause.
 func (w *Workload) isUnreadyBefore(now time.Time) bool {
 	roll := &w.Records.Roll
+	if workload.HasNoPods(w.Object) { // it is as ready as it may be, and shows nothing
+		return true
+	}
 	if w.isUp() || w.hasFailedSince() && !roll.Unready { // one that was not ready before it failed has not become well by that
 		return false
 	}

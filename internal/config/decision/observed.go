@@ -50,6 +50,8 @@ type Workload struct {
 	Change Change
 	// Pods are how its Pods do, if that matters ([Workload.NeedsPods]).
 	Pods pods.State
+	// MayBeRolled is true if the answer to a roll was lost a moment ago, and nothing shows yet whether it was made.
+	MayBeRolled bool
 	// Retry is set after a failed read, or a failed write of this generation.
 	Retry *Retry
 	// Disown is set after a failed attempt to remove what old versions of wave left.

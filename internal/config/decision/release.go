@@ -124,7 +124,7 @@ func (j *judgment) addTrials() bool {
 		j.addMixed(i, w)
 		for _, r := range w.onTrialFor(j.now) {
 			if w.recorded(r, j.now) == nil {
-				j.trials = append(j.trials, trial{workload: i, release: r, unit: w.onTrial(), present: true, at: j.now, unknown: w.unknown(j.now)})
+				j.trials = append(j.trials, trial{workload: i, release: r, unit: w.onTrial(j.now), present: true, at: j.now, unknown: w.unknown(j.now)})
 			}
 		}
 	}
@@ -144,6 +144,12 @@ func (j *judgment) addTrials() bool {
 func (j *judgment) addRecorded(i int, w *Workload) {
 	for k := range w.Records.Failed {
 		f := &w.Records.Failed[k]
+		if r, ok := w.Config.Release(f.Object()); ok && w.isUncompared(f) {
+			unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: rollout.Leaf{Current: released, Target: released, Health: rollout.Progressing}}
+			unit.Policy.Deadline = noDeadline
+			j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, unknown: w.called(w.Namespace) + " failed with it before it was created again, and its content is read next"})
+			continue
+		}
 		if _, exists := w.Config.DigestOf(f.Object()); exists && !w.isPresent(*f) || !w.keeps(f, j.now) {
 			continue
 		}
@@ -151,6 +157,13 @@ func (j *judgment) addRecorded(i int, w *Workload) {
 		r := content.Release{Object: f.Object(), Digest: f.Digest}
 		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.isPresent(*f) && w.IsCurrent() && w.Runs(r)})
 	}
+}
+
+// isUncompared is true of a failure with an object that was created again since, until it is read whether the
+// content is another one: digests do not tell, and the hash of the workload does.
+func (w *Workload) isUncompared(f *workload.Failed) bool {
+	reads := w.Hashes == nil && !w.Unchanged && len(w.Missing) == 0 && len(w.Denied) == 0 && w.Retry == nil
+	return reads && f.Hash != "" && !w.isPresent(*f) && w.Config.IsCreatedSince(f.Object(), f.At)
 }
 
 // failedLeaf is a workload that has failed with a release, as the engine sees it.
@@ -368,6 +381,9 @@ func (w *Workload) wake(now time.Time) time.Time {
 	wake := time.Time{}
 	if at := workload.StallsAt(w.Object); at.After(now) && w.mayFail(now) {
 		wake = at
+	}
+	if at := w.Pods.LastStart; !at.IsZero() && w.startsLate(now) && w.mayFail(now) {
+		wake = ring.Earlier(wake, at.Add(w.timeToStart()))
 	}
 	if w.isProving(now) && w.Records.Roll.Unready || w.rolling(now) && w.isMute() { // others may wait for it until then
 		wake = ring.Earlier(wake, w.lasts(now))

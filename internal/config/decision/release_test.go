@@ -389,6 +389,9 @@ func TestUnready(t *testing.T) {
 		"rolled a moment ago, was ready, and crashes": {[]func(*Workload){rolledFor(time.Minute, dbKey), crashes, ofKind(&appsv1.Deployment{Status: appsv1.DeploymentStatus{
 			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}},
 		}})}, false},
+		"without Pods, and rolled a moment ago": {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) {
+			w.Object, w.Health.Health = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32)}}, rollout.Healthy
+		}}, true},
 		"rolled long ago":                    {[]func(*Workload){rolledFor(time.Hour, dbKey)}, true},
 		"not ready before that roll either":  {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Unready = true }}, true},
 		"its template was changed since":     {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Template = "x" }}, true},
@@ -534,4 +537,35 @@ func recordAll(plan Plan) []Workload {
 		w.failure, w.stop, w.kept = nil, nil, workload.Keepings{}
 	}
 	return workloads
+}
+
+// Others wait until it is read whether an object that was created again has the content with which a workload has
+// failed. One that is as old as before has another content, if its digest is another.
+func TestWhatWasCreatedAgainIsReadFirst(t *testing.T) {
+	for name, created := range map[string]time.Time{"again": now, "long ago": now.Add(-time.Hour)} {
+		t.Run(name, func(t *testing.T) {
+			old, db := secret("shop", "db", "bad"), secret("shop", "db", "bad")
+			old.UID, db.CreationTimestamp = "before", metav1.NewTime(created)
+			a := outdated("a", using(db), failedWith(now.Add(-time.Minute), old), func(w *Workload) { w.Hashes, w.Records.Failed[0].Hash = nil, "old" })
+			b := Decide(Observed{Now: now, Workloads: []Workload{a, outdated("b", using(db), changed(dbKey))}}, Options{}).Workloads[1]
+			if held := b.Stop() != nil && b.Stop().Reason == ReasonConfigUnverified; held != created.Equal(now) {
+				t.Errorf("%v", b.Stop())
+			}
+		})
+	}
+}
+
+// Pods that had no room until the deadline of their workload was over have not failed by that.
+func TestPodsThatStartLateHaveTheirTime(t *testing.T) {
+	db := secret("shop", "db", "1")
+	for ago, want := range map[time.Duration]bool{time.Minute: false, time.Hour: true} {
+		a := outdated("a", using(db), rolledFor(9*time.Minute, dbKey), hangs, stalled, func(w *Workload) { w.Pods.LastStart = now.Add(-ago) })
+		decided := Decide(Observed{Now: now, Workloads: []Workload{a}}, Options{}).Workloads[0]
+		if got := decided.Failure() != nil; got != want {
+			t.Errorf("started %s ago: failed %v", ago, got)
+		}
+		if at := a.wake(now); !want && at.After(now.Add(9*time.Minute)) {
+			t.Errorf("it is looked at again at %s", at)
+		}
+	}
 }

@@ -239,7 +239,7 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 		name = "group " + w.Zone.Group
 	}
 	p := part{workloads: []int{i}, unit: rollout.Unit{Name: name}, member: policy.Member{
-		Labels: w.Object.GetLabels(), Name: name, Priority: w.Settings.Priority, Claim: policy.ClaimNext, Disrupted: w.isProving(s.o.Now),
+		Labels: w.Object.GetLabels(), Name: name, Priority: w.Settings.Priority, Claim: policy.ClaimNext, Disrupted: w.isProving(s.o.Now) || w.MayBeRolled,
 		Mute: w.isMute(),
 	}}
 	if !outdated {
@@ -265,8 +265,15 @@ func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) par
 	// That changes are collected and read lasts for a moment: one that was rolled just now, and shows soon
 	// whether it works, must not lose its place to another by that.
 	brief := p.member.Disrupted && p.unit.Block != nil && w.Retry == nil && (p.unit.Block.Reason == ReasonCoalescing || p.unit.Block.Reason == ReasonUnread)
-	p.member.Last = p.unit.Block != nil && !brief || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)
+	p.member.Last = (p.unit.Block != nil && !brief || p.unit.Pause != nil || w.Retry.Pending(s.o.Now)) && !w.mayHave(s.o.Now)
 	return p
+}
+
+// mayHave is true of a workload that may have been rolled a moment ago for all that it would be rolled for: a
+// manager that has just begun does not know what has changed since, or the answer was lost. It keeps its place,
+// as others would follow it.
+func (w *Workload) mayHave(now time.Time) bool {
+	return w.MayBeRolled || len(w.Change.Keys) == 0 && w.isProving(now) && w.rolling(now)
 }
 
 // leaf is a workload that has the content of a release.

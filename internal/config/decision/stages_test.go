@@ -314,3 +314,24 @@ func rollingZone(w *Workload) {
 }
 
 func templateOf(w *Workload) string { return workload.TemplateDigest(w.Object) }
+
+// What may have a content keeps its place in the first stage, whatever it waits for: else another would get the
+// content before it was shown to work.
+func TestWhatMayHaveAContentKeepsItsPlace(t *testing.T) {
+	db := secret("shop", "db", "1")
+	for name, a := range map[string]Workload{
+		"a manager has just begun": outdated("b", using(db), rolledFor(time.Minute), hangs, func(w *Workload) {
+			w.Template.Hash, w.Denied = "bad", []string{"another object must not be read"}
+		}),
+		"the answer was lost": outdated("b", using(db), changed(dbKey), func(w *Workload) {
+			w.MayBeRolled, w.Retry = true, &Retry{At: now.Add(time.Second), Reason: "timeout", Write: true}
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Observed{Now: now, Policies: inForce(oneFirst), Workloads: []Workload{outdated("a", using(db), changed(dbKey)), a}}
+			if got := textOf(o, Options{}); strings.Contains(got, "rolls a") {
+				t.Error(got)
+			}
+		})
+	}
+}

@@ -35,6 +35,8 @@ type State struct {
 	// Ready is how many of the new ones are ready, and FirstReady since when one is, zero if none is.
 	Ready      int
 	FirstReady time.Time
+	// LastStart is when the last of them started, zero if none has.
+	LastStart time.Time
 	// Failing is how many of the new ones cannot run, and Reason what most of them wait for.
 	Failing int
 	Reason  string
@@ -94,6 +96,9 @@ func (s *State) add(pod *corev1.Pod, reasons map[string]int, now time.Time) {
 		if s.FirstReady.IsZero() || since.Before(s.FirstReady) {
 			s.FirstReady = since
 		}
+	}
+	if at := pod.Status.StartTime; at != nil && at.After(s.LastStart) {
+		s.LastStart = at.Time
 	}
 	switch {
 	case !ready || s.New > 1 && s.ReadySince.IsZero():

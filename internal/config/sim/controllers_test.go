@@ -49,6 +49,7 @@ func (w *world) sync(u *unit) {
 		return
 	}
 	t := workload.TemplateOf(obj)
+	u.refused = false
 	u.resize(w, u.scales(obj, t))
 	if !workload.IsHeldBack(obj) {
 		w.replacePods(u, t)
@@ -77,9 +78,10 @@ func (u *unit) resize(w *world, t *corev1.PodTemplateSpec) {
 		u.pods = u.pods[:len(u.pods)-1]
 		w.podsAt++
 	}
-	for len(u.pods) < u.replicas && !w.lacks(u) {
-		w.start(u, t, !u.roomless)
-		u.progressed = w.now
+	for len(u.pods) < u.replicas && !w.lacks(u) && !u.refused {
+		if w.start(u, t); !u.refused {
+			u.progressed = w.now
+		}
 	}
 }
 
@@ -119,7 +121,8 @@ func (w *world) replacePods(u *unit, t *corev1.PodTemplateSpec) {
 		return
 	}
 	u.pods = slices.Delete(u.pods, old, old+1)
-	w.start(u, t, !u.roomless)
+	w.podsAt++
+	w.start(u, t)
 }
 
 func (w *world) replaceSurging(u *unit, t *corev1.PodTemplateSpec, old, ready int) {
@@ -132,8 +135,9 @@ func (w *world) replaceSurging(u *unit, t *corev1.PodTemplateSpec, old, ready in
 	}
 	switch {
 	case len(u.pods) <= u.replicas:
-		w.start(u, t, !u.roomless)
-		u.progressed = w.now
+		if w.start(u, t); !u.refused {
+			u.progressed = w.now
+		}
 	case ready > u.replicas || slices.ContainsFunc(u.pods, func(p *pod) bool { return fresh(p) && p.ready }) && ready >= u.replicas:
 		u.pods, u.progressed = slices.Delete(u.pods, old, old+1), w.now
 		w.podsAt++
@@ -169,8 +173,21 @@ func (w *world) writeStatus(u *unit, obj client.Object, template string) {
 	case *appsv1.DaemonSet:
 		o.Status = appsv1.DaemonSetStatus{ObservedGeneration: o.Generation, DesiredNumberScheduled: n, CurrentNumberScheduled: all, UpdatedNumberScheduled: updated, NumberReady: ready, NumberAvailable: ready, NumberUnavailable: n - ready}
 	}
-	if !equality.Semantic.DeepEqual(obj, changed) {
+	if !equality.Semantic.DeepEqual(statusOf(obj), statusOf(changed)) {
 		w.must(w.store.Status().Update(quiet, changed))
+	}
+}
+
+func statusOf(obj client.Object) any {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Status
+	case *appsv1.StatefulSet:
+		return o.Status
+	case *appsv1.DaemonSet:
+		return o.Status
+	default:
+		return nil
 	}
 }
 
@@ -194,4 +211,9 @@ func (w *world) deploymentStatus(u *unit, o *appsv1.Deployment, all, updated, re
 		available.Status = corev1.ConditionTrue
 	}
 	o.Status.Conditions = []appsv1.DeploymentCondition{available, progress}
+	if u.refused {
+		o.Status.Conditions = append(o.Status.Conditions, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "pods is forbidden: exceeded quota: pods",
+		})
+	}
 }

@@ -164,12 +164,27 @@ func (w *world) isUsed(o content.Object) bool {
 	})
 }
 
+// lookForAilments notes that a workload crashes, and not for what the ring has rolled it for: so it may crash
+// afterwards, whatever it is rolled for, until it was ready for some time.
+func (o *oracle) lookForAilments(u *unit) {
+	switch {
+	case slices.ContainsFunc(u.pods, func(p *pod) bool { return p.crashed }):
+		u.ailing = u.ailing || !slices.ContainsFunc(u.uses, func(object content.Object) bool {
+			return slices.Contains(o.reach[reached{object, u.has[object]}], u)
+		})
+	case u.isReady(o.world.now.Add(-lag)):
+		u.ailing = false
+	}
+}
+
 // rolled checks the rules in the moment in which the ring rolls a workload.
 func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 	w := o.world
 	w.count("rolls")
 	u.earlier = append([]corev1.PodTemplateSpec{*before}, u.earlier...)
 	changes, lags, byHand := false, false, u.unhashed
+	u.shows = nil
+	shows := map[content.Object]string{}
 	for _, object := range u.uses {
 		value := w.live[object]
 		if o.sees(object) != value { // what it has from now on is not what its Pods start with
@@ -187,8 +202,9 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		if o.failed[object][value] && isBad(value) && !byHand {
 			o.complainf("%s is rolled for %s %s, which has failed", u.name, object.Name, value)
 		}
-		if isBad(value) && w.canTell(u) && !byHand {
+		if isBad(value) && w.canTell(u) && !byHand && !u.ailing {
 			o.reaches(u, reached{object, value})
+			shows[object] = value
 		}
 		u.has[object] = value
 	}
@@ -203,24 +219,24 @@ func (o *oracle) rolled(u *unit, before, after *corev1.PodTemplateSpec) {
 		w.count("late looks")
 	}
 	// One that was down a moment ago, as far as the ring sees, or whose Pods are replaced because a user has changed its template, is
-	// disrupted by the user alone.
-	if u.rolled = (time.Time{}); u.isReady(w.now.Add(-lag)) && u.runs(before) {
+	// disrupted by the user alone; and one that cannot tell has no Pods, or none is replaced.
+	if u.rolled = (time.Time{}); w.canTell(u) && u.isReady(w.now.Add(-lag)) && u.runs(before) {
 		o.checkRolling(u)
-		u.rolled = w.now
+		u.rolled, u.shows = w.now, shows
 	}
 }
 
 // canTell is true of a workload that shows whether it works with a content.
 func (w *world) canTell(u *unit) bool {
 	obj := u.object(w)
-	return !u.sick && !u.roomless && u.replicas > 0 && obj != nil && !workload.IsHeldBack(obj)
+	return !u.sick && u.noRoom == "" && u.replicas > 0 && obj != nil && !workload.IsHeldBack(obj)
 }
 
 // reaches checks how far a bad content has come.
 func (o *oracle) reaches(u *unit, r reached) {
 	o.reach[r] = append(slices.DeleteFunc(o.reach[r], func(old *unit) bool { return old == u }), u)
 	o.world.count("bad rolls")
-	if n := len(o.reach[r]); n > o.world.stage {
+	if n := len(o.reach[r]); n > o.world.stage && !o.isDeceptive(r) {
 		names := make([]string, n)
 		for i, u := range o.reach[r] {
 			names[i] = u.name
@@ -229,9 +245,23 @@ func (o *oracle) reaches(u *unit, r reached) {
 	}
 }
 
+// isDeceptive is true of a content that a workload seems to work with, because its Pods have started at another
+// moment of an object that got the same content again.
+func (o *oracle) isDeceptive(r reached) bool {
+	return slices.ContainsFunc(o.world.units, func(u *unit) bool {
+		return u.has[r.object] == r.value && len(u.pods) > 0 && u.isWhole(o.world) && !u.runsBad()
+	})
+}
+
 // touches notes that a user has written a workload: it shows no more what the ring has rolled.
 func (o *oracle) touches(u *unit) {
-	u.touched, u.rolled = o.world.now, time.Time{}
+	u.touched = o.world.now
+	o.excuse(u)
+}
+
+// excuse counts a workload no more among those that show what they were rolled for.
+func (o *oracle) excuse(u *unit) {
+	u.rolled, u.shows = time.Time{}, nil
 	for r := range o.reach {
 		o.reach[r] = slices.DeleteFunc(o.reach[r], func(old *unit) bool { return old == u })
 	}
@@ -272,11 +302,46 @@ func (u *unit) runsBad() bool {
 	return slices.ContainsFunc(u.pods, func(p *pod) bool { return p.fate != good })
 }
 
-// look forgets that a workload is rolling once it is whole.
+// look forgets that a workload is rolling once it is whole, and checks that it is recorded as a failure if
+// it crashes.
 func (o *oracle) look(u *unit) {
-	if !u.rolled.IsZero() && u.isWhole(o.world) {
+	o.lookForAilments(u)
+	w := o.world
+	if !u.rolled.IsZero() && u.isWhole(w) {
 		u.rolled = time.Time{}
 	}
+	for object, value := range u.shows {
+		if _, gone := w.absent[object]; gone || !u.isAsRolled(w) || o.failed[object][value] {
+			u.shows = nil
+		}
+	}
+	switch {
+	case len(u.shows) == 0 || !u.crashesNow(w):
+		u.crashes = time.Time{}
+	case u.crashes.IsZero():
+		u.crashes = w.now
+	case w.now.Sub(u.crashes) > evident:
+		o.complainf("%s crashes with %v since %s, and that is recorded nowhere", u.name, u.shows, u.crashes.Format("15:04:05"))
+	}
+}
+
+// evident is how long a Pod crashes until that must be recorded.
+const evident = 90 * time.Second
+
+// isAsRolled is true if all that a workload uses is as it was when it was rolled.
+func (u *unit) isAsRolled(w *world) bool {
+	obj := u.object(w)
+	return obj != nil && workload.IsTracked(obj) && !slices.ContainsFunc(u.uses, func(o content.Object) bool { return u.has[o] != w.live[o] })
+}
+
+// crashesNow is true if a Pod of the present template crashes.
+func (u *unit) crashesNow(w *world) bool {
+	obj := u.object(w)
+	if obj == nil {
+		return false
+	}
+	is := fingerprint(workload.TemplateOf(obj))
+	return slices.ContainsFunc(u.pods, func(p *pod) bool { return p.crashed && p.template == is })
 }
 
 // isWhole is true if all Pods are ready, and of the present template.

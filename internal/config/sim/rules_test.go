@@ -4,8 +4,11 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // rules are those that a manager keeps to. The zero value is all of them.
@@ -31,16 +34,17 @@ func each(change func(w *decision.Workload)) *rules {
 	})
 }
 
-// broken are all rules but one. Tables alone notice (internal/config/decision) that Pods which crash are
-// failures before a deadline, and that a workload without replicas shows nothing; and a story
-// (TestNoEditTakesAFailureAway) that a failure is recorded.
+// broken are all rules but one.
 func broken() map[string]*rules {
 	return map[string]*rules{
 		"a failure stops nothing":                     blind(func(_ *decision.Observed, options *decision.Options) { options.KeepGoing = true }),
+		"a failure is recorded nowhere":               blind(func(o *decision.Observed, _ *decision.Options) { o.Recordable = false }),
 		"what is recorded is not read":                blind(forget),
 		"nothing soaks":                               blind(noSoak),
 		"there are no stages":                         blind(func(o *decision.Observed, _ *decision.Options) { o.Policies = nil }),
 		"one workload more than may be is rolled":     blind(func(_ *decision.Observed, options *decision.Options) { options.MaxRolling++ }),
+		"Pods that crash are none":                    each(func(w *decision.Workload) { w.Pods.Failing = 0 }),
+		"without replicas is good":                    each(asIfReady),
 		"a workload that was not ready before was so": each(func(w *decision.Workload) { w.Records.Roll.Unready = false }),
 		"that there is no room is a failure":          each(func(w *decision.Workload) { w.Pods.Unschedulable, w.Pods.Started = 0, w.Pods.New }),
 		"the roll of another client is not judged":    each(func(w *decision.Workload) { w.Records.Roll.Template = "" }),
@@ -65,6 +69,27 @@ func noSoak(o *decision.Observed, _ *decision.Options) {
 		set[i] = &eager
 	}
 	o.Policies = set
+}
+
+// asIfReady takes a workload without Pods for one that shows that its content is good.
+func asIfReady(w *decision.Workload) {
+	if !workload.HasNoPods(w.Object) {
+		return
+	}
+	switch o := w.Object.(type) {
+	case *appsv1.Deployment:
+		o = o.DeepCopy()
+		o.Spec.Replicas, o.Status.AvailableReplicas = new(int32(1)), 1
+		w.Object = o
+	case *appsv1.StatefulSet:
+		o = o.DeepCopy()
+		o.Spec.Replicas, o.Status.ReadyReplicas = new(int32(1)), 1
+		w.Object = o
+	case *appsv1.DaemonSet:
+		o = o.DeepCopy()
+		o.Status.DesiredNumberScheduled, o.Status.NumberReady = 1, 1
+		w.Object = o
+	}
 }
 
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the oracle is blind,

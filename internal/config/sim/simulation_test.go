@@ -20,14 +20,14 @@ func TestSimulation(t *testing.T) { game().Run(t) }
 func TestSameSeedSameWorld(t *testing.T) { game().CheckSame(t) }
 
 func game() *worlds.Game {
-	g := &worlds.Game{Package: "./internal/config/sim", Seeds: 500, Often: map[string]int{}}
+	g := &worlds.Game{Package: "./internal/config/sim", Seeds: 500, Cost: 20, Often: map[string]int{}}
 	g.Play = func(seed uint64, how worlds.How) worlds.World {
 		if how.Storm {
 			return brave(seed, &rules{}, how.Logged)
 		}
 		return play(seed, &rules{}, how.Logged)
 	}
-	for _, what := range []string{"edits", "rolls", "bad rolls", "failures", "undo", "replace", "restart", "opt", "pause", "deleted", "created again", "returns", "blips", "kills", "kills amid writes"} {
+	for _, what := range []string{"edits", "rolls", "bad rolls", "failures", "undo", "replace", "restart", "opt", "pause", "deleted", "created again", "returns", "blips", "room", "kills", "kills amid writes"} {
 		g.Often[what] = 10
 	}
 	return g

@@ -36,7 +36,7 @@ func (w *world) users() {
 	if u.object(w) == nil {
 		return
 	}
-	switch w.rnd.IntN(9) {
+	switch w.rnd.IntN(10) {
 	case 0, 1:
 		w.undo(u)
 	case 2:
@@ -79,7 +79,21 @@ func (w *world) users() {
 		if len(w.units) < 9 {
 			w.addUnit()
 		}
+	case 9:
+		w.turn(u)
 	}
+}
+
+// turn takes the room for new Pods of a workload, or gives it back.
+func (w *world) turn(u *unit) {
+	if u.noRoom != "" {
+		w.give(u)
+	} else {
+		u.noRoom = []string{full, quota}[w.rnd.IntN(2)]
+	}
+	w.notef("%s: room: %s", u.name, u.noRoom)
+	w.count("room")
+	w.oracle.excuse(u)
 }
 
 // edit gives an object a new value, an earlier one, or deletes it and creates it again.
@@ -242,6 +256,9 @@ func (w *world) endStorm() {
 		}
 		for _, p := range u.pods {
 			p.blip = time.Time{}
+		}
+		if u.noRoom != "" && w.chance(0.5) { // what comes back is caught up
+			w.give(u)
 		}
 	}
 }

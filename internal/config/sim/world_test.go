@@ -35,17 +35,26 @@ const (
 	crash = "crash"
 )
 
+// What keeps new Pods of a workload from running, though their content does not.
+const (
+	full  = "no node"  // they are never scheduled
+	quota = "no quota" // they cannot be created
+)
+
 // unit is a workload, and what of it only the world knows.
 type unit struct {
 	kind, name string
 	uid        types.UID
 	replicas   int
-	// sick Pods never get ready, roomless ones are never scheduled.
-	sick, roomless bool
-	uses           []content.Object
-	pods           []*pod
-	nth            int
-	progressed     time.Time
+	// sick Pods never get ready.
+	sick bool
+	// noRoom is why new Pods do not run, refused is true if one could not be created.
+	noRoom     string
+	refused    bool
+	uses       []content.Object
+	pods       []*pod
+	nth        int
+	progressed time.Time
 	// has is what the template was written for: by whom it was created or rolled, by object.
 	has map[content.Object]string
 	// hasOf is the same of earlier templates.
@@ -57,8 +66,14 @@ type unit struct {
 	// unhashed is true of a template that a user has written without a hash: its Pods start with the
 	// present content immediately, and the ring writes the hash of that.
 	unhashed bool
+	// ailing is true of one that crashed before the ring has touched it.
+	ailing bool
 	// rolled is when the ring rolled it last, zero once it was whole since.
 	rolled time.Time
+	// shows are the bad values that the ring rolled it for while it was whole, so that its Pods show them, and
+	// crashes is since when these crash.
+	shows   map[content.Object]string
+	crashes time.Time
 }
 
 func (u *unit) key() client.ObjectKey { return client.ObjectKey{Namespace: namespace, Name: u.name} }
@@ -101,10 +116,12 @@ type world struct {
 	storm          bool
 	flaps          bool
 	keen           float64
-	podsAt         int
-	counts         map[string]int
-	told           bool
-	log            []string
+	// trouble is how many of the workloads cannot show that a content works.
+	trouble float64
+	podsAt  int
+	counts  map[string]int
+	told    bool
+	log     []string
 }
 
 // empty is an API server without objects, for all worlds.
@@ -125,6 +142,7 @@ func newWorld(seed uint64, told bool) *world {
 	w.oracle = &oracle{world: w, failed: map[content.Object]map[string]bool{}, reach: map[reached][]*unit{}, digests: map[string]reached{}, judged: map[string]bool{}}
 	w.store.OnChange = w.oracle.changed
 	w.stage, w.hooked, w.flaps, w.keen = 1, w.chance(0.5), w.chance(0.6), 0.3+0.7*w.rnd.Float64()
+	w.trouble = 0.1 + 0.4*w.rnd.Float64()
 	if w.chance(0.3) {
 		w.rolling = 1 + w.rnd.IntN(2)
 	}
@@ -217,14 +235,7 @@ func (w *world) put(o content.Object, value string) {
 func (w *world) addUnit() {
 	w.names++
 	u := &unit{kind: []string{workload.Deployment, workload.Deployment, workload.StatefulSet, workload.DaemonSet}[w.rnd.IntN(4)], name: "w" + string(rune('a'+w.names%26)) + string(rune('a'+w.names/26)), replicas: 1 + w.rnd.IntN(3), has: map[content.Object]string{}, hasOf: map[string]map[content.Object]string{}, progressed: w.now, touched: w.now, unhashed: true}
-	switch w.rnd.IntN(20) {
-	case 0, 1:
-		u.sick = true
-	case 2:
-		u.replicas = 0
-	case 3:
-		u.roomless = u.kind == workload.Deployment
-	}
+	held, noRoom := w.strike(u)
 	for _, i := range w.rnd.Perm(len(w.all))[:1+w.rnd.IntN(min(2, len(w.all)))] {
 		u.uses = append(u.uses, w.all[i])
 	}
@@ -232,7 +243,7 @@ func (w *world) addUnit() {
 	obj.SetNamespace(namespace)
 	obj.SetName(u.name)
 	obj.SetAnnotations(map[string]string{vocabulary.ConfigTracked.Native: "true"})
-	w.fill(u, obj, w.chance(0.05))
+	w.fill(u, obj, held)
 	if w.hooked {
 		obj = w.admitted(nil, obj)
 	}
@@ -243,15 +254,35 @@ func (w *world) addUnit() {
 		u.has[o] = w.live[o]
 	}
 	for range u.replicas {
-		w.start(u, u.template(w), !u.roomless || true)
+		w.start(u, u.template(w))
 	}
 	for _, p := range u.pods {
 		if p.fate == good && !u.sick {
 			p.takes = 0
 		}
-		p.scheduled = true
 	}
-	w.notef("%s %s uses %v, %d replicas, sick %v, roomless %v", u.kind, u.name, u.uses, u.replicas, u.sick, u.roomless)
+	u.noRoom = noRoom // those that there are run
+	w.notef("%s %s uses %v, %d replicas, sick %v, held %v, %s", u.kind, u.name, u.uses, u.replicas, u.sick, held, u.noRoom)
+}
+
+// strike decides whether a new workload can show that a content works.
+func (w *world) strike(u *unit) (held bool, noRoom string) {
+	if !w.chance(w.trouble) {
+		return false, ""
+	}
+	switch w.rnd.IntN(6) {
+	case 0, 1:
+		u.sick = true
+	case 2:
+		u.replicas = 0
+	case 3:
+		return true, ""
+	case 4:
+		return false, full
+	case 5:
+		return false, quota
+	}
+	return false, ""
 }
 
 // fill is the spec of a workload; it is held back where a user decides when its Pods are replaced.
@@ -295,13 +326,13 @@ func fingerprint(t *corev1.PodTemplateSpec) string {
 	return vocabulary.ConfigHash.Get(t.Annotations) + "/" + t.Annotations["restarted"]
 }
 
-// start creates a Pod from a template; it reads what its objects contain now.
-func (w *world) start(u *unit, t *corev1.PodTemplateSpec, room bool) {
-	u.nth++
-	p := &pod{template: fingerprint(t), annotations: t.Annotations, fate: good, started: w.now, since: w.now, takes: w.seconds(2, 20), lasts: w.seconds(5, 25), scheduled: room, sick: u.sick}
-	for _, o := range u.uses {
-		p.fate = worse(p.fate, fateOf(w.live[o]))
+// start creates a Pod from a template, unless there is no room for it.
+func (w *world) start(u *unit, t *corev1.PodTemplateSpec) {
+	if u.refused = u.noRoom == quota; u.refused {
+		return
 	}
+	u.nth++
+	p := &pod{template: fingerprint(t), annotations: t.Annotations, fate: good, takes: w.seconds(2, 20), lasts: w.seconds(5, 25), sick: u.sick}
 	meta := metav1.ObjectMeta{
 		Namespace: namespace, Name: fmt.Sprintf("%s-%d", u.name, u.nth), UID: types.UID(fmt.Sprintf("%s-%d", u.uid, u.nth)),
 		Labels: map[string]string{"app": u.name, appsv1.StatefulSetRevisionLabel: p.template}, CreationTimestamp: metav1.NewTime(w.now),
@@ -318,7 +349,30 @@ func (w *world) start(u *unit, t *corev1.PodTemplateSpec, room bool) {
 	}
 	p.object = &corev1.Pod{ObjectMeta: meta}
 	u.pods = append(u.pods, p)
+	if u.noRoom == full {
+		p.show(w)
+		return
+	}
+	p.run(w, u)
+}
+
+// run starts the containers of a Pod; they read what its objects contain now.
+func (p *pod) run(w *world, u *unit) {
+	p.scheduled, p.started, p.since = true, w.now, w.now
+	for _, o := range u.uses {
+		p.fate = worse(p.fate, fateOf(w.live[o]))
+	}
 	p.show(w)
+}
+
+// give makes room for the Pods of a workload.
+func (w *world) give(u *unit) {
+	u.noRoom = ""
+	for _, p := range u.pods {
+		if !p.scheduled {
+			p.run(w, u)
+		}
+	}
 }
 
 func (w *world) freeOrdinal(u *unit) int {

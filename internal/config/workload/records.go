@@ -151,7 +151,7 @@ func (w *Workload) Remember(recorded []Failed) {
 	for i := range failed {
 		f := &failed[i]
 		r, ok := w.Config.Release(f.Object())
-		if ok && f.Hash != "" && w.Hashes != nil && w.Hashes.Desired == f.Hash {
+		if ok && f.Hash != "" && w.Hashes != nil && w.Hashes.Desired == f.Hash && w.Config.IsCreatedSince(f.Object(), f.At) {
 			f.Digest = r.Digest
 		}
 	}

@@ -55,6 +55,9 @@ type Game struct {
 	Play func(seed uint64, how How) World
 	// Seeds is how many worlds are played unless a flag says otherwise.
 	Seeds uint64
+	// Cost is how many worlds of other packages cost as much as one of this one, if they cost less:
+	// so many fewer are played where one number is for all packages.
+	Cost uint64
 	// OnceWrong are worlds in which a plan was wrong once, and how. They are played first.
 	OnceWrong map[uint64]string
 	// Stories are worlds in which everything happens on purpose, played before the others.
@@ -152,7 +155,7 @@ func (g *Game) seeds(t *testing.T) uint64 {
 		t.Fatalf("WORLDS: want a number of worlds, not %q", text)
 	}
 
-	return n
+	return n / max(g.Cost, 1)
 }
 
 func (all Counts) add(of Counts) {
