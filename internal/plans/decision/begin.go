@@ -80,6 +80,9 @@ func (d *decider) advance() {
 		return
 	}
 	gates, wrong := choice.Gates(d.Instance, version, d.Version)
+	if problem := d.accountProblem(); problem != nil {
+		wrong = append(wrong, *problem)
+	}
 	if len(wrong) > 0 {
 		d.block = &rollout.Block{Reason: ReasonInvalid, Message: choice.Sentences(wrong)}
 		return

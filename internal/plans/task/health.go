@@ -118,6 +118,21 @@ func judgeJob(ref object.Ref, live *unstructured.Unstructured) verdict {
 // classKind is the kind that says when claims are bound.
 var classKind = schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}
 
+// Public is what an account may learn of an object that it must not read, nil if that is nothing:
+// of a StorageClass that it exists and when claims of it are bound, which the events of a claim say
+// as well.
+func Public(ref object.Ref) func(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if ref.GroupVersionKind != classKind {
+		return nil
+	}
+	return func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		only := &unstructured.Unstructured{Object: map[string]any{"volumeBindingMode": u.Object["volumeBindingMode"]}}
+		only.SetGroupVersionKind(ref.GroupVersionKind)
+		only.SetName(ref.Name)
+		return only
+	}
+}
+
 // judgeClaim says that a claim which is bound only once a Pod uses it is healthy before:
 // the Pod may be of a later step.
 func (s *Snapshot) judgeClaim(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
