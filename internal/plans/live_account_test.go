@@ -1,6 +1,7 @@
 package plans_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -101,6 +102,7 @@ func (c *cluster) shipped(change func(*manifests.Options)) {
 	for _, obj := range objects {
 		if slices.Contains([]string{"ServiceAccount", "Role", "RoleBinding"}, obj.GetKind()) || strings.HasSuffix(obj.GetName(), ".manager.spillway.dev") {
 			testenv.Apply(c.t, c.client, obj)
+			c.t.Cleanup(func() { _ = c.client.Delete(context.Background(), obj) })
 		}
 	}
 	request := &authenticationv1.TokenRequest{}
