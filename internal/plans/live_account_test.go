@@ -12,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -203,6 +204,25 @@ func TestAnAccountDeletesWithItsOwnRights(t *testing.T) {
 	}
 	c.change("curious", as("")) // also while its plan runs
 	c.waits("curious", "Secret app exists and does not belong to Instance curious")
+}
+
+// TestAnAccountNeedsNoClusterRole: a claim that binds once a Pod uses it is healthy, though its
+// account may not read the StorageClass that says so; an object of that kind it may not touch.
+func TestAnAccountNeedsNoClusterRole(t *testing.T) {
+	c := newCluster(t)
+	class := c.namespace + "-class"
+	testenv.ApplyManifest(t, c.client, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: "+class+"}, provisioner: example.com/none, volumeBindingMode: WaitForFirstConsumer}")
+	c.account("deployer", rule("", "persistentvolumeclaims", "get", "create", "patch"))
+	c.operator("claim-1", one("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {storageClassName: "+class+", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"))
+	c.operator("class-1", one("{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: "+class+", labels: {heritage: kudo}}, provisioner: example.com/mine}"))
+	c.manage()
+	c.instanceAs("deployer", "claim", "claim-1")
+	c.rests("claim", "deploy Complete")
+	c.instanceAs("deployer", "class", "class-1")
+	c.waits("class", "StorageClass "+class)
+	if live := (&storagev1.StorageClass{}); c.client.Get(t.Context(), client.ObjectKey{Name: class}, live) != nil || live.Provisioner != "example.com/none" {
+		t.Error("the StorageClass is changed")
+	}
 }
 
 // TestTheDefaultAccount: with a default account no Instance has the manager's rights, and children

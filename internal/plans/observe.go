@@ -411,8 +411,8 @@ func (b *observer) follow(ctx context.Context, instance types.NamespacedName, re
 	return err
 }
 
-// followAs is follow for a plan that acts as an account. By a watch of the manager that learns when
-// to read, and nothing else; where the manager must not watch the kind, the account does, and where
+// followAs is follow for a plan that acts as an account. A watch of the manager only says when
+// to read; where the manager must not watch the kind, the account does, and where
 // that must not either, the object is read again later.
 func (b *observer) followAs(ctx context.Context, s *snapshot, ref object.Ref, marked bool, unwatched *bool) error {
 	key := client.ObjectKeyFromObject(s.Instance)

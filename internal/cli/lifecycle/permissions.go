@@ -31,7 +31,7 @@ func newPermissions(env command.Environment) *cobra.Command {
 			"and with the parameters that are given: what only other parameters render is not among them.\n" +
 			"No cluster is needed.",
 		Example: "  spillway package permissions ./zookeeper | kubectl apply -n shop -f -\n" +
-			"  spillway package permissions ./zookeeper -n shop --service-account=zk | kubectl apply -f -",
+			"  spillway package permissions ./zookeeper -n shop --service-account=zk",
 		Args: command.Exactly(1, "name a package, as in: spillway package permissions ./zookeeper"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := to.check(); err != nil {

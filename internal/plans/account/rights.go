@@ -33,7 +33,7 @@ type Clients struct {
 	Mapper apimeta.RESTMapper
 	// Own are the rights of the manager.
 	Own Rights
-	// Files read the files of Pipes, whoever asks; nil if the account does.
+	// Files read the files of Pipes, for all accounts; nil if each reads as itself.
 	Files pipe.Files
 	made  *lru.Cache
 }

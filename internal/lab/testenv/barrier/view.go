@@ -159,7 +159,7 @@ func (v *view) handled() int {
 // level is nil if the handler was called for all that exists, and for all that does no more.
 func (v *view) level(ctx context.Context, live client.Client) error {
 	if v.informer.IsStopped() {
-		return nil // nobody is to be told any more
+		return nil // it has no handlers any more
 	}
 	exist := map[types.UID]bool{}
 	asOf := ""
