@@ -99,20 +99,32 @@ func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs 
 // judgeJob says that a Job is healthy when it is complete. A Job that failed never
 // recovers.
 func judgeJob(ref object.Ref, live *unstructured.Unstructured) verdict {
+	switch end, message := jobEnd(live); end {
+	case jobComplete:
+		return verdict{}
+	case jobFailed:
+		return verdict{fatal: fmt.Sprintf("%s failed: %v", ref, message)}
+	default:
+		return verdict{lacks: fmt.Sprintf("waiting for %s to be complete", ref)}
+	}
+}
+
+// How a Job ends, by its conditions.
+const jobComplete, jobFailed = "Complete", "Failed"
+
+// jobEnd is how a Job has ended, and what it says; empty of one that has not, and of other kinds.
+func jobEnd(live *unstructured.Unstructured) (end string, message any) {
+	if object.RefOf(live).GroupKind() != object.JobKind {
+		return "", nil
+	}
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
-		if !ok || condition["status"] != "True" {
-			continue
-		}
-		switch condition["type"] {
-		case "Complete":
-			return verdict{}
-		case "Failed":
-			return verdict{fatal: fmt.Sprintf("%s failed: %v", ref, condition["message"])}
+		if kind, _ := condition["type"].(string); ok && condition["status"] == "True" && (kind == jobComplete || kind == jobFailed) {
+			return kind, condition["message"]
 		}
 	}
-	return verdict{lacks: fmt.Sprintf("waiting for %s to be complete", ref)}
+	return "", nil
 }
 
 // classKind is the kind that says when claims are bound.
