@@ -117,7 +117,7 @@ func (d *decider) follow(out execution.Outcome) {
 	case out.Failed != "":
 		d.fail(out.Failed)
 	case out.Plan.Phase == rollout.PhaseComplete:
-		d.end(v1beta1.ResultComplete, "")
+		d.end(v1beta1.ResultComplete, out.Kept)
 		d.Again = true
 	}
 }

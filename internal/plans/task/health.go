@@ -82,6 +82,8 @@ func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs 
 		return judgeJob(ref, live)
 	case object.InstanceKind:
 		return judgeInstance(ref, live)
+	case object.CRDKind:
+		return judgeDefinition(ref, live)
 	case object.ServiceKind:
 		return judgeService(ref, live)
 	case object.ClaimKind:
@@ -125,6 +127,17 @@ func jobEnd(live *unstructured.Unstructured) (end string, message any) {
 		}
 	}
 	return "", nil
+}
+
+// judgeDefinition says that a kind whose names another one has never is served.
+func judgeDefinition(ref object.Ref, live *unstructured.Unstructured) verdict {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == "NamesAccepted" && condition["status"] == "False" {
+			return verdict{fatal: fmt.Sprintf("%s defines names that another CustomResourceDefinition has: %v; delete one of the two", ref, condition["message"])}
+		}
+	}
+	return judgeStatus(ref, live)
 }
 
 // classKind is the kind that says when claims are bound.

@@ -45,7 +45,7 @@ func TestAJobRunsAgainForWhatIsNew(t *testing.T) {
 		"it has failed before, of another":       {live: job("labels: {x: z}", failed), want: "blocked: Job a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := running(t, "tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]\ntemplates: {a: '{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {spillway.dev/on-immutable: \"" + test.annotation + "\"}}, spec: {template: {spec: {containers: []}}}}'}")
+			r := running(t, "tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]\ntemplates: {a: '{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {spillway.dev/on-immutable: \""+test.annotation+"\"}}, spec: {template: {spec: {containers: []}}}}'}")
 			if test.completedIn != "" {
 				r.Snapshot.Instance.Status.Inventory = []v1beta1.InventoryEntry{{Group: "batch", Version: "v1", Kind: "Job", Namespace: "shop", Name: "a", CompletedIn: test.completedIn}}
 			}
