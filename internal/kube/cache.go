@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -14,8 +15,15 @@ type Observing interface {
 // NewCache makes a cache of what a manager does not cache itself. It runs once it is added to
 // the manager.
 func NewCache(mgr ctrl.Manager, o cache.Options) (cache.Cache, error) {
-	o.HTTPClient, o.Scheme, o.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
-	c, err := cache.New(mgr.GetConfig(), o)
+	o.HTTPClient = mgr.GetHTTPClient()
+	return NewCacheAs(mgr, mgr.GetConfig(), o)
+}
+
+// NewCacheAs makes a cache that reads with another configuration than the manager's. The caller
+// runs it.
+func NewCacheAs(mgr ctrl.Manager, config *rest.Config, o cache.Options) (cache.Cache, error) {
+	o.Scheme, o.Mapper = mgr.GetScheme(), mgr.GetRESTMapper()
+	c, err := cache.New(config, o)
 	if m, ok := mgr.(Observing); ok && err == nil {
 		c = m.Observe(c, o)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/plans/account"
 )
 
 // Options say what to install.
@@ -35,7 +36,7 @@ func Default(rings ...string) Options {
 
 // Validate says what is wrong with the options, by the names of their flags.
 func (o *Options) Validate() error {
-	if err := o.Values.validatePins(); err != nil {
+	if err := errors.Join(o.Values.validatePins(), o.Values.validateAccounts()); err != nil {
 		return err
 	}
 	if o.Values.Dashboard.Enabled && o.Values.Dashboard.Replicas < 1 {
@@ -63,6 +64,19 @@ func (v *Values) validatePins() error {
 	for _, namespace := range v.PinNamespaces {
 		if len(v.WatchNamespaces) > 0 && !slices.Contains(v.WatchNamespaces, namespace) {
 			return fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --watch-namespaces=%s", namespace, strings.Join(v.WatchNamespaces, ","))
+		}
+	}
+	return nil
+}
+
+// validateAccounts says what is wrong with the accounts of plans, by the names of the flags.
+func (v *Values) validateAccounts() error {
+	if (len(v.PlanAccounts) > 0 || v.DefaultAccount != "") && !slices.Contains(v.Rings, manager.RingPlans) {
+		return fmt.Errorf("--plan-accounts, --default-service-account: accounts are of the ring %s; add it to --rings", manager.RingPlans)
+	}
+	for _, name := range append([]string{v.DefaultAccount}, v.PlanAccounts...) {
+		if why := account.Problem(name); why != "" && (name != All || name == v.DefaultAccount) {
+			return fmt.Errorf("--plan-accounts, --default-service-account: %s", why)
 		}
 	}
 	return nil

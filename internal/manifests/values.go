@@ -42,6 +42,8 @@ type Values struct {
 	DisruptionBudget  bool                              `json:"podDisruptionBudget"`
 	Dashboard         Dashboard                         `json:"dashboard"`
 	PackageKinds      bool                              `json:"packageKinds"`
+	PlanAccounts      []string                          `json:"planAccounts"`
+	DefaultAccount    string                            `json:"defaultServiceAccount"`
 	WaveCleanup       bool                              `json:"waveCleanup"`
 }
 

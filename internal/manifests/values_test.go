@@ -38,6 +38,58 @@ func TestImageOfValues(t *testing.T) {
 	}
 }
 
+// The manager may act as the accounts that are named, and by default as none.
+func TestTheManagerActsAsNamedAccountsAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		accounts []string
+		standard string
+		watched  []string
+		want     []string
+		all      bool
+	}{
+		"by default":            {},
+		"named":                 {accounts: []string{"b", "a"}, want: []string{"a", "b"}},
+		"a default":             {accounts: []string{"b"}, standard: "a", want: []string{"a", "b"}},
+		"all":                   {accounts: []string{"*"}, all: true},
+		"in watched namespaces": {standard: "a", watched: []string{"shop"}, want: []string{"a"}},
+	} {
+		o := manifests.Default("config", "plans")
+		o.Values.PlanAccounts, o.Values.DefaultAccount, o.Values.WatchNamespaces = test.accounts, test.standard, test.watched
+		rules, err := o.RulesOfRole("spillway")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		var all bool
+		for _, rule := range rules {
+			if !slices.Contains(rule.Verbs, "impersonate") {
+				continue
+			}
+			if !slices.Equal(rule.Resources, []string{"serviceaccounts"}) || len(rule.Verbs) > 1 {
+				t.Errorf("%s: %+v", name, rule)
+			}
+			got, all = rule.ResourceNames, len(rule.ResourceNames) == 0
+		}
+		if !slices.Equal(got, test.want) || all != test.all {
+			t.Errorf("%s: it may act as %q, all: %v", name, got, all)
+		}
+		arguments, err := manifests.OwnArguments(o)
+		if err != nil || arguments.Value("default-service-account", "") != test.standard {
+			t.Errorf("%s: %v, %v", name, arguments, err)
+		}
+	}
+	for _, wrong := range [][]string{{"a:b"}, {"../x"}} {
+		o := manifests.Default("plans")
+		if o.Values.PlanAccounts = wrong; o.Validate() == nil {
+			t.Errorf("%q is no mistake", wrong)
+		}
+	}
+	o := manifests.Default("config")
+	if o.Values.DefaultAccount = "a"; o.Validate() == nil {
+		t.Error("without the ring plans it is no mistake")
+	}
+}
+
 // What the program reads, what the chart has by default, and what the schema allows are the same
 // values. Their names are compared; the parts that Kubernetes defines are not taken apart.
 func TestValuesAreThoseOfTheChart(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -34,11 +35,11 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// actor makes the writes.
+// actor makes the writes: those to the Instance, its RolloutGates and pinned contents as the
+// manager, and those of plans with the rights of the account of the Instance.
 type actor struct {
 	client client.Client
 	live   client.Reader
-	files  pipe.Files
 	now    func() time.Time
 }
 
@@ -115,8 +116,11 @@ func (a actor) writeAll(ctx context.Context, s *snapshot, batch []write.Write) [
 	group.SetLimit(atOnce)
 	for i, w := range batch {
 		group.Go(func() error {
-			m, err := a.write(ctx, s.Instance, w)
+			m, err := a.write(ctx, s, w)
 			refusal, ends := write.Classify(err, w, s.UIDOf(w.Ref), a.now())
+			if why, ok := account.Denied(s.Account, err); ok && refusal != nil {
+				refusal.Reason = why
+			}
 			if m.refusal = refusal; refusal != nil && !ends {
 				err = errors.New(refusal.Reason)
 			}
@@ -214,25 +218,25 @@ func (a actor) do(ctx context.Context, write func(context.Context) error) error 
 }
 
 // write makes one write.
-func (a actor) write(ctx context.Context, i *v1beta1.Instance, w write.Write) (made, error) {
-	m := made{Write: w}
+func (a actor) write(ctx context.Context, s *snapshot, w write.Write) (made, error) {
+	m, i, as := made{Write: w}, s.Instance, applier{s.rights, write.FieldOwner(s.Instance.Name)}
 	if w.Act == write.Extract {
-		return m, a.extract(ctx, i, w)
+		return m, as.extract(ctx, w)
 	}
 	err := a.do(ctx, func(ctx context.Context) error {
 		switch w.Act {
 		case write.Apply:
-			if err := a.takeOver(ctx, w); err != nil {
+			if err := as.takeOver(ctx, w); err != nil {
 				return err
 			}
 			u := w.Object.DeepCopy()
 			var err error
-			if m.dropped, err = a.apply(ctx, i, u, w.Generate); err == nil {
+			if m.dropped, err = as.apply(ctx, u, w.Generate); err == nil {
 				m.answer = u
 			}
 			return err
 		case write.Delete:
-			return a.remove(ctx, w)
+			return as.remove(ctx, w)
 		case write.CreateGate, write.EndGate, write.DeleteGate:
 			return a.gate(ctx, i.Namespace, w)
 		default:
@@ -242,12 +246,20 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w write.Write) (m
 	return m, err
 }
 
+// applier writes the objects of an Instance with its rights.
+type applier struct {
+	account.Rights
+
+	// owner owns what it applies.
+	owner string
+}
+
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
-func (a actor) takeOver(ctx context.Context, w write.Write) error {
+func (a applier) takeOver(ctx context.Context, w write.Write) error {
 	if w.TakeOver == nil {
 		return nil
 	}
-	err := a.client.Patch(ctx, w.Object.DeepCopy(), client.RawPatch(types.JSONPatchType, w.TakeOver), client.FieldOwner(kube.FieldOwner),
+	err := a.Client.Patch(ctx, w.Object.DeepCopy(), client.RawPatch(types.JSONPatchType, w.TakeOver), client.FieldOwner(kube.FieldOwner),
 		client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) {
 		return ring.ErrConflict
@@ -256,12 +268,12 @@ func (a actor) takeOver(ctx context.Context, w write.Write) error {
 }
 
 // remove deletes the object that was read, and its dependents first.
-func (a actor) remove(ctx context.Context, w write.Write) error {
+func (a applier) remove(ctx context.Context, w write.Write) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(w.Ref.GroupVersionKind)
 	u.SetNamespace(w.Ref.Namespace)
 	u.SetName(w.Ref.Name)
-	err := a.client.Delete(ctx, u, client.Preconditions{UID: &w.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground),
+	err := a.Client.Delete(ctx, u, client.Preconditions{UID: &w.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground),
 		client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it was deleted, or replaced; the next pass reads which
@@ -308,19 +320,19 @@ func (a actor) change(ctx context.Context, i *v1beta1.Instance, w write.Write) e
 }
 
 // extract reads files of the Pod that was read, and applies the objects that keep them.
-func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w write.Write) error {
+func (a applier) extract(ctx context.Context, w write.Write) error {
 	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
 	defer cancel()
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(w.Ref.GroupVersionKind)
-	if err := a.live.Get(ctx, client.ObjectKey{Namespace: w.Ref.Namespace, Name: w.Ref.Name}, pod); err != nil {
+	if err := a.Live.Get(ctx, client.ObjectKey{Namespace: w.Ref.Namespace, Name: w.Ref.Name}, pod); err != nil {
 		return fmt.Errorf("get %s: %w", w.Ref, err)
 	}
 	if pod.UID != w.UID {
 		return ring.ErrConflict
 	}
 	for _, file := range w.Extraction.Files {
-		content, err := a.files.Read(ctx, w.Ref.Namespace, w.Ref.Name, w.Extraction.Container, file.Path, pipe.MaxFile+1)
+		content, err := a.Files.Read(ctx, w.Ref.Namespace, w.Ref.Name, w.Extraction.Container, file.Path, pipe.MaxFile+1)
 		if err != nil {
 			return &write.ExtractError{Err: fmt.Errorf("read file %s: %w", file.Path, err)}
 		}
@@ -328,7 +340,7 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w write.Write) 
 		if err != nil {
 			return &write.ExtractError{Err: err, Fatal: true}
 		}
-		if _, err := a.apply(ctx, i, kept, nil); err != nil {
+		if _, err := a.apply(ctx, kept, nil); err != nil {
 			return err
 		}
 	}
@@ -337,9 +349,9 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w write.Write) 
 
 // apply applies an object by force, and then generates what it has no value for. The object
 // becomes what the API server answers.
-func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) (dropped []string, err error) {
+func (a applier) apply(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) (dropped []string, err error) {
 	dropped, err = write.Known(u, func() error {
-		return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(write.FieldOwner(i.Name)), client.ForceOwnership,
+		return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(a.owner), client.ForceOwnership,
 			client.DisableReadYourWritesConsistency)
 	})
 	if err != nil || len(generate) == 0 {
@@ -350,7 +362,7 @@ func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.U
 
 // generate sets random values for keys of a Secret, unless another client has written
 // the Secret since.
-func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) error {
+func (a applier) generate(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) error {
 	values := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(generate)) {
 		if _, ok, _ := unstructured.NestedString(u.Object, "data", key); !ok {
@@ -361,7 +373,7 @@ func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, gener
 	if err != nil {
 		return err
 	}
-	err = a.client.Patch(ctx, u, patch, client.FieldOwner(write.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
+	err = a.Client.Patch(ctx, u, patch, client.FieldOwner(write.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
 	return wrapped(err, "generate values of "+object.RefOf(u).String())
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
 	"github.com/spillway-dev/spillway/internal/plans/write"
@@ -41,6 +42,7 @@ import (
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=impersonate
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -64,14 +66,13 @@ func start(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	if o.Files == nil {
-		if o.Files, err = pipe.NewExecFiles(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
-			return err
-		}
+	accounts, err := newAccounts(mgr, o)
+	if err != nil {
+		return err
 	}
 	r := &reconciler{
-		observer: newObserver(mgr, o, w),
-		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader(), files: o.Files, now: o.Now},
+		observer: newObserver(mgr, o, w, accounts.Of),
+		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
 		reporter: newReporter(mgr.GetEventRecorder("spillway")),
 	}
 	hasGates, err := ask.Installed(mgr.GetRESTMapper())
@@ -94,6 +95,18 @@ func start(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("build the controller: %w", err)
 	}
 	return nil
+}
+
+// newAccounts makes the clients by which plans act: the manager's, and those that act as accounts.
+func newAccounts(mgr ctrl.Manager, o Options) (*account.Clients, error) {
+	own := account.Rights{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Files: o.Files}
+	if own.Files == nil {
+		var err error
+		if own.Files, err = pipe.NewExecFiles(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+			return nil, err
+		}
+	}
+	return account.NewClients(account.Clients{Config: mgr.GetConfig(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), Own: own, Files: o.Files}), nil
 }
 
 // exceptStatus ignores updates of the status, which only the ring writes. A manager

@@ -14,6 +14,8 @@
 //   - An object is created once. A step that is complete is not started again.
 //   - Invalid input stalls the Instance, with a message; it never moves anything.
 //   - Waiting for health writes nothing.
+//   - What a plan reads and writes, it does as the account of the Instance, if that has one.
+//     What the ring records is the manager's.
 //
 // # States
 //
@@ -87,6 +89,7 @@
 //
 // [decision] is the pure part; [choice] decides which plan is needed, [task] what one
 // task needs, [execution] how far an execution comes; [watch] wakes Instances up; [admit]
-// guards them at admission; [object], [pipe] and [render] know of no Instance. The loop of
+// guards them at admission; [account] says as whom plans act; [object], [pipe] and [render]
+// know of no Instance. The loop of
 // passes, writes within a time, back-off, Events and metrics are those of package ring.
 package plans

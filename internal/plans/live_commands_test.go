@@ -61,6 +61,21 @@ func TestCommands(t *testing.T) {
 	c.fails("plan status absent", "not found")
 }
 
+// TestWhatHasFailedIsUninstalled: that a plan failed is no failure of the uninstallation.
+func TestWhatHasFailedIsUninstalled(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", limited)
+	c.operator("plain-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_A_Name}}"))
+	c.manage()
+	c.instance("web", "app-1", "MEM", "200Mi")
+	c.instance("plain", "plain-1")
+	for _, name := range []string{"web", "plain"} {
+		c.rests(name, "deploy Failed")
+		c.says("package uninstall instance/"+name+" --yes --wait --timeout 2m", "instance/"+name+" deleted")
+		c.gone(&v1beta1.Instance{}, name)
+	}
+}
+
 // TestPlanStatusWaitsForTheSpec: the last plan is of another spec while the manager has not
 // observed the present one, so it is not what the command waits for.
 func TestPlanStatusWaitsForTheSpec(t *testing.T) {

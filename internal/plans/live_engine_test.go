@@ -54,8 +54,9 @@ func TestAPackageWithKindsOfItsOwn(t *testing.T) {
 	c.says("plan abandon spark --wait")
 	c.says("package update instance/spark --unset enableMetrics --wait --timeout 5m", "plan deploy COMPLETE")
 	next := changed(t, from, map[string]string{"operator.yaml": "operatorVersion: 1.1.0|operatorVersion: 1.2.0", "params.yaml": "default: 3.0.0-1.1.0|default: 3.0.0-1.2.0"})
-	c.fails("package upgrade instance/spark "+next+" --yes", "plan deploy would fail: Job engine-init: an immutable field would change (spec.template: field is immutable)")
-	next = changed(t, next, map[string]string{"templates/webhook-init.yaml": "  labels:\n|  annotations:\n    spillway.dev/on-immutable: recreate\n  labels:\n"})
+	stays := changed(t, next, map[string]string{"templates/webhook-init.yaml": "  labels:\n|  annotations:\n    spillway.dev/on-immutable: fail\n  labels:\n"})
+	c.fails("package upgrade instance/spark "+stays+" --yes", "plan deploy would fail: Job engine-init: an immutable field would change (spec.template: field is immutable)")
+	c.fails("package diff instance/spark "+stays, "plan deploy would fail")
 	c.says("package upgrade instance/spark "+next+" --yes --wait --timeout 5m", "Job engine-init would be deleted and created again", "plan deploy COMPLETE")
 	if got := c.deployment("engine").Spec.Template.Spec.Containers[0].Image; got != "engine:3.0.0-1.2.0" {
 		t.Errorf("the engine runs %s", got)

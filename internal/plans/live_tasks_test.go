@@ -245,22 +245,21 @@ func TestForeignObjects(t *testing.T) {
 	}
 }
 
-// A field that cannot be changed is fatal, unless the object may be recreated.
+// A field that cannot be changed is fatal, unless the object may be recreated; a Job that has ended may.
 func TestImmutableFields(t *testing.T) {
 	const job = `
 apiVersion: batch/v1
 kind: Job
-metadata: {name: job, annotations: {%s: "1"}}
+metadata: {name: job, annotations: {%s: "%s"}}
 spec: {suspend: false, template: {spec: {restartPolicy: Never, containers: [{name: c, image: "{{ .Params.P }}"}]}}}`
 	for name, test := range map[string]struct{ annotation, history string }{
-		"fail":     {"a", "deploy Complete, update Failed"},
-		"recreate": {vocabulary.OnImmutable.Native, "deploy Complete, update Complete"},
+		"fail":     {"fail", "deploy Complete, update Failed"},
+		"recreate": {"recreate", "deploy Complete, update Complete"},
+		"ended":    {"", "deploy Complete, update Complete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			template := fmt.Sprintf(job, test.annotation)
-			template = strings.Replace(template, vocabulary.OnImmutable.Native+`: "1"`, vocabulary.OnImmutable.Native+": recreate", 1)
-			c.operator("app-1", one(template))
+			c.operator("app-1", one(fmt.Sprintf(job, vocabulary.OnImmutable.Native, test.annotation)))
 			c.manage()
 			c.instance("web", "app-1")
 			c.rests("web", "deploy Complete")
@@ -274,7 +273,7 @@ spec: {suspend: false, template: {spec: {restartPolicy: Never, containers: [{nam
 			if err := c.get(after, "job"); err != nil {
 				t.Fatal(err)
 			}
-			if recreated := after.UID != before.UID; recreated != (name == "recreate") {
+			if recreated := after.UID != before.UID; recreated != (name != "fail") {
 				t.Errorf("recreated: %v", recreated)
 			}
 		})

@@ -25,7 +25,7 @@ func TestANameThatNoRequestCanHaveIsNotRead(t *testing.T) {
 			}
 		}
 		ref := object.Ref{GroupVersionKind: task.GroupKind, Namespace: "shop", Name: name}
-		if u, err := b.object(t.Context(), types.NamespacedName{}, ref, s); u != nil || err != nil {
+		if u, err := b.object(t.Context(), types.NamespacedName{}, ref, s, new(bool)); u != nil || err != nil {
 			t.Errorf("RolloutGroup %s: %v, %v", name, u, err)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
+	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -43,6 +44,8 @@ type snapshot struct {
 	kept    map[object.Ref]*unstructured.Unstructured
 	// read are the OperatorVersions that were read.
 	read map[types.NamespacedName]*choice.Version
+	// rights are how the objects of the plans are read and written.
+	rights account.Rights
 	// hasPin is true if the content that the execution begins with is kept already.
 	hasPin bool
 }
@@ -52,6 +55,8 @@ type snapshot struct {
 type follower interface {
 	// Follow watches an object: marked ones carry the label of what plans apply.
 	Follow(ctx context.Context, instance types.NamespacedName, o watch.Object, marked bool) error
+	// FollowAs does so as an account, and returns false if that must not watch the kind.
+	FollowAs(ctx context.Context, instance types.NamespacedName, o watch.Object, marked bool, as watch.Identity) (watched bool, err error)
 	// Shows is true if the watch of a followed object shows this version of it.
 	Shows(ctx context.Context, o watch.Object, marked bool, uid types.UID, resourceVersion string) bool
 	// Begin and End enclose the reads of a pass; what was not read in it is no longer
@@ -63,21 +68,24 @@ type follower interface {
 
 // observer makes all the reads. Instances and their RolloutGates come from the cache, which has seen the
 // ring's own writes; everything else from the API server, so that nothing is older
-// than the Instance. Watches only say when to read.
+// than the Instance. Watches only say when to read: they keep the names and versions of objects, and
+// no answer contains more than the account of the Instance may read.
 type observer struct {
 	options   Options
 	instances client.Reader
 	live      client.Reader
 	mapper    apimeta.RESTMapper
 	follower  follower
-	versions  *lru.Cache
+	// accounts returns the rights of an account.
+	accounts func(account.Account) (account.Rights, error)
+	versions *lru.Cache
 	// noGates is true if RolloutGates are not installed.
 	noGates bool
 }
 
-func newObserver(mgr ctrl.Manager, o Options, f follower) *observer {
+func newObserver(mgr ctrl.Manager, o Options, f follower, accounts func(account.Account) (account.Rights, error)) *observer {
 	return &observer{
-		options: o, instances: mgr.GetClient(), live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), follower: f,
+		options: o, instances: mgr.GetClient(), live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), follower: f, accounts: accounts,
 		versions: lru.New(versionsKept),
 	}
 }
@@ -112,8 +120,12 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Impossible: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
-		Now: b.options.Now(), NewUID: uuid.NewUUID(),
+		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: account.Of(instance, b.options.DefaultServiceAccount),
 	}}
+	var err error
+	if s.rights, err = b.accounts(s.Account); err != nil {
+		return snapshot{}, err
+	}
 	if !b.noGates {
 		gates, err := ask.List(ctx, b.instances, key.Namespace, instance.UID)
 		if err != nil {
@@ -266,7 +278,7 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 			s.Served[gvk.GroupKind()] = b.served(gvk.GroupKind())
 		}
 	}
-	objects, errs := make([]*unstructured.Unstructured, len(needs.Objects)), make([]error, len(needs.Objects))
+	objects, unwatched, errs := make([]*unstructured.Unstructured, len(needs.Objects)), make([]bool, len(needs.Objects)), make([]error, len(needs.Objects))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	if pin := s.decision.MayPin; pin != nil && len(needs.Objects) > 0 && !s.hasPin {
@@ -274,16 +286,16 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 	}
 	for i, ref := range needs.Objects {
 		group.Go(func() error {
-			objects[i], errs[i] = b.object(ctx, key, ref, s)
+			objects[i], errs[i] = b.object(ctx, key, ref, s, &unwatched[i])
 			return nil
 		})
 	}
 	_ = group.Wait() // the errors are beside the objects
+	s.Unwatched = s.Unwatched || slices.Contains(unwatched, true)
 	for i, ref := range needs.Objects {
 		switch err := errs[i]; {
 		case apierrors.IsForbidden(err):
-			s.Forbidden[ref] = fmt.Sprintf("no permission to read %s (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
-				ref, err, vocabulary.PackagePermissions)
+			s.Forbidden[ref] = forbidden(s.Account, ref, err)
 		case apierrors.IsMethodNotSupported(err):
 			s.Impossible[ref] = fmt.Sprintf("%s: kind: objects of kind %s cannot be read; remove it", ref, ref.Kind)
 		case err != nil:
@@ -293,6 +305,15 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 		}
 	}
 	return nil
+}
+
+// forbidden says which permission is missing to read an object, and how to grant it.
+func forbidden(as account.Account, ref object.Ref, err error) string {
+	if why, ok := account.Denied(as, err); ok {
+		return "no permission to read " + ref.String() + ": " + why
+	}
+	return fmt.Sprintf("no permission to read %s (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
+		ref, err, vocabulary.PackagePermissions)
 }
 
 func (b *observer) scope(gvk schema.GroupVersionKind) (object.Scope, error) {
@@ -326,21 +347,21 @@ func (b *observer) served(kind schema.GroupKind) []string {
 // object reads an object after it has started to watch it, unless the API server has just
 // answered with it, or it is kept. An object without the label of what plans apply needs
 // another watch, and is then read again. No object has a name that no request can have.
-func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref, s *snapshot) (*unstructured.Unstructured, error) {
+func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref, s *snapshot, unwatched *bool) (*unstructured.Unstructured, error) {
 	if ref.Problem() != "" {
 		return nil, nil //nolint:nilnil // it does not exist
 	}
 	if answer := s.answers.objects[ref]; answer != nil && isMarked(ref, answer) {
-		return answer, b.follow(ctx, key, ref, true)
+		return answer, b.followAs(ctx, s, ref, true, unwatched)
 	}
 	if kept := s.kept[ref]; kept != nil && b.follower.Shows(ctx, watched(ref), true, kept.GetUID(), kept.GetResourceVersion()) {
 		return kept, b.follow(ctx, key, ref, true)
 	}
-	u, err := b.followed(ctx, key, ref, isMarkedKind(ref))
+	u, err := b.followed(ctx, s, ref, isMarkedKind(ref), unwatched)
 	if err != nil || u == nil || !isMarkedKind(ref) || isMarked(ref, u) {
 		return u, err
 	}
-	return b.followed(ctx, key, ref, false)
+	return b.followed(ctx, s, ref, false, unwatched)
 }
 
 // isMarked is true of an object that is watched as one that plans have applied.
@@ -354,13 +375,27 @@ func isMarkedKind(ref object.Ref) bool {
 	return ref.Group != v1beta1.GroupVersion.Group && ref.Group != task.GroupKind.Group
 }
 
-func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref object.Ref, marked bool) (*unstructured.Unstructured, error) {
-	if err := b.follow(ctx, key, ref, marked); err != nil {
+// followed reads an object as the account of the Instance.
+func (b *observer) followed(ctx context.Context, s *snapshot, ref object.Ref, marked bool, unwatched *bool) (*unstructured.Unstructured, error) {
+	if err := b.followAs(ctx, s, ref, marked, unwatched); err != nil {
 		return nil, err
 	}
+	u, err := get(ctx, s.rights.Live, ref)
+	if only := task.Public(ref); apierrors.IsForbidden(err) && !s.Account.IsManager() && only != nil {
+		if all, err := get(ctx, b.live, ref); err == nil && all != nil {
+			return only(all), nil
+		} else if err == nil {
+			return nil, nil //nolint:nilnil // it does not exist
+		}
+	}
+	return u, err
+}
+
+// get reads an object, nil if it does not exist.
+func get(ctx context.Context, live client.Reader, ref object.Ref) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.GroupVersionKind)
-	if err := b.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u); err != nil {
+	if err := live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u); err != nil {
 		return nil, ignoreNotFound(err, "get "+ref.String())
 	}
 	return u, nil
@@ -373,6 +408,23 @@ func (b *observer) follow(ctx context.Context, instance types.NamespacedName, re
 	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 		return nil
 	}
+	return err
+}
+
+// followAs is follow for a plan that acts as an account. A watch of the manager only says when
+// to read; where the manager must not watch the kind, the account does, and where
+// that must not either, the object is read again later.
+func (b *observer) followAs(ctx context.Context, s *snapshot, ref object.Ref, marked bool, unwatched *bool) error {
+	key := client.ObjectKeyFromObject(s.Instance)
+	err := b.follow(ctx, key, ref, marked)
+	if !apierrors.IsForbidden(err) || s.Account.IsManager() {
+		return err
+	}
+	is, err := b.follower.FollowAs(ctx, key, watched(ref), marked, watch.Identity{NamespacedName: s.Account.NamespacedName, Config: s.rights.Config, Client: s.rights.Client})
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil
+	}
+	*unwatched = *unwatched || err == nil && !is
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/watch"
 )
 
@@ -26,9 +27,12 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 	return &Offline{&reconciler{
 		observer: &observer{
 			options: o, instances: on, live: on, mapper: on.RESTMapper(), follower: watchless{},
+			accounts: func(account.Account) (account.Rights, error) { // nothing refuses anything
+				return account.Rights{Client: on, Live: on, Files: o.Files}, nil
+			},
 			versions: lru.New(versionsKept),
 		},
-		actor:    actor{client: on, live: on, files: o.Files, now: o.Now},
+		actor:    actor{client: on, live: on, now: o.Now},
 		reporter: newReporter(on.Events()),
 	}}
 }
@@ -54,6 +58,11 @@ type watchless struct{}
 
 // Follow implements follower.
 func (watchless) Follow(context.Context, types.NamespacedName, watch.Object, bool) error { return nil }
+
+// FollowAs implements follower.
+func (watchless) FollowAs(context.Context, types.NamespacedName, watch.Object, bool, watch.Identity) (bool, error) {
+	return true, nil
+}
 
 // Shows implements follower.
 func (watchless) Shows(context.Context, watch.Object, bool, types.UID, string) bool {

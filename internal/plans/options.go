@@ -13,6 +13,9 @@ type Options struct {
 	// PipeImage is that of the container that keeps the Pod of a Pipe running, the
 	// default if empty.
 	PipeImage string
+	// DefaultServiceAccount is the ServiceAccount, of the namespace of each Instance that names
+	// none, as which its plans act; empty for the manager itself.
+	DefaultServiceAccount string
 	// Files reads the files of a Pipe; nil reads them by the exec endpoint of the
 	// API server.
 	Files pipe.Files

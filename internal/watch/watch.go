@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -61,6 +63,9 @@ type Watches struct {
 	// read.
 	readers map[key]map[types.NamespacedName]bool
 	reads   map[types.NamespacedName]*reads
+	// identities are others than the manager, as which kinds are watched.
+	identities map[types.NamespacedName]*identity
+	make       func(as Identity, o cache.Options) (cache.Cache, error)
 }
 
 type watchedKind struct {
@@ -75,14 +80,37 @@ type key struct {
 	types.NamespacedName
 }
 
-// reads are the objects that were read in the last pass, and in the present one.
-type reads struct{ before, now map[key]bool }
+// reads are the objects that were read in the last pass, and in the present one; and the
+// identities as which.
+type reads struct {
+	before, now     map[key]bool
+	wereAs, readsAs map[types.NamespacedName]bool
+	// refused are kinds that must not be watched, as was found in the present pass.
+	refused map[refusedKind]error
+}
+
+// refusedKind is a kind that the manager must not watch, or the identity of a reader.
+type refusedKind struct {
+	watchedKind
+
+	identity bool
+}
 
 // New returns watches that run with a manager.
 func New(mgr ctrl.Manager, o Options) (*Watches, error) {
 	w := &Watches{
 		live: mgr.GetAPIReader(), namespaces: o.Namespaces, verbs: o.Verbs, started: map[watchedKind]bool{},
-		readers: map[key]map[types.NamespacedName]bool{}, reads: map[types.NamespacedName]*reads{},
+		readers: map[key]map[types.NamespacedName]bool{}, reads: map[types.NamespacedName]*reads{}, identities: map[types.NamespacedName]*identity{},
+	}
+	w.make = func(as Identity, options cache.Options) (cache.Cache, error) {
+		if options.DefaultLabelSelector == nil {
+			options.DefaultLabelSelector = o.Marked
+		}
+		options.DefaultNamespaces, options.DefaultTransform = kube.InNamespaces([]string{as.Namespace}), kube.Identify
+		return kube.NewCacheAs(mgr, as.Config, options)
+	}
+	if err := mgr.Add(manager.RunnableFunc(w.stopIdentities)); err != nil {
+		return nil, fmt.Errorf("stop watches: %w", err)
 	}
 	if len(w.namespaces) == 0 {
 		w.namespaces = []string{metav1.NamespaceAll}
@@ -137,8 +165,12 @@ func (w *Watches) Begin(reader types.NamespacedName) {
 	if r.before == nil {
 		r.before = map[key]bool{}
 	}
+	if r.wereAs == nil {
+		r.wereAs = map[types.NamespacedName]bool{}
+	}
 	maps.Copy(r.before, r.now) // of a pass that did not end
-	r.now = map[key]bool{}
+	maps.Copy(r.wereAs, r.readsAs)
+	r.now, r.readsAs, r.refused = map[key]bool{}, map[types.NamespacedName]bool{}, map[refusedKind]error{}
 }
 
 // Follow wakes the reader up when an object changes. It returns once the kind is
@@ -146,19 +178,54 @@ func (w *Watches) Begin(reader types.NamespacedName) {
 // not permit it, or does not answer.
 func (w *Watches) Follow(ctx context.Context, reader types.NamespacedName, o Object, marked bool) error {
 	w.note(reader, key{o.GroupKind(), o.NamespacedName})
-	return w.watch(ctx, watchedKind{o.GroupVersionKind, marked})
+	kind := watchedKind{o.GroupVersionKind, marked}
+	if err := w.refusalOf(reader, refusedKind{kind, false}); err != nil {
+		return err
+	}
+	err := w.watch(ctx, kind)
+	if apierrors.IsForbidden(err) {
+		w.refuse(reader, refusedKind{kind, false}, err)
+	}
+	return err
+}
+
+// refusalOf returns why a kind must not be watched, if that was found in this pass.
+func (w *Watches) refusalOf(reader types.NamespacedName, kind refusedKind) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.reads[reader]; r != nil {
+		return r.refused[kind]
+	}
+	return nil
+}
+
+func (w *Watches) refuse(reader types.NamespacedName, kind refusedKind, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.reads[reader]; r != nil {
+		r.refused[kind] = why
+	}
 }
 
 // Shows is true if the last that the watch of a followed object has said of it is this
-// version.
+// version. A watch of another identity shows none.
 func (w *Watches) Shows(ctx context.Context, o Object, marked bool, uid types.UID, resourceVersion string) bool {
 	metadata := w.all
 	if marked {
 		metadata = w.marked
 	}
+	if !w.isStarted(watchedKind{o.GroupVersionKind, marked}) {
+		return false // to ask for it would start it
+	}
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(o.GroupVersionKind)
 	return metadata.Get(ctx, o.NamespacedName, m) == nil && m.UID == uid && m.ResourceVersion == resourceVersion
+}
+
+func (w *Watches) isStarted(kind watchedKind) bool {
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	return w.started[kind]
 }
 
 func (w *Watches) note(reader types.NamespacedName, o key) {
@@ -186,10 +253,19 @@ func (w *Watches) watch(ctx context.Context, kind watchedKind) error {
 	if kind.marked {
 		metadata = w.marked
 	}
+	if err := w.start(ctx, w.controller, metadata, kind); err != nil {
+		return err
+	}
+	w.started[kind] = true
+	return nil
+}
+
+// start starts to watch a kind, and returns once all that exists is known.
+func (w *Watches) start(ctx context.Context, c controller.Controller, metadata cache.Cache, kind watchedKind) error {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(kind.GroupVersionKind)
 	watched := source.Kind(metadata, client.Object(m), handler.EnqueueRequestsFromMapFunc(w.toReaders(kind.GroupKind())))
-	if err := w.controller.Watch(watched); err != nil {
+	if err := c.Watch(watched); err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
@@ -197,7 +273,6 @@ func (w *Watches) watch(ctx context.Context, kind watchedKind) error {
 	if err := watched.WaitForSync(ctx); err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
-	w.started[kind] = true
 	return nil
 }
 
@@ -238,8 +313,13 @@ func (w *Watches) End(reader types.NamespacedName) {
 			w.unfollow(reader, o)
 		}
 	}
-	r.before = nil
-	if len(r.now) == 0 {
+	for as := range r.wereAs {
+		if !r.readsAs[as] {
+			w.leave(reader, as)
+		}
+	}
+	r.before, r.wereAs = nil, nil
+	if len(r.now) == 0 && len(r.readsAs) == 0 {
 		delete(w.reads, reader)
 	}
 }

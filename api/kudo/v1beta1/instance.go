@@ -53,6 +53,13 @@ type InstanceSpec struct {
 	// PlanExecution requests a plan.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitzero"`
+	// ServiceAccountName is the ServiceAccount of the Instance's namespace as which its plans
+	// read and write objects; by default that of the manager's --default-service-account, or the
+	// manager itself. Who may edit the Instance acts with the rights of the account.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // PlanExecution requests a plan. It is cleared when the plan has ended.

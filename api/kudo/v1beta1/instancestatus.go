@@ -261,6 +261,10 @@ type InventoryEntry struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	// CompletedIn is the execution and the step in which a Job was complete, of one that Kubernetes
+	// removes: it does not run again there.
+	// +optional
+	CompletedIn string `json:"completedIn,omitempty"`
 }
 
 // PastExecution is one of the last executions.

@@ -87,6 +87,13 @@ Notifiers of all rings that have rollouts.
 {{ ternary list ($names | uniq | sortAlpha) (has "*" $names) | toJson }}
 {{- end }}
 
+{{/* The ServiceAccounts as which plans may act, as JSON. */}}
+{{- define "spillway.plan-accounts" -}}
+{{- $names := default list .Values.planAccounts -}}
+{{- with .Values.defaultServiceAccount }}{{ $names = append $names . }}{{ end -}}
+{{ $names | uniq | sortAlpha | toJson }}
+{{- end }}
+
 {{/* True if the certificate of the webhooks is a Secret that another program fills. */}}
 {{- define "spillway.mounts-certificate" -}}
 {{- if has .Values.webhooks.certificateSource (list "cert-manager" "files") }}true{{ end -}}

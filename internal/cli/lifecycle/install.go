@@ -27,6 +27,7 @@ type install struct {
 	operation
 
 	createNamespace, skipInstance, inCluster bool
+	serviceAccount                           string
 }
 
 func newInstall(env command.Environment) *cobra.Command {
@@ -44,7 +45,7 @@ func newInstall(env command.Environment) *cobra.Command {
 			"  spillway package install zookeeper zk2 -n shop --in-cluster",
 		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(i.checkInCluster(), checkName(command.InstanceName(args[1]))); err != nil {
+			if err := errors.Join(i.checkInCluster(), checkName(command.InstanceName(args[1])), command.CheckName("service-account", i.serviceAccount)); err != nil {
 				return err
 			}
 			if err := i.begin(cmd); err != nil {
@@ -65,6 +66,7 @@ func newInstall(env command.Environment) *cobra.Command {
 	cmd.Flags().Lookup("kube-version").Usage = "version of Kubernetes for which --dry-run=client warns of API versions that are not served"
 	cmd.Flags().BoolVar(&i.skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
 	cmd.Flags().BoolVar(&i.inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace, and read no other package: the latest version, or that of --operator-version and --app-version")
+	cmd.Flags().StringVar(&i.serviceAccount, "service-account", "", "name of the ServiceAccount as which plans of the Instance act (default: that of the manager's --default-service-account, or the manager)")
 	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
 	return cmd
 }
@@ -153,7 +155,7 @@ func (i *install) instanceOf(operator, version, name string) (*v1beta1.Instance,
 	}
 	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: i.namespace, Labels: map[string]string{vocabulary.OperatorLabel: operator}}}
 	instance.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
-	instance.Spec.OperatorVersion.Name = version
+	instance.Spec.OperatorVersion.Name, instance.Spec.ServiceAccountName = version, i.serviceAccount
 	if len(parameters) > 0 {
 		instance.Spec.Parameters = parameters
 	}
@@ -309,6 +311,8 @@ func (i *install) checkInstance(ctx context.Context, want *v1beta1.Instance) err
 	case !choice.SameTarget(want.Namespace, &live.Spec, &want.Spec):
 		return fmt.Errorf("%s exists in namespace %s with other parameters; change them with: %s, or choose another name",
 			named, want.Namespace, i.next("package", "update", named, "-p", "NAME=VALUE"))
+	case want.Spec.ServiceAccountName != "" && want.Spec.ServiceAccountName != live.Spec.ServiceAccountName:
+		return fmt.Errorf("%s exists in namespace %s with another ServiceAccount; change spec.serviceAccountName, or choose another name", named, want.Namespace)
 	default:
 		return nil
 	}

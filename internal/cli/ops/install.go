@@ -83,6 +83,8 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.BoolVar(&i.onlyKinds, "crds-only", false, "install the CustomResourceDefinitions of the rings, and nothing else")
 	failClosedFlag(flags, &v.Webhooks.FailClosed)
 	flags.BoolVar(&v.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
+	flags.StringSliceVar(&v.PlanAccounts, "plan-accounts", nil, "names of the ServiceAccounts as which plans may act by spec.serviceAccountName of an Instance, in all watched namespaces; \"*\" for all accounts of these (default: those that a namespace lends by a Role)")
+	flags.StringVar(&v.DefaultAccount, "default-service-account", "", "name of the ServiceAccount as which plans act whose Instance names none, in its namespace (default: the manager itself)")
 	flags.BoolVar(&v.Dashboard.Enabled, "dashboard", false, "install the dashboard in the cluster, read-only, for people who log in there")
 	flags.StringVar(&v.Dashboard.Namespace, "dashboard-namespace", "", "namespace of the dashboard and its Secrets (default: that of the manager with -dashboard, or where it is already)")
 	flags.BoolVar(&v.Dashboard.Steering, "dashboard-steering", false, "let people act on its pages, each with her own permissions")
@@ -357,7 +359,7 @@ func plainYAML(err error) string {
 // inValues are the flags for which the values have fields.
 var inValues = []string{
 	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
-	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds", "dashboard", "dashboard-namespace", "dashboard-steering", "dashboard-groups", "dashboard-arg",
+	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "plan-accounts", "default-service-account", "wave-cleanup", "no-crds", "dashboard", "dashboard-namespace", "dashboard-steering", "dashboard-groups", "dashboard-arg",
 }
 
 func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {

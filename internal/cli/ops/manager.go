@@ -87,6 +87,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.defaultPolicy, "default-config-policy", false, "create the default ClusterConfigPolicy, once, by which one workload is rolled first for a change of config; spillway install sets this; not with --namespaces")
 	flags.StringVar(&o.Fleet.HubName, "hub-name", "", "name of this hub on the clusters of its fleet, where several hubs manage the same clusters")
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
+	flags.StringVar(&o.Plans.DefaultServiceAccount, "default-service-account", "", "name of the ServiceAccount as which plans act whose Instance names none, in its namespace (default: the manager itself)")
 	flags.StringSliceVar(&f.allowed, "allow-cluster-addresses", nil, "networks and addresses of the clusters of the fleet, the only ones to connect to (default: all but loopback, link-local and those refused)")
 	flags.StringSliceVar(&f.refused, "refuse-cluster-addresses", nil, "networks and addresses not to connect to for a kubeconfig (default: the Services of this cluster)")
 	flags.StringSliceVar(&f.gateHosts, "gate-hosts", nil, "names, addresses and networks that gates and Notifiers may reach, besides public addresses and the Services of their namespace; loopback and link-local ones only by their address (default: none)")
@@ -261,7 +262,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 
 // checkNames refuses names and addresses with which the manager would start, and never work.
 func checkNames(o *manager.Options) error {
-	return errors.Join(command.CheckName("hub-name", o.Fleet.HubName), command.CheckName("leader-elect-id", o.LeaseName),
+	return errors.Join(command.CheckName("hub-name", o.Fleet.HubName), command.CheckName("leader-elect-id", o.LeaseName), command.CheckName("default-service-account", o.Plans.DefaultServiceAccount),
 		command.CheckName("leader-elect-namespace", o.LeaseNamespace), command.CheckName("webhook-namespace", o.Admission.Namespace),
 		command.CheckAddress("metrics-bind-address", o.MetricsAddress), command.CheckAddress("health-probe-bind-address", o.ProbeAddress),
 		command.CheckAddress("webhook-bind-address", o.Admission.Address))

@@ -61,12 +61,13 @@ func (w Waiter) Settled(ctx context.Context, name types.NamespacedName, generati
 	}, draw)
 }
 
-// Deleted waits until an Instance, and all that its cleanup plan waits for, is deleted.
+// Deleted waits until an Instance, and all that its cleanup plan waits for, is deleted. That a plan
+// failed before keeps nothing from being deleted.
 func (w Waiter) Deleted(ctx context.Context, name types.NamespacedName, uid types.UID) error {
 	p := &planner{now: w.Env.Now, lookup: w.Env.Lookup, out: w.Out, client: w.Client, name: name, timeout: w.Timeout}
 	err := p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
-		e := plans.ExplanationOf(i)
-		if i.UID == uid && e.Phase == plans.PhaseStalled {
+		e, last := plans.ExplanationOf(i), i.Status.Execution
+		if i.UID == uid && e.Phase == plans.PhaseStalled && last != nil && last.Cause == v1beta1.CauseDelete && last.Result != v1beta1.ResultComplete {
 			return false, errors.New(e.Sentence)
 		}
 		return i.UID != uid, nil

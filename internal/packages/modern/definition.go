@@ -21,6 +21,7 @@ func (o *edit) definition() {
 		o.manual(key, "spec depends on actions of the template: write spec.versions with a schema for each version, as apiextensions.k8s.io/v1 wants it")
 		return
 	}
+	o.approve(field(spec, "group"))
 	version, versions := field(spec, "version"), field(spec, "versions")
 	switch {
 	case versions != nil && !isBlock(versions), version == nil && versions == nil:
@@ -32,6 +33,32 @@ func (o *edit) definition() {
 		}
 	default:
 		o.version(spec, version)
+	}
+}
+
+// approval is an annotation without which no API server takes a definition of a group of the
+// Kubernetes community from apiextensions/v1 on.
+const approval = "api-approved.kubernetes.io"
+
+// approve adds that annotation where it is missing: the definition was not approved, and says so.
+func (o *edit) approve(group *yamlv3.Node) {
+	if group == nil || !strings.HasSuffix("."+group.Value, ".k8s.io") && !strings.HasSuffix("."+group.Value, ".kubernetes.io") {
+		return
+	}
+	const line = approval + `: "unapproved, as with apiextensions.k8s.io/v1beta1"`
+	what := "annotation " + approval + " is added: group " + group.Value + " is protected"
+	key, metadata := pair(o.place.node, "metadata")
+	annotations, existing := pair(metadata, "annotations")
+	switch {
+	case field(existing, approval) != nil:
+	case isBlock(existing):
+		o.addAfter(o.line(annotations), spaces(existing.Column-1)+line)
+		o.note(key, what, false)
+	case existing == nil && isBlock(metadata):
+		o.addAfter(o.line(key), spaces(metadata.Column-1)+"annotations:", spaces(metadata.Column+1)+line)
+		o.note(key, what, false)
+	default:
+		o.manual(group, "group "+group.Value+" is protected: add the annotation "+line)
 	}
 }
 

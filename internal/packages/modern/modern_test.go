@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -97,6 +98,9 @@ func definitions(t *testing.T, text string) {
 		v1 := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict([]byte(document), v1); err != nil {
 			t.Fatalf("%v:\n%s", err, document)
+		}
+		if state, why := apihelpers.GetAPIApprovalState(v1.Annotations); apihelpers.IsProtectedCommunityGroup(v1.Spec.Group) && state != apihelpers.APIApproved && state != apihelpers.APIApprovalBypassed {
+			t.Errorf("%s: %s", v1.Name, why)
 		}
 		if len(v1.Spec.Versions) == 0 {
 			t.Errorf("%s has no versions", v1.Name)

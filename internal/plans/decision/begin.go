@@ -80,6 +80,9 @@ func (d *decider) advance() {
 		return
 	}
 	gates, wrong := choice.Gates(d.Instance, version, d.Version)
+	if problem := d.accountProblem(); problem != nil {
+		wrong = append(wrong, *problem)
+	}
 	if len(wrong) > 0 {
 		d.block = &rollout.Block{Reason: ReasonInvalid, Message: choice.Sentences(wrong)}
 		return
@@ -114,7 +117,7 @@ func (d *decider) follow(out execution.Outcome) {
 	case out.Failed != "":
 		d.fail(out.Failed)
 	case out.Plan.Phase == rollout.PhaseComplete:
-		d.end(v1beta1.ResultComplete, "")
+		d.end(v1beta1.ResultComplete, out.Kept)
 		d.Again = true
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -84,6 +85,20 @@ func (d *decider) waitsForVersion() bool {
 	}
 	d.block = &rollout.Block{Reason: ReasonNoVersion, Message: message}
 	return true
+}
+
+// hasWrongAccount is the link of an Instance whose account cannot exist.
+func (d *decider) hasWrongAccount() bool {
+	problem := d.accountProblem()
+	return problem != nil && d.stalls(*problem)
+}
+
+// accountProblem is what is wrong with the name of the account, nil if nothing is.
+func (d *decider) accountProblem() *choice.Problem {
+	if why := account.Problem(d.Account.Name); why != "" {
+		return &choice.Problem{Field: "spec.serviceAccountName", Action: why}
+	}
+	return nil
 }
 
 // hasWrongGates is the link of an Instance whose gates cannot be understood: no plan begins

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -12,6 +13,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/rollout"
 )
+
+// shortestLook is how soon objects that nothing watches are read again.
+const shortestLook = 2 * time.Second
 
 // Decision is what the ring is about to do for an Instance, and what it waits for.
 type Decision struct {
@@ -51,9 +55,25 @@ func Decide(s *Snapshot) Decision {
 	if len(s.Forbidden) > 0 {
 		d.wakeBy(s.Now.Add(execution.Retries().Most)) // no watch says that a permission was granted
 	}
+	if s.Unwatched {
+		d.wakeBy(d.nextLook())
+	}
 	d.describe()
 	d.Changes = !equality.Semantic.DeepEqual(*d.before, d.Status)
 	return d.Decision
+}
+
+// nextLook is when objects that nothing watches are read again: ever later, the longer that the
+// steps in progress take.
+func (d *decider) nextLook() time.Time {
+	var since time.Time
+	if e := d.Status.Running(); e != nil {
+		since = execution.LastStart(d.Status.PlanStatus[e.Plan].Phases)
+	}
+	if since.IsZero() {
+		return d.Now.Add(execution.Retries().Most)
+	}
+	return d.Now.Add(min(max(d.Now.Sub(since)/2, shortestLook), execution.Retries().Most))
 }
 
 // decide follows a chain; the first link that returns true ends it.
@@ -63,7 +83,7 @@ func (d *decider) decide() {
 		return
 	}
 	ends := slices.ContainsFunc([]func() bool{
-		d.continues, d.waitsForVersion, d.hasWrongGates, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
+		d.continues, d.waitsForVersion, d.hasWrongAccount, d.hasWrongGates, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
 	}, func(link func() bool) bool { return link() })
 	if !d.Needs.IsEmpty() || d.Status.Running() != nil || d.block != nil || len(d.problems) > 0 {
 		return

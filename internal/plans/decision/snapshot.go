@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 )
@@ -22,6 +23,10 @@ type Snapshot struct {
 	// Pinned is the content that the running plan began with, found by
 	// status.execution.contentHash; nil if none runs or it no longer exists.
 	Pinned *choice.Version
+	// Account is as whom the plans act. Unwatched is true if it has no permission to watch
+	// something that was read, and neither has the manager: then only time says when to read again.
+	Account   account.Account
+	Unwatched bool
 	// NamespaceGoes is true once the Instance's namespace is being deleted, so that
 	// nothing can be created in it.
 	NamespaceGoes bool

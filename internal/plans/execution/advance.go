@@ -3,6 +3,7 @@ package execution
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,8 @@ type Outcome struct {
 	Needs task.Needs
 	// Failed is why the execution failed for good, empty if it did not.
 	Failed string
+	// Kept says what is not deleted though it may be outdated, empty if nothing is.
+	Kept string
 	// Plan is the engine's decision.
 	Plan rollout.Plan
 	// Writes are those that the engine lets tasks make now, and those of gates.
@@ -103,6 +106,9 @@ func (r *run) advance() (out Outcome) {
 		r.status.Forecast = r.forecast()
 	}
 	if out.Plan.Phase == rollout.PhaseComplete {
+		if r.pruning != nil {
+			out.Kept = strings.Join(r.pruning.Left, "; ")
+		}
 		return out
 	}
 	out.Writes = r.writes(out.Plan.Steps)

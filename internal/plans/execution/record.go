@@ -121,6 +121,11 @@ func (r *run) recordObjects(f *task.Finding) {
 			})
 		}
 	}
+	for ref, in := range f.Completed {
+		if i := slices.IndexFunc(r.status.Inventory, is(ref)); i >= 0 {
+			r.status.Inventory[i].CompletedIn = in
+		}
+	}
 	for _, ref := range f.Removes {
 		if live, read := r.Snapshot.Objects[ref]; read && live == nil {
 			r.status.Inventory = slices.DeleteFunc(r.status.Inventory, is(ref))

@@ -37,6 +37,18 @@ func IsInProgress(s *v1beta1.StepStatus) bool {
 	return s.Status == v1beta1.InProgress || s.Status == v1beta1.Error
 }
 
+// LastStart is when the newest of the steps in progress began, zero if none is.
+func LastStart(phases []v1beta1.PhaseStatus) (last time.Time) {
+	for i := range phases {
+		for j := range phases[i].Steps {
+			if s := &phases[i].Steps[j]; IsInProgress(s) && s.StartedAt != nil && s.StartedAt.After(last) {
+				last = s.StartedAt.Time
+			}
+		}
+	}
+	return last
+}
+
 // Ended is the status of a plan in its final state. Steps in progress get that state.
 func Ended(p v1beta1.PlanStatus, final v1beta1.ExecutionStatus, message string) v1beta1.PlanStatus {
 	p.Status, p.Message = final, message

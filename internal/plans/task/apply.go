@@ -84,11 +84,14 @@ func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 	w.keepMarks(u, live)
 	inTemplate := takePermission(u)
 	switch {
+	case live == nil && w.hasRun(ref):
 	case live == nil:
 		w.write(f, ref, u, live)
+	case w.ranWhileGoing(live):
+		w.noteRun(f, ref, live)
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
-	case w.adopts(f, ref, u, live, inTemplate):
+	case w.adopts(f, ref, u, live, inTemplate) && !w.runsAgain(f, ref, live):
 		w.retryChild(u, live)
 		w.write(f, ref, u, live)
 	}
@@ -121,6 +124,7 @@ func (w *work) write(f *Finding, ref object.Ref, u, live *unstructured.Unstructu
 // await records what the object waits for.
 func (w *work) await(f *Finding, ref object.Ref, live *unstructured.Unstructured) {
 	v := w.o.judge(ref, live, &f.Needs)
+	w.noteRun(f, ref, live)
 	switch {
 	case v.fatal != "":
 		f.Fatal = v.fatal

@@ -426,7 +426,8 @@ plans: {deploy: {phases: [{name: main, steps: [{name: one, tasks: [t]}]}]}, back
 		"it holds data":                {entry: v1beta1.InventoryEntry{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "old"}, live: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: old, " + former + "}}", want: "done"},
 		"the plan applies no spec":     {live: configMap("old", former), change: func(r *Run) { r.Execution.Advances = false }, want: "done"},
 		"the OperatorVersion keeps it": {live: configMap("old", former), change: func(r *Run) { r.Version.KeepsAll = true }, want: "done"},
-		"a template is invalid":        {live: configMap("old", former), change: func(r *Run) { r.Version.Spec.Templates["b"] = "{{ .Params.NONE.x }" }, want: "done"},
+		"a template is invalid":        {live: configMap("old", former), change: func(r *Run) { r.Version.Spec.Templates["b"] = "{{ .Params.NONE }}" }, want: "done; ConfigMap old may be outdated and is not deleted: plan backup: template b cannot be rendered: template: b:1:10: executing \"b\" at <.Params.NONE>: map has no entry for key \"NONE\""},
+		"one is, and nothing is old":   {entry: v1beta1.InventoryEntry{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}, live: configMap("a", former), change: func(r *Run) { r.Version.Spec.Templates["b"] = "{{ .Params.NONE }}" }, want: "done"},
 		"it must not be read":          {change: func(r *Run) { r.Snapshot.Forbidden[object.EntryRef(entry)] = "no permission" }, want: "blocked: no permission"},
 	} {
 		t.Run(name, func(t *testing.T) {

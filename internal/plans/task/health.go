@@ -82,6 +82,8 @@ func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs 
 		return judgeJob(ref, live)
 	case object.InstanceKind:
 		return judgeInstance(ref, live)
+	case object.CRDKind:
+		return judgeDefinition(ref, live)
 	case object.ServiceKind:
 		return judgeService(ref, live)
 	case object.ClaimKind:
@@ -99,24 +101,62 @@ func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs 
 // judgeJob says that a Job is healthy when it is complete. A Job that failed never
 // recovers.
 func judgeJob(ref object.Ref, live *unstructured.Unstructured) verdict {
+	switch end, message := jobEnd(live); end {
+	case jobComplete:
+		return verdict{}
+	case jobFailed:
+		return verdict{fatal: fmt.Sprintf("%s failed: %v", ref, message)}
+	default:
+		return verdict{lacks: fmt.Sprintf("waiting for %s to be complete", ref)}
+	}
+}
+
+// How a Job ends, by its conditions.
+const jobComplete, jobFailed = "Complete", "Failed"
+
+// jobEnd is how a Job has ended, and what it says; empty of one that has not, and of other kinds.
+func jobEnd(live *unstructured.Unstructured) (end string, message any) {
+	if object.RefOf(live).GroupKind() != object.JobKind {
+		return "", nil
+	}
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
-		if !ok || condition["status"] != "True" {
-			continue
-		}
-		switch condition["type"] {
-		case "Complete":
-			return verdict{}
-		case "Failed":
-			return verdict{fatal: fmt.Sprintf("%s failed: %v", ref, condition["message"])}
+		if kind, _ := condition["type"].(string); ok && condition["status"] == "True" && (kind == jobComplete || kind == jobFailed) {
+			return kind, condition["message"]
 		}
 	}
-	return verdict{lacks: fmt.Sprintf("waiting for %s to be complete", ref)}
+	return "", nil
+}
+
+// judgeDefinition says that a kind whose names another one has never is served.
+func judgeDefinition(ref object.Ref, live *unstructured.Unstructured) verdict {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == "NamesAccepted" && condition["status"] == "False" {
+			return verdict{fatal: fmt.Sprintf("%s defines names that another CustomResourceDefinition has: %v; delete one of the two", ref, condition["message"])}
+		}
+	}
+	return judgeStatus(ref, live)
 }
 
 // classKind is the kind that says when claims are bound.
 var classKind = schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}
+
+// Public is what an account may learn of an object that it must not read, nil if that is nothing:
+// of a StorageClass that it exists and when claims of it are bound, which the events of a claim say
+// as well.
+func Public(ref object.Ref) func(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if ref.GroupVersionKind != classKind {
+		return nil
+	}
+	return func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		only := &unstructured.Unstructured{Object: map[string]any{"volumeBindingMode": u.Object["volumeBindingMode"]}}
+		only.SetGroupVersionKind(ref.GroupVersionKind)
+		only.SetName(ref.Name)
+		return only
+	}
+}
 
 // judgeClaim says that a claim which is bound only once a Pod uses it is healthy before:
 // the Pod may be of a later step.

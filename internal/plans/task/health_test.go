@@ -27,6 +27,10 @@ func TestWhatIsHealthy(t *testing.T) {
 			live:  deployment + "{observedGeneration: 2, replicas: 2, updatedReplicas: 2, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
 			lacks: "waiting for Deployment a", // it may still recover
 		},
+		"a definition whose names are taken": {
+			live:  "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {}, status: {conditions: [{type: NamesAccepted, status: 'False', message: m}, {type: Established, status: 'False'}]}}",
+			fatal: "CustomResourceDefinition a defines names that another CustomResourceDefinition has: m; delete one of the two",
+		},
 		"a Job that is complete":         {live: job + "{conditions: [{type: Complete, status: 'True'}]}}"},
 		"a Job without a status":         {live: job + "{}}", lacks: "waiting for Job a to be complete"},
 		"a Job that has not failed":      {live: job + "{conditions: [{type: Failed, status: 'False'}, {type: Complete, status: Unknown}]}}", lacks: "waiting for Job a to be complete"},

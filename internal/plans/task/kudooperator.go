@@ -67,6 +67,9 @@ func (w *work) child(version string) (*unstructured.Unstructured, error) {
 	if len(parameters) > 0 {
 		spec["parameters"] = parameters
 	}
+	if account := w.o.Instance.Spec.ServiceAccountName; account != "" {
+		spec["serviceAccountName"] = account // or its plans would have other rights than those of the parent
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
 	u.SetName(name)

@@ -21,9 +21,13 @@ func (w *work) replace(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 }
 
 // ReplaceAction is what a user must do to have an object replaced of which an immutable field
-// would change; empty if its template permits that. To lose data takes a permission that says so.
+// would change; empty if its template permits that. To lose data takes a permission that says so;
+// a Job that has ended is replaced without one, because what it did stays done.
 func ReplaceAction(rendered, live *unstructured.Unstructured) string {
 	annotations := rendered.GetAnnotations()
+	if end, _ := jobEnd(live); end != "" && vocabulary.OnImmutable.Get(annotations) != "fail" {
+		return ""
+	}
 	recreates := vocabulary.OnImmutable.Get(annotations) == "recreate"
 	losesData := vocabulary.LoseDataOnRecreate.Get(annotations) == "true"
 	switch isHolder := HoldsData(rendered) || HoldsData(live); {

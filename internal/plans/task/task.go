@@ -79,6 +79,9 @@ type Finding struct {
 	// Applies are the objects that it applies now or has applied; Removes those that it
 	// deletes.
 	Applies, Removes []object.Ref
+	// Completed are Jobs that are complete and may be removed, with the step that applied them; see
+	// [v1beta1.InventoryEntry].
+	Completed map[object.Ref]string
 	// Lacks is what it waits for, as a clause: "waiting for Deployment app: not ready".
 	Lacks string
 	// Blocked is what a user must do first.

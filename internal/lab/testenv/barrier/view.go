@@ -60,7 +60,7 @@ func (i observedInformer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceE
 
 // AddEventHandlerWithOptions implements [cache.Informer].
 func (i observedInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
-	v := &view{ResourceEventHandler: h, kind: i.kind, lists: listsOf(i.of.options, i.kind), versions: map[types.UID]string{}}
+	v := &view{ResourceEventHandler: h, informer: i.Informer, kind: i.kind, lists: listsOf(i.of.options, i.kind), versions: map[types.UID]string{}}
 	var err error
 	v.registration, err = i.Informer.AddEventHandlerWithOptions(v, o)
 	m := i.of.under
@@ -105,6 +105,7 @@ func listsOf(o cache.Options, kind schema.GroupVersionKind) (lists []client.List
 type view struct {
 	toolscache.ResourceEventHandler
 
+	informer     cache.Informer
 	kind         schema.GroupVersionKind
 	lists        []client.ListOptions
 	registration toolscache.ResourceEventHandlerRegistration
@@ -157,6 +158,9 @@ func (v *view) handled() int {
 
 // level is nil if the handler was called for all that exists, and for all that does no more.
 func (v *view) level(ctx context.Context, live client.Client) error {
+	if v.informer.IsStopped() {
+		return nil // it has no handlers any more
+	}
 	exist := map[types.UID]bool{}
 	asOf := ""
 	for i := range v.lists {
