@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,10 +34,19 @@ const pinAnnotation = native + "pins"
 // pinnable lets workloads of the world keep the config of their revisions.
 func pinnable(w *world) {
 	w.t.Helper()
-	w.options.PinNamespaces = []string{w.namespace}
+	pinnableIn(w, pin.In(w.namespace))
+}
+
+// pinnableIn is pinnable for the namespaces among which that of the world is.
+func pinnableIn(w *world, namespaces pin.Namespaces) {
+	w.t.Helper()
+	w.options.PinNamespaces = namespaces
 	for _, obj := range pin.Policy(w.options.PinNamespaces) {
 		if strings.HasSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "Binding") {
 			obj.SetName(w.namespace + "." + obj.GetName()) // all worlds share the policies
+			if namespaces.ReachAll() {
+				w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
+			}
 		}
 		testenv.Apply(w.t, w.client, obj)
 	}
@@ -397,7 +407,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pins, err := manifests.PinRules()
+	pins, err := manifests.PinRules(pin.In(w.namespace))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func UnpinnedText(j *batchv1.Job) string {
 	case vocabulary.PinConfig.Get(j.Annotations) != "true":
 		return "no pins: without the annotation " + vocabulary.PinConfig.Native + `: "true" its Pods use the present config`
 	default:
-		return "no pins: when it was created, its namespace was not one of --pin-namespaces"
+		return "no pins: pins were not enabled in its namespace when it was created"
 	}
 }
 
