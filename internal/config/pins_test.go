@@ -342,6 +342,21 @@ func TestPinsThatAreNotEnabled(t *testing.T) {
 	}
 }
 
+// What asks for pins and is not tracked has none, and explain says so.
+func TestPinsOfAWorkloadThatIsNotTracked(t *testing.T) {
+	w := newWorld(t)
+	pinnable(w)
+	w.secret("db", "p", "1")
+	w.apply(replaceOnce(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"), waveTracked, "example.com/other"))
+	w.manage()
+	w.rests(func() {
+		e := w.explain("app")
+		if err := errors.Join(want(config.StateNotTracked, e.State), want("[annotation spillway.dev/pin-config has no effect: the workload is not tracked]", fmt.Sprint(e.Unpinned)), want("", w.pinsOf("Deployment", "app"))); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // No Pod of a new workload starts without its pins, where admission answers; a manifest that
 // replaces the workload keeps them.
 func TestAdmittedWithPins(t *testing.T) {

@@ -70,5 +70,8 @@ func CronJobFacts(c *batchv1.CronJob) []Fact {
 	if vocabulary.PinConfig.Get(c.Spec.JobTemplate.Annotations) == "true" {
 		return []Fact{FactOf("pinned", "its next Job keeps the config that exists when it starts")}
 	}
+	if vocabulary.PinConfig.Get(c.Annotations) == "true" {
+		return []Fact{FactOf("pinned", "no: pins were not enabled in its namespace when it was written; enable them, and apply it again")}
+	}
 	return []Fact{FactOf("pinned", "no: without the annotation "+vocabulary.PinConfig.Native+`: "true" its Pods use the present config`)}
 }
