@@ -32,7 +32,7 @@ func TestOneConfigMapOfManyPinnedWorkloads(t *testing.T) {
 		return c.Create(t.Context(), deployment(ns, name("bare", i/2), useConfigMap("app"), map[string]string{"tracked": "no"}))
 	})
 	counted, timed, o := fault.New(), &stopwatch{}, options(ns)
-	o.Config.PinNamespaces = []string{ns}
+	o.Config.PinNamespaces = pin.In(ns)
 	manage(t, timed.wrap(counted.Wrap(testenv.Shared().Config())), o)
 	wait(t, c, ns, "")
 
@@ -64,13 +64,13 @@ func TestPodsWithoutPins(t *testing.T) {
 	for range podRounds {
 		here, there := inTurn(t, with, beside)
 		noise = append(noise, here/there)
-		for _, obj := range pin.Policy([]string{with.namespace}) {
+		for _, obj := range pin.Policy(pin.In(with.namespace)) {
 			testenv.Apply(t, c, obj)
 		}
 		with.waitPinned(t, true)
 		pinned, other := inTurn(t, with, beside)
 		cost, all = append(cost, pinned/other), append(all, pinned/here)
-		for _, obj := range pin.Policy([]string{with.namespace}) {
+		for _, obj := range pin.Policy(pin.In(with.namespace)) {
 			if err := c.Delete(t.Context(), obj); err != nil {
 				t.Fatal(err)
 			}

@@ -34,6 +34,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/admission/certificate"
 	"github.com/spillway-dev/spillway/internal/config/admit"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -93,7 +94,7 @@ const webhookTarget = 3
 // serveWebhooks serves the config ring's webhooks and an empty one.
 func serveWebhooks(t *testing.T, ns string) *testenv.Webhooks {
 	t.Helper()
-	declared := append(slices.Clone(admit.Declared().Webhooks), admission.Webhook{
+	declared := append(slices.Clone(admit.Declared(pin.Namespaces{}).Webhooks), admission.Webhook{
 		Name: emptyName, Path: emptyPath, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 5,
 	})
 	w := testenv.RegisterWebhooks(t, ns, declared)

@@ -34,7 +34,7 @@ func write() error {
 		}
 	}
 	// The chart adds the namespaces.
-	pins := admission.Declared{Webhooks: pin.Webhooks(nil), Policies: pin.Policy(nil)}
+	pins := admission.Declared{Webhooks: pin.Webhooks(pin.Namespaces{}), Policies: pin.Policy(pin.Namespaces{})}
 	if err := writeDeclared("pins", pins, pins); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/admit"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -20,7 +21,7 @@ import (
 // register makes the ring's webhooks known for the namespace of the world.
 func (w *world) register() {
 	w.t.Helper()
-	w.webhooks = testenv.RegisterWebhooks(w.t, w.namespace, admit.Declared().Webhooks)
+	w.webhooks = testenv.RegisterWebhooks(w.t, w.namespace, admit.Declared(pin.Namespaces{}).Webhooks)
 }
 
 // admit starts a manager that answers the ring's webhooks.

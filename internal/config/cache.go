@@ -26,6 +26,8 @@ type entry struct {
 	health   health.Report
 	// trackedBy is the policy that tracks it, as it was then.
 	trackedBy *policy.Policy
+	// refused is why it could not keep its config, when that was decided.
+	refused string
 	// rolled is when the workload was rolled by its record. A time in the future counts as
 	// the moment when the record was read first.
 	rolled time.Time
@@ -124,6 +126,16 @@ func (e *entry) pinBy(policies policy.Set) {
 		e.workload = e.readAgain(w.Object)
 	}
 	e.workload.PinBy(by)
+}
+
+// allow says whether the workload can keep its config: refused is why it cannot. It is decided again if it
+// was read again, and if the answer is another one.
+func (e *entry) allow(refused string) {
+	decided := e.workload.Pinning.On || e.workload.Pinning.Refused != ""
+	if !decided || e.refused != refused {
+		e.refused = refused
+		e.workload.Allow(refused)
+	}
 }
 
 func (e *entry) readAgain(obj client.Object) workload.Workload {

@@ -89,7 +89,7 @@ func TestAHashOfNewerValuesSaysWhatHasChanged(t *testing.T) {
 	pass := func(version, hash string) *entry {
 		d.ResourceVersion, d.Spec.Template.Annotations = version, map[string]string{vocabulary.ConfigHash.Native: hash}
 		p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
-		e := o.read(d.DeepCopy(), nil, now)
+		e := o.read(t.Context(), d.DeepCopy(), nil, now)
 		if err := p.observeWorkload(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}

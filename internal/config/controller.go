@@ -90,6 +90,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 		b = b.Watches(workload.New(kind), toRing(), builder.WithPredicates(workloadMatters(r.observer.tracker)))
 	}
+	if namespaces := r.observer.pins.Watched(); namespaces != nil {
+		b = b.Watches(namespaces, toRing(), builder.WithPredicates(r.observer.pins.Switched()))
+	}
 	if provided {
 		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache(), r.observer.tracker)))
 	}
@@ -110,22 +113,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // setupPins lets workloads and Jobs of the namespaces with pins keep their config.
 func (r *reconciler) setupPins(ctx context.Context, mgr ctrl.Manager, o Options) (err error) {
-	if len(o.PinNamespaces) == 0 {
+	if o.PinNamespaces.IsEmpty() {
 		return nil
 	}
-	r.snapshots, r.observer.noPins, err = snapshots.Setup(ctx, mgr, snapshots.Options{Namespaces: o.PinNamespaces, By: o.PinBy, Now: o.Now})
+	r.snapshots, r.observer.pins, err = snapshots.Setup(ctx, mgr, snapshots.Options{Namespaces: o.PinNamespaces, Watched: o.Namespaces, By: o.PinBy, Now: o.Now})
 	if err != nil {
 		return fmt.Errorf("set up the snapshots of config: %w", err)
 	}
-	for _, namespace := range o.PinNamespaces {
-		if why := r.observer.noPins[namespace]; why != "" {
-			mgr.GetLogger().WithName("config").Error(nil, "no workload keeps the config of its revisions: "+why, "namespace", namespace)
-		}
+	for namespace, why := range r.observer.pins.Refused() {
+		mgr.GetLogger().WithName("config").Error(nil, "no workload keeps the config of its revisions: "+why, "namespace", namespace)
 	}
 	if r.snapshots == nil {
 		return nil
 	}
-	if err := jobs.Setup(mgr, r.snapshots, r.observer.noPins.Permitted(o.PinNamespaces)); err != nil {
+	if err := jobs.Setup(ctx, mgr, r.snapshots, r.observer.pins); err != nil {
 		return fmt.Errorf("set up the pins of Jobs: %w", err)
 	}
 	return nil

@@ -130,7 +130,11 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name wo
 		return e.Kind == name.Kind && e.Namespace == name.Namespace && e.Name == name.Name
 	})
 	if i < 0 {
-		return notTracked(name), nil
+		e := notTracked(name)
+		if vocabulary.PinConfig.Get(obj.GetAnnotations()) == "true" {
+			e.Unpinned = []string{"annotation " + vocabulary.PinConfig.Native + " has no effect: the workload is not tracked"}
+		}
+		return e, nil
 	}
 	return explanations[i], nil
 }

@@ -47,8 +47,9 @@ type observer struct {
 	// readOnly is true of who explains, each time as a manager that has just begun: what has changed
 	// since is not known to one.
 	readOnly bool
-	// noPins is why workloads cannot keep their config, by namespace.
-	noPins snapshots.Refusals
+	// pins decides where workloads keep their config, and noPins is what it said in this pass.
+	pins   *snapshots.Where
+	noPins map[string]string
 	// budget is the manager's record of what it has rolled, nil without one.
 	budget *budget
 	// retries are the reads and writes that failed.
@@ -60,7 +61,7 @@ type observer struct {
 
 func newObserver(o Options, workloads client.Reader, source content.Source) *observer {
 	source.Namespaces, source.AllowCrossNamespace = o.Namespaces, o.AllowCrossNamespace
-	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, tracker: &tracker{}, pods: pods.Listing{Client: source.Values}}
+	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, tracker: &tracker{}, pods: pods.Listing{Client: source.Values}, pins: snapshots.NewWhere(o.PinNamespaces, workloads), noPins: map[string]string{}}
 }
 
 // observe reads every relevant workload. It reads values only for those whose
@@ -94,8 +95,9 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 		return decision.Observed{}, err
 	}
 	seen := make([]*entry, len(objects))
+	clear(o.noPins)
 	for i, obj := range objects {
-		seen[i] = o.read(obj, policies, now)
+		seen[i] = o.read(ctx, obj, policies, now)
 	}
 	p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
 	for _, e := range seen {
@@ -123,24 +125,27 @@ func (o *observer) namespaces() []string {
 }
 
 // read returns the entry of a workload. Retries begin again with another spec.
-func (o *observer) read(obj client.Object, policies policy.Set, now time.Time) *entry {
+func (o *observer) read(ctx context.Context, obj client.Object, policies policy.Set, now time.Time) *entry {
 	e := o.cache.of(obj)
 	if e.read(obj, policies.Tracking(obj), now) {
 		o.accept(&e.workload)
 	}
 	e.pinBy(policies)
-	if w := &e.workload; w.Settings.Pin && !w.Pinning.On && w.Pinning.Refused == "" { // it was read again
-		w.Allow(o.refusesPins(w.Namespace))
+	if e.workload.Settings.Pin {
+		e.allow(o.refusesPins(ctx, e.workload.Namespace))
 	}
 	return e
 }
 
-// refusesPins is why workloads of a namespace cannot keep their config, empty if they can.
-func (o *observer) refusesPins(namespace string) string {
-	if !slices.Contains(o.options.PinNamespaces, namespace) {
-		return "pins are not enabled in namespace " + namespace + "; install with --pin-namespaces=" + namespace
+// refusesPins is why workloads of a namespace cannot keep their config, empty if they can; the same
+// for all of a pass.
+func (o *observer) refusesPins(ctx context.Context, namespace string) string {
+	why, known := o.noPins[namespace]
+	if !known {
+		why = o.pins.Refusal(ctx, namespace)
+		o.noPins[namespace] = why
 	}
-	return o.noPins[namespace]
+	return why
 }
 
 // pass is one run of observe.

@@ -25,7 +25,7 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 		reporter: newReporter(on.Events(), o.Now),
 		status:   on.Status(),
 	}
-	if len(o.PinNamespaces) > 0 {
+	if !o.PinNamespaces.IsEmpty() {
 		r.snapshots = snapshots.NewOffline(on, o.Now)
 	}
 	r.observer.policies = policy.NewReader(on, o.Namespaces)

@@ -23,7 +23,7 @@ type Options struct {
 	SuspendBy workload.SuspendBy
 	// PinNamespaces are those whose workloads may keep the config of each revision, and PinBy
 	// is what points their Pods at it.
-	PinNamespaces []string
+	PinNamespaces pin.Namespaces
 	PinBy         pin.By
 	// Policies are the kinds of policies that can be read. Nil makes some of its own; admission
 	// reads the same ones.
@@ -46,9 +46,9 @@ func (o *Options) Watches(namespace string) bool {
 }
 
 // PinnedByWebhook are the namespaces where webhooks point Pods at the snapshots of their config.
-func (o *Options) PinnedByWebhook() []string {
+func (o *Options) PinnedByWebhook() pin.Namespaces {
 	if o.PinBy != pin.ByWebhook {
-		return nil
+		return pin.Namespaces{}
 	}
 	return o.PinNamespaces
 }

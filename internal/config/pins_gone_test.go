@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestANamespaceThatIsGoneTakesPinsFromNoOther(t *testing.T) {
 	w := newWorld(t)
 	pinnable(w)
-	rules, err := manifests.PinRules()
+	rules, err := manifests.PinRules(w.options.PinNamespaces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,7 @@ func TestANamespaceThatIsGoneTakesPinsFromNoOther(t *testing.T) {
 	w.manageAs(user)
 	pins := w.pinnedAgain("Deployment", "app", "")
 	w.halt()
-	w.options.PinNamespaces = append(slices.Clone(w.options.PinNamespaces), "gone-"+w.namespace)
+	w.options.PinNamespaces = pin.In(w.namespace, "gone-"+w.namespace)
 	w.manage()
 	w.rests(func() {
 		if now := w.pinsOf("Deployment", "app"); now != pins {

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,10 +34,19 @@ const pinAnnotation = native + "pins"
 // pinnable lets workloads of the world keep the config of their revisions.
 func pinnable(w *world) {
 	w.t.Helper()
-	w.options.PinNamespaces = []string{w.namespace}
+	pinnableIn(w, pin.In(w.namespace))
+}
+
+// pinnableIn is pinnable for the namespaces among which that of the world is.
+func pinnableIn(w *world, namespaces pin.Namespaces) {
+	w.t.Helper()
+	w.options.PinNamespaces = namespaces
 	for _, obj := range pin.Policy(w.options.PinNamespaces) {
 		if strings.HasSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "Binding") {
 			obj.SetName(w.namespace + "." + obj.GetName()) // all worlds share the policies
+			if namespaces.ReachAll() {
+				w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
+			}
 		}
 		testenv.Apply(w.t, w.client, obj)
 	}
@@ -332,6 +342,21 @@ func TestPinsThatAreNotEnabled(t *testing.T) {
 	}
 }
 
+// What asks for pins and is not tracked has none, and explain says so.
+func TestPinsOfAWorkloadThatIsNotTracked(t *testing.T) {
+	w := newWorld(t)
+	pinnable(w)
+	w.secret("db", "p", "1")
+	w.apply(replaceOnce(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"), waveTracked, "example.com/other"))
+	w.manage()
+	w.rests(func() {
+		e := w.explain("app")
+		if err := errors.Join(want(config.StateNotTracked, e.State), want("[annotation spillway.dev/pin-config has no effect: the workload is not tracked]", fmt.Sprint(e.Unpinned)), want("", w.pinsOf("Deployment", "app"))); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // No Pod of a new workload starts without its pins, where admission answers; a manifest that
 // replaces the workload keeps them.
 func TestAdmittedWithPins(t *testing.T) {
@@ -397,7 +422,7 @@ func TestPinsNeedExactlyTheirPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pins, err := manifests.PinRules()
+	pins, err := manifests.PinRules(pin.In(w.namespace))
 	if err != nil {
 		t.Fatal(err)
 	}

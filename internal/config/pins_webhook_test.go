@@ -20,8 +20,8 @@ import (
 func byWebhook(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.options.PinNamespaces, w.options.PinBy = []string{w.namespace}, pin.ByWebhook
-	w.webhooks = testenv.RegisterWebhooks(t, w.namespace, admit.Declared(w.namespace).Webhooks)
+	w.options.PinNamespaces, w.options.PinBy = pin.In(w.namespace), pin.ByWebhook
+	w.webhooks = testenv.RegisterWebhooks(t, w.namespace, admit.Declared(w.options.PinNamespaces).Webhooks)
 	return w
 }
 

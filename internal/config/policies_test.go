@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/admit"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -53,7 +54,7 @@ func (w *world) warned() *warnings {
 // the same words.
 func TestThePolicyAndTheRingReportTheSameProblems(t *testing.T) {
 	w := newWorld(t)
-	for _, policy := range admit.Declared().Policies {
+	for _, policy := range admit.Declared(pin.Namespaces{}).Policies {
 		if err := w.client.Create(t.Context(), policy); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}

@@ -59,18 +59,18 @@ func TestRetries(t *testing.T) {
 		"another spec": {do: func(o *observer) time.Time {
 			wrote(refused)(o)
 			o.retries.Refuse(noon, reading(&o.cache["u"].workload), "unread")
-			o.read(deployment("2", 2), nil, noon)
+			o.read(t.Context(), deployment("2", 2), nil, noon)
 			return o.learn(noon, &results{}, false)
 		}, wake: -1},
 		"the same spec with another status": {do: func(o *observer) time.Time {
 			wrote(refused)(o)
-			o.read(deployment("2", 1), nil, noon)
+			o.read(t.Context(), deployment("2", 1), nil, noon)
 			return o.learn(noon, &results{}, false)
 		}, want: &decision.Retry{At: noon.Add(500 * time.Millisecond), Reason: "refused", Write: true}, wake: 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newObserver(Options{Now: func() time.Time { return noon }}, nil, content.Source{})
-			o.read(deployment("1", 1), nil, noon)
+			o.read(t.Context(), deployment("1", 1), nil, noon)
 			wake := test.do(o)
 			got := retryOf(o.retries.Refusals(noon), &o.cache["u"].workload)
 			if (got == nil) != (test.want == nil) || got != nil && *got != *test.want {

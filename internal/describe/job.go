@@ -37,7 +37,7 @@ func UnpinnedText(j *batchv1.Job) string {
 	case vocabulary.PinConfig.Get(j.Annotations) != "true":
 		return "no pins: without the annotation " + vocabulary.PinConfig.Native + `: "true" its Pods use the present config`
 	default:
-		return "no pins: when it was created, its namespace was not one of --pin-namespaces"
+		return "no pins: pins were not enabled in its namespace when it was created"
 	}
 }
 
@@ -69,6 +69,9 @@ func JobsOf(ctx context.Context, reader client.Reader, of *batchv1.CronJob) ([]b
 func CronJobFacts(c *batchv1.CronJob) []Fact {
 	if vocabulary.PinConfig.Get(c.Spec.JobTemplate.Annotations) == "true" {
 		return []Fact{FactOf("pinned", "its next Job keeps the config that exists when it starts")}
+	}
+	if vocabulary.PinConfig.Get(c.Annotations) == "true" {
+		return []Fact{FactOf("pinned", "no: pins were not enabled in its namespace when it was written; enable them, and apply it again")}
 	}
 	return []Fact{FactOf("pinned", "no: without the annotation "+vocabulary.PinConfig.Native+`: "true" its Pods use the present config`)}
 }

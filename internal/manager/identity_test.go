@@ -11,9 +11,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -122,24 +124,35 @@ func TestTheManagersIdentityMayWriteOneAnnotationOfAPod(t *testing.T) {
 	}
 }
 
-// In a namespace with pins, such a client can delete snapshots and nothing else, by no door: not by a label,
-// an owner, an adoption or the name of the manager's field manager in its own request.
+// Where the manager may create and delete ConfigMaps and Secrets, such a client can delete snapshots and
+// nothing else, by no door: not by a label, an owner, an adoption or the name of the manager's field manager
+// in its own request. That is everywhere if pins are on in all namespaces, or in some by their labels, also
+// in those without.
 func TestTheManagersIdentityMayDeleteOnlySnapshots(t *testing.T) {
-	w := restricted(t)
+	t.Run("in a namespace that is named", func(t *testing.T) { onlySnapshots(t) })
+	t.Run("in all", func(t *testing.T) { onlySnapshots(t, pin.Namespaces{All: true}) })
+	t.Run("without the labels", func(t *testing.T) {
+		onlySnapshots(t, pin.Namespaces{Selector: labels.SelectorFromSet(labels.Set{"team": "another"})})
+	})
+}
+
+func onlySnapshots(t *testing.T, pins ...pin.Namespaces) {
+	t.Helper()
+	w := restricted(t, pins...)
 	immutable := true
 	object := func(name string, metadata metav1.ObjectMeta, isImmutable *bool) *corev1.Secret {
 		metadata.Namespace, metadata.Name = w.namespace, name
 		return &corev1.Secret{ObjectMeta: metadata, Immutable: isImmutable}
 	}
-	labels := map[string]string{vocabulary.Snapshot.Native: "true"}
+	label := map[string]string{vocabulary.Snapshot.Native: "true"}
 	of := map[string]string{vocabulary.SnapshotOf.Native: "uid/db"}
 	other := &corev1.ConfigMap{}
 	if err := w.user.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "other"}, other); err != nil {
 		t.Fatal(err)
 	}
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: other.UID} // or it is collected
-	plain, snapshot := object("db", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}, nil), object("db-0123456789", metav1.ObjectMeta{Labels: labels, Annotations: of}, &immutable)
-	labeled := object("labeled", metav1.ObjectMeta{Labels: labels}, nil)
+	plain, snapshot := object("db", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}, nil), object("db-0123456789", metav1.ObjectMeta{Labels: label, Annotations: of}, &immutable)
+	labeled := object("labeled", metav1.ObjectMeta{Labels: label}, nil)
 	for _, obj := range []client.Object{plain, snapshot, labeled} {
 		if err := w.user.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
@@ -166,9 +179,9 @@ func TestTheManagersIdentityMayDeleteOnlySnapshots(t *testing.T) {
 		"delete what is labeled alone":    {deletes(labeled.DeepCopy()), true},
 		"delete a snapshot":               {deletes(snapshot.DeepCopy()), false},
 		"create a Secret":                 {creates(object("mine", metav1.ObjectMeta{}, nil)), true},
-		"create one with the label alone": {creates(object("mine", metav1.ObjectMeta{Labels: labels}, nil)), true},
-		"create one that can be changed":  {creates(object("mine-0123456789", metav1.ObjectMeta{Labels: labels, Annotations: of}, nil)), true},
-		"create a snapshot":               {creates(object("mine-0123456789", metav1.ObjectMeta{Labels: labels, Annotations: of}, &immutable)), false},
+		"create one with the label alone": {creates(object("mine", metav1.ObjectMeta{Labels: label}, nil)), true},
+		"create one that can be changed":  {creates(object("mine-0123456789", metav1.ObjectMeta{Labels: label, Annotations: of}, nil)), true},
+		"create a snapshot":               {creates(object("mine-0123456789", metav1.ObjectMeta{Labels: label, Annotations: of}, &immutable)), false},
 		"add the label":                   {patches(`{"labels":{"spillway.dev/snapshot":"true"}}`), true},
 		"add an owner":                    {patches(`{"ownerReferences":[{"apiVersion":"kudo.dev/v1beta1","kind":"Instance","name":"i","uid":"11111111-2222-3333-4444-555555555555","controller":true}]}`), true},
 		"adopt it":                        {patches(`{"annotations":{"spillway.dev/adopt":"true"}}`), true},
@@ -199,12 +212,14 @@ func (w *restrictedWorld) check(t *testing.T, verb string, refused bool, err err
 	}
 }
 
-func restricted(t *testing.T) *restrictedWorld {
+func restricted(t *testing.T, pinned ...pin.Namespaces) *restrictedWorld {
 	t.Helper()
 	w := &restrictedWorld{namespace: testenv.Namespace(t), user: newClient(t, testenv.Shared())}
 	rings := []string{manager.RingConfig, manager.RingZones}
 	o := manifests.Default(rings...)
-	o.Namespace, o.Values.PinNamespaces = w.namespace, []string{w.namespace}
+	pinned = append(pinned, pin.In(w.namespace))
+	o.Namespace = w.namespace
+	o.Values.SetPins(pinned[0])
 	objects, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +228,7 @@ func restricted(t *testing.T) *restrictedWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pins, err := manifests.PinRules()
+	pins, err := manifests.PinRules(pinned[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (o Options) Declarations(ring string) admission.Declared {
 func (o Options) declarations(ring string) admission.Declared {
 	switch ring {
 	case RingConfig:
-		return admit.Declared(o.Config.PinnedByWebhook()...)
+		return admit.Declared(o.Config.PinnedByWebhook())
 	case RingZones:
 		return guard.Declare(o.Guard)
 	case RingPlans:

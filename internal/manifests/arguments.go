@@ -64,8 +64,15 @@ func (a Arguments) Rings() []string { return a.list("rings", manager.Rings()) }
 // Namespaces are those that the manager watches, all if there are none.
 func (a Arguments) Namespaces() []string { return a.list("namespaces", nil) }
 
-// PinNamespaces are those where workloads may keep the config of each revision.
-func (a Arguments) PinNamespaces() []string { return a.list("pin-namespaces", nil) }
+// PinNamespaces are those where workloads may keep the config of each revision; none by arguments that
+// no manager starts with.
+func (a Arguments) PinNamespaces() pin.Namespaces {
+	n, err := pin.Flags{Names: a.list("pin-namespaces", nil), Selector: a.Value("pin-namespace-selector", ""), Watched: a.Namespaces(), WatchedBy: "--namespaces"}.Namespaces()
+	if err != nil {
+		return pin.Namespaces{}
+	}
+	return n
+}
 
 // PinBy is what points Pods at the config of their revision.
 func (a Arguments) PinBy() pin.By { return pin.By(a.Value("pin-by", string(pin.ByPolicy))) }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -52,21 +54,46 @@ func (o *Options) Validate() error {
 
 // validatePins says what is wrong with the namespaces with pins, by the name of the flag.
 func (v *Values) validatePins() error {
+	pins, err := v.Pins()
 	switch {
+	case err != nil:
+		return err
 	case !slices.Contains([]pin.By{"", pin.ByPolicy, pin.ByWebhook}, v.PinBy):
 		return fmt.Errorf("--pin-by: %q is not known; use %s or %s", v.PinBy, pin.ByPolicy, pin.ByWebhook)
-	case v.PinBy == pin.ByWebhook && len(v.PinNamespaces) > 0 && !v.Webhooks.Enabled:
+	case v.PinBy == pin.ByWebhook && !pins.IsEmpty() && !v.Webhooks.Enabled:
 		return errors.New("--pin-by: webhook needs the webhooks of the rings; leave --webhooks=false out, or use policy")
+	case !pins.IsEmpty() && !slices.Contains(v.Rings, manager.RingConfig):
+		flag, _, _ := strings.Cut(pins.String(), "=")
+		return fmt.Errorf("%s: pins are of the ring %s; add it to --rings", flag, manager.RingConfig)
+	default:
+		return nil
 	}
-	if len(v.PinNamespaces) > 0 && !slices.Contains(v.Rings, manager.RingConfig) {
-		return fmt.Errorf("--pin-namespaces: pins are of the ring %s; add it to --rings", manager.RingConfig)
-	}
-	for _, namespace := range v.PinNamespaces {
-		if len(v.WatchNamespaces) > 0 && !slices.Contains(v.WatchNamespaces, namespace) {
-			return fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --watch-namespaces=%s", namespace, strings.Join(v.WatchNamespaces, ","))
+}
+
+// Pins returns the namespaces where pins are on.
+func (v *Values) Pins() (pin.Namespaces, error) {
+	f := pin.Flags{Names: v.PinNamespaces, Watched: v.WatchNamespaces, WatchedBy: "--watch-namespaces"}
+	if v.PinSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(v.PinSelector)
+		if err != nil {
+			return pin.Namespaces{}, fmt.Errorf("--pin-namespace-selector: %w", err)
 		}
+		f.Selector = selector.String()
 	}
-	return nil
+	if len(f.Watched) > 0 {
+		f.WatchedBy += "=" + strings.Join(f.Watched, ",")
+	}
+	return f.Namespaces() //nolint:wrapcheck // names the flag
+}
+
+// SetPins sets the namespaces where pins are on.
+func (v *Values) SetPins(n pin.Namespaces) {
+	switch v.PinNamespaces, v.PinSelector = n.Names, nil; {
+	case n.All:
+		v.PinNamespaces = []string{pin.All}
+	case n.Selector != nil:
+		v.PinSelector = n.LabelSelector()
+	}
 }
 
 // validateAccounts says what is wrong with the accounts of plans, by the names of the flags.

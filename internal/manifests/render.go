@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/charts"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -176,11 +177,14 @@ func Rules(rings []string, watched ...string) ([]rbacv1.PolicyRule, error) {
 	return o.RulesOfRole(name)
 }
 
-// PinRules returns the permissions that the config ring needs in namespaces with pins, beside its own.
-func PinRules() ([]rbacv1.PolicyRule, error) {
+// PinRole is the name of the roles of the manager for pins.
+const PinRole = name + "-pins"
+
+// PinRules returns the permissions that the config ring needs where pins are on, beside its own.
+func PinRules(n pin.Namespaces) ([]rbacv1.PolicyRule, error) {
 	o := Default()
-	o.Values.PinNamespaces = []string{"any"}
-	return o.RulesOfRole(name + "-pins")
+	o.Values.SetPins(n)
+	return o.RulesOfRole(PinRole)
 }
 
 // RulesOfRole returns the permissions of the first role of a name that is installed.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/charts"
@@ -22,6 +23,7 @@ type Values struct {
 	Rings             []string                          `json:"rings"`
 	WatchNamespaces   []string                          `json:"watchNamespaces"`
 	PinNamespaces     []string                          `json:"pinNamespaces"`
+	PinSelector       *metav1.LabelSelector             `json:"pinNamespaceSelector"`
 	PinBy             pin.By                            `json:"pinBy"`
 	DefaultPolicy     bool                              `json:"defaultConfigPolicy"`
 	Args              []string                          `json:"args"`

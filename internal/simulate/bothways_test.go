@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/simulate"
@@ -40,7 +41,7 @@ func rolling(n int) func(*config.Options) {
 var configured = map[string]func(*config.Options){
 	"config-budget":   rolling(2),
 	"config-priority": rolling(1),
-	"policy-returns":  func(o *config.Options) { o.PinNamespaces = o.Namespaces },
+	"policy-returns":  func(o *config.Options) { o.PinNamespaces = pin.In(o.Namespaces...) },
 }
 
 // never are what is never ready after the change, where --ready says so; what the files say in

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/simulate"
@@ -73,7 +74,7 @@ func TestAPolicyIsPlayed(t *testing.T) {
 			o.Readiness.Of["deployment/app1"] = world.Never
 		}
 		if strings.Contains(spec, "pinConfig") {
-			o.Config.PinNamespaces = []string{o.Namespace}
+			o.Config.PinNamespaces = pin.In(o.Namespace)
 		}
 		r, err := simulate.Run(t.Context(), underPolicy(t, spec), objects(read(t, "policy-stages", "change.yaml")), o)
 		if err != nil {

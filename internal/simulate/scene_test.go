@@ -156,7 +156,7 @@ func newScene(t *testing.T, scenario string, configure func(*config.Options)) *s
 // installPins lets the API server apply pins, where a scenario has them.
 func (w *scene) installPins() {
 	w.t.Helper()
-	if len(w.config.PinNamespaces) == 0 {
+	if w.config.PinNamespaces.IsEmpty() {
 		return
 	}
 	for _, obj := range pin.Policy(w.config.PinNamespaces) {

@@ -148,7 +148,7 @@ func (w *world) admit() {
 	if testenv.Shared().Dir == "" {
 		w.t.Skip("the API server of another machine cannot call a webhook of this test")
 	}
-	hooks := testenv.RegisterWebhooks(w.t, w.namespace, admit.Declared().Webhooks)
+	hooks := testenv.RegisterWebhooks(w.t, w.namespace, admit.Declared(pin.Namespaces{}).Webhooks)
 	w.manage(func(o *manager.Options) { o.Admission = hooks.Options })
 	hooks.WaitServed(w.t)
 }
@@ -156,7 +156,7 @@ func (w *world) admit() {
 // pinnable lets workloads of the namespace keep the config of their revisions.
 func (w *world) pinnable() {
 	w.t.Helper()
-	w.options.PinNamespaces = []string{w.namespace}
+	w.options.PinNamespaces = pin.In(w.namespace)
 	for _, obj := range pin.Policy(w.options.PinNamespaces) {
 		if strings.HasSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "Binding") {
 			obj.SetName(w.namespace + "." + obj.GetName()) // all worlds share the policies

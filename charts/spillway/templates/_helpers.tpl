@@ -50,9 +50,38 @@ labels:
 {{ toJson $selector }}
 {{- end }}
 
+{{/* True if pins are on in some namespaces. */}}
+{{- define "spillway.pins" -}}
+{{- if or .Values.pinNamespaces (include "spillway.pins.selector" .) }}true{{ end -}}
+{{- end }}
+
+{{/* The names of the namespaces with pins, in JSON. None: those of the whole cluster, or those that a selector selects. */}}
+{{- define "spillway.pins.namespaces" -}}
+{{ ternary .Values.watchNamespaces .Values.pinNamespaces (has "*" .Values.pinNamespaces) | default list | toJson }}
+{{- end }}
+
 {{/* The namespaces with pins, as a selector in JSON. */}}
-{{- define "spillway.pinned" -}}
-{{ dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" .Values.pinNamespaces)) | toJson }}
+{{- define "spillway.pins.selected" -}}
+{{- $names := include "spillway.pins.namespaces" . | fromJsonArray -}}
+{{- if $names -}}
+{{ dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" $names)) | toJson }}
+{{- else -}}
+{{ .Values.pinNamespaceSelector | default dict | toJson }}
+{{- end -}}
+{{- end }}
+
+{{/* The selector of namespaces with pins as a flag has it. */}}
+{{- define "spillway.pins.selector" -}}
+{{- $terms := list -}}
+{{- with .Values.pinNamespaceSelector -}}
+{{- range $key, $value := .matchLabels }}{{ $terms = append $terms (printf "%s=%s" $key $value) }}{{ end -}}
+{{- range .matchExpressions -}}
+{{- if eq .operator "Exists" }}{{ $terms = append $terms .key -}}
+{{- else if eq .operator "DoesNotExist" }}{{ $terms = append $terms (printf "!%s" .key) -}}
+{{- else }}{{ $terms = append $terms (printf "%s %s (%s)" .key (lower .operator) (join "," .values)) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{ join "," $terms }}
 {{- end }}
 
 {{/*

@@ -77,7 +77,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, values := range []string{`replica: 3`, `rings: [none]`, `webhooks: {certificateSource: vault}`, `replicas: many`, "rings: [zones]\npinNamespaces: [shop]", "dashboard: {enabled: true}", "watchNamespaces: [shop]\npinNamespaces: [payments]", "pinBy: magic", "pinNamespaces: [shop]\npinBy: webhook\nwebhooks: {enabled: false}"} {
+	for _, values := range []string{`replica: 3`, `rings: [none]`, `webhooks: {certificateSource: vault}`, `replicas: many`, "rings: [zones]\npinNamespaces: [shop]", "dashboard: {enabled: true}", "watchNamespaces: [shop]\npinNamespaces: [payments]", "pinBy: magic", "pinNamespaces: ['*', shop]", "watchNamespaces: [shop]\npinNamespaceSelector: {matchLabels: {team: shop}}", "pinNamespaces: [shop]\npinNamespaceSelector: {matchLabels: {team: shop}}", "pinNamespaceSelector: {matchExpressions: [{key: team, operator: Gt, values: ['1']}]}", "pinNamespaces: [shop]\npinBy: webhook\nwebhooks: {enabled: false}"} {
 		if _, err := render(chart, values); err == nil {
 			t.Errorf("the chart takes %s", values)
 		}

@@ -74,7 +74,8 @@ func (i *installation) checkAdmission(ctx context.Context, c client.Client, now 
 	namespace := i.deployment.Namespace
 	o := manifests.Default(i.args.Rings()...)
 	o.Namespace, o.Values.WatchNamespaces = namespace, i.args.Namespaces()
-	o.Values.PinNamespaces, o.Values.PinBy = i.args.PinNamespaces(), i.args.PinBy()
+	o.Values.SetPins(i.args.PinNamespaces())
+	o.Values.PinBy = i.args.PinBy()
 	o.Values.Webhooks.Enabled, o.Values.CRDs = i.args.Value("enable-webhooks", "false") == "true", false
 	wanted, err := manifests.Objects(o)
 	if err != nil {

@@ -35,18 +35,21 @@ func checkServesPins(c client.Client, by pin.By) finding {
 
 // checkPins checks the permissions of the manager in the namespaces with pins.
 func (i *installation) checkPins(ctx context.Context, c client.Client, permitted ask) []finding {
-	namespaces := i.args.PinNamespaces()
-	if len(namespaces) == 0 {
+	pins := i.args.PinNamespaces()
+	if pins.IsEmpty() {
 		return nil
 	}
 	f := checkServesPins(c, i.args.PinBy())
 	f.Advice = false // it was asked for
 	findings := []finding{f}
-	rules, err := manifests.PinRules()
+	rules, err := manifests.PinRules(pins)
 	if err != nil {
 		return append(findings, unread("permissions for pins", err))
 	}
-	denied := 0
+	denied, namespaces, where := 0, pins.Names, "in namespace "+strings.Join(pins.Names, ", ")
+	if pins.ReachAll() {
+		namespaces, where = []string{""}, "in all namespaces"
+	}
 	for _, namespace := range namespaces {
 		for n := range rules {
 			more, err := checkRule(ctx, c, namespace, &rules[n], permitted)
@@ -58,7 +61,7 @@ func (i *installation) checkPins(ctx context.Context, c client.Client, permitted
 		}
 	}
 	if denied == 0 {
-		findings = append(findings, finding{OK: true, What: fmt.Sprintf("all %d permissions for pins in namespace %s", len(rules), strings.Join(namespaces, ", "))})
+		findings = append(findings, finding{OK: true, What: fmt.Sprintf("all %d permissions for pins %s", len(rules), where)})
 	}
 	for n := range findings {
 		findings[n].Group = ring(manager.RingConfig)

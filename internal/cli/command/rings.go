@@ -33,6 +33,7 @@ type RingFlags struct {
 	allowCrossNamespace    bool
 	suspendBy              string
 	pinNamespaces          []string
+	pinSelector            string
 	pinBy                  string
 }
 
@@ -46,14 +47,15 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
 	flags.BoolVar(&f.stopOnFailure, "stop-on-config-failure", true, "roll no workload for config with which another one has failed")
 	flags.StringVar(&f.suspendBy, "suspend-by", string(workload.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
-	flags.StringSliceVar(&f.pinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision, with spillway.dev/pin-config")
+	flags.StringSliceVar(&f.pinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision, with spillway.dev/pin-config; * for all that are watched")
+	flags.StringVar(&f.pinSelector, "pin-namespace-selector", "", "labels of the namespaces whose workloads may do so, such as team=shop, instead of --pin-namespaces")
 	PinByFlag(flags, &f.pinBy)
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
 }
 
 // PinByFlag adds the flag that says what points Pods at the config of their revision.
 func PinByFlag(flags *pflag.FlagSet, by *string) {
-	flags.StringVar(by, "pin-by", string(pin.ByPolicy), "what points Pods at the config of their revision where --pin-namespaces names theirs: policy, which needs Kubernetes 1.36, or webhook")
+	flags.StringVar(by, "pin-by", string(pin.ByPolicy), "what points Pods at the config of their revision where pins are on: policy, which needs Kubernetes 1.36, or webhook")
 }
 
 // Options checks the flags and turns them into options of the config ring.
@@ -73,11 +75,6 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	if f.coalesceWindow < 0 {
 		return config.Options{}, fmt.Errorf("--coalesce-window: %s is negative; use 0s to roll immediately", f.coalesceWindow)
 	}
-	for _, namespace := range f.pinNamespaces {
-		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return config.Options{}, fmt.Errorf("--pin-namespaces: %q is not a namespace; separate names by commas, without spaces", namespace)
-		}
-	}
 	for _, namespace := range f.namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return config.Options{}, fmt.Errorf("--namespaces: %q is not a namespace; separate names by commas, without spaces", namespace)
@@ -91,13 +88,17 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 		return config.Options{}, fmt.Errorf("--pin-by: %q is not known; use %s or %s", f.pinBy, pin.ByPolicy, pin.ByWebhook)
 	}
 	slices.Sort(f.namespaces)
+	pins, err := pin.Flags{Names: f.pinNamespaces, Selector: f.pinSelector, Watched: slices.Compact(f.namespaces), WatchedBy: "--namespaces"}.Namespaces()
+	if err != nil {
+		return config.Options{}, err
+	}
 	return config.Options{
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,
 			MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
 		},
-		Namespaces: slices.Compact(f.namespaces), PinNamespaces: f.pinNamespaces, PinBy: pin.By(f.pinBy), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
+		Namespaces: slices.Compact(f.namespaces), PinNamespaces: pins, PinBy: pin.By(f.pinBy), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
 	}, nil
 }
 

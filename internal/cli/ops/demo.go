@@ -163,9 +163,9 @@ func (r *demoRun) tell(ctx context.Context, st *stage) error {
 		"manager", "--rings=" + strings.Join(rings, ","), "--leader-elect=false", "--max-rolling=" + strconv.Itoa(demoMaxRolling),
 		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0", "--log-level=debug",
 	}
-	withPins := withPolicies && len(st.pins) == len(pin.Policy(nil))
+	withPins := withPolicies && len(st.pins) == len(pin.Policy(pin.Namespaces{}))
 	if withPins {
-		args, options.PinNamespaces = append(args, "--pin-namespaces="+st.namespace), []string{st.namespace}
+		args, options.PinNamespaces = append(args, "--pin-namespaces="+st.namespace), pin.In(st.namespace)
 	}
 	if st.kubeconfig != "" {
 		args = append(args, "--kubeconfig="+st.kubeconfig)
@@ -229,7 +229,7 @@ func bringPins(ctx context.Context, cfg *rest.Config, namespace string) ([]clien
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	var created []client.Object
-	for _, obj := range pin.Policy([]string{namespace}) {
+	for _, obj := range pin.Policy(pin.In(namespace)) {
 		obj.SetName(namespace + "." + obj.GetName())
 		if binding, ok := obj.(*admissionregistrationv1.MutatingAdmissionPolicyBinding); ok {
 			binding.Spec.PolicyName = namespace + "." + binding.Spec.PolicyName

@@ -40,9 +40,9 @@ type installing struct {
 	cluster command.Cluster
 	dryRun  command.DryRun
 	options manifests.Options
-	// pinBy and source are as the flags have them, values is a file with options.
-	pinBy, source, values, output string
-	export, noKinds, onlyKinds    bool
+	// pinSelector, pinBy and source are as the flags have them, values is a file with options.
+	pinSelector, pinBy, source, values, output string
+	export, noKinds, onlyKinds                 bool
 }
 
 // NewInstall returns the command install.
@@ -69,7 +69,8 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.StringVar((*string)(&v.Image.PullPolicy), "image-pull-policy", "", "when to pull the image: Always, IfNotPresent or Never (default: as Kubernetes decides)")
 	flags.StringSliceVar(&v.WatchNamespaces, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
 	command.RingsFlag(flags, &v.Rings)
-	flags.StringSliceVar(&v.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there")
+	flags.StringSliceVar(&v.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there; * for all that it watches")
+	flags.StringVar(&i.pinSelector, "pin-namespace-selector", "", "labels of the namespaces whose workloads may do so, such as team=shop, instead of --pin-namespaces: the manager may create and delete ConfigMaps and Secrets in all namespaces")
 	command.PinByFlag(flags, &i.pinBy)
 	flags.BoolVar(&v.Webhooks.Enabled, "webhooks", v.Webhooks.Enabled, "serve the webhooks of the rings")
 	flags.StringVar(&i.source, "webhook-cert-source", string(v.Webhooks.CertificateSource), "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
@@ -184,10 +185,15 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	o, flags := &i.options, cmd.Flags()
 	v := &o.Values
 	v.Args, o.Version, v.Webhooks.CertificateSource, v.CRDs = args, command.CurrentVersion(), admission.Source(i.source), !i.noKinds
-	if err := errors.Join(command.CheckInstalledRings(v.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", v.WatchNamespaces...), command.CheckNamespaces("pin-namespaces", v.PinNamespaces...), i.check(cmd, args)); err != nil {
+	if err := errors.Join(command.CheckInstalledRings(v.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", v.WatchNamespaces...), i.check(cmd, args)); err != nil {
 		return err
 	}
-	v.PinBy = pin.By(i.pinBy)
+	var err error
+	if v.PinBy = pin.By(i.pinBy); i.pinSelector != "" {
+		if v.PinSelector, err = selectorOf(i.pinSelector); err != nil {
+			return err
+		}
+	}
 	if !flags.Changed("package-kinds") {
 		v.PackageKinds = flags.Changed("rings")
 	}
@@ -210,11 +216,21 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	own, err := manifests.OwnArguments(*o)
+	var own manifests.Arguments
+	own, err = manifests.OwnArguments(*o)
 	if err != nil {
 		return err
 	}
 	return checkContradiction(i.env, own, v.Args)
+}
+
+// selectorOf is a selector of labels as the values have it.
+func selectorOf(text string) (*metav1.LabelSelector, error) {
+	n, err := pin.Flags{Selector: text}.Namespaces()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the flag
+	}
+	return n.LabelSelector(), nil
 }
 
 // checkContradiction refuses arguments of the manager that say something else than those that
@@ -282,8 +298,8 @@ func checkDashboard(env command.Environment, d *manifests.Dashboard) error {
 
 // servesPins is an error where the API server cannot apply pins.
 func servesPins(c client.Client, v *manifests.Values) error {
-	if len(v.PinNamespaces) == 0 {
-		return nil
+	if pins, err := v.Pins(); err != nil || pins.IsEmpty() {
+		return err
 	}
 	refused, err := snapshots.Refusal(c.RESTMapper(), v.PinBy)
 	if refused != "" {
@@ -358,7 +374,7 @@ func plainYAML(err error) string {
 
 // inValues are the flags for which the values have fields.
 var inValues = []string{
-	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
+	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-namespace-selector", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
 	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "plan-accounts", "default-service-account", "wave-cleanup", "no-crds", "dashboard", "dashboard-namespace", "dashboard-steering", "dashboard-groups", "dashboard-arg",
 }
 

@@ -221,12 +221,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 		return manager.Options{}, err
 	}
 	o.Config.DefaultPolicy = f.defaultPolicy
-	for _, namespace := range o.Config.PinNamespaces {
-		if !o.Config.Watches(namespace) {
-			return manager.Options{}, fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --namespaces", namespace)
-		}
-	}
-	if len(o.Config.PinnedByWebhook()) > 0 && !o.Admission.Enabled {
+	if pinned := o.Config.PinnedByWebhook(); !pinned.IsEmpty() && !o.Admission.Enabled {
 		return manager.Options{}, errors.New("--pin-by: webhook needs the webhooks to be served; add --enable-webhooks, or use policy")
 	}
 	o.Namespaces, o.Zones.Now = o.Config.Namespaces, env.Now

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +27,22 @@ func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, 
 			return err
 		}
 	}
+	if err := prunePins(ctx, w, c, namespace, installed, note); err != nil {
+		return err
+	}
 	return pruneDashboard(ctx, w, c, namespace, installed, note)
+}
+
+// prunePins takes the permissions of pins away where there are none any more: no policy limits them there.
+func prunePins(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
+	for _, kind := range []string{"RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole"} {
+		err := pruneKind(ctx, w, c, rbacv1.SchemeGroupVersion.WithKind(kind), installed, note,
+			client.MatchingLabels(manifests.InstalledLabels(namespace)), client.MatchingFields{"metadata.name": manifests.PinRole})
+		if err != nil && !apierrors.IsForbidden(err) { // who may not list them in all namespaces may not remove them
+			return err
+		}
+	}
+	return nil
 }
 
 // pruneDashboard removes the dashboard if it is not installed any more, or in another namespace.

@@ -249,7 +249,11 @@ func (u *uninstall) findManager(ctx context.Context) error {
 		if len(u.watched) == 0 {
 			u.watched = args.Namespaces()
 		}
-		u.pinned = append(u.pinned, args.PinNamespaces()...)
+		if pins := args.PinNamespaces(); pins.ReachAll() {
+			u.pinned = []string{""}
+		} else {
+			u.pinned = append(u.pinned, pins.Names...)
+		}
 		if rings := args.Value("rings", ""); rings != "" {
 			u.plans = slices.Contains(strings.Split(rings, ","), manager.RingPlans)
 		}

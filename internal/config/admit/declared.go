@@ -15,11 +15,11 @@ import (
 // webhookTimeout is how long, in seconds, the API server waits for an answer.
 const webhookTimeout = 5
 
-// Declared are the webhooks and the policy of the ring, to be installed. Some namespaces may be
-// named where webhooks point Pods at the snapshots of their config, instead of a policy.
-func Declared(pinned ...string) admission.Declared {
+// Declared are the webhooks and the policy of the ring, to be installed. In some namespaces webhooks
+// may point Pods at the snapshots of their config, instead of a policy.
+func Declared(pinned pin.Namespaces) admission.Declared {
 	d := admission.Declared{Policies: policies()}
-	if len(pinned) > 0 {
+	if !pinned.IsEmpty() {
 		d.Webhooks = pin.Webhooks(pinned)
 	}
 	for _, kind := range workload.Kinds() {

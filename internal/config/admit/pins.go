@@ -2,7 +2,6 @@ package admit
 
 import (
 	"context"
-	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -12,7 +11,7 @@ import (
 )
 
 // pinRoutes answer the webhooks that do what the policies of pins do.
-func pinRoutes(namespaces []string) []admission.Route {
+func pinRoutes(namespaces pin.Namespaces) []admission.Route {
 	var routes []admission.Route
 	for path, answer := range pin.Answers() {
 		p := pinner{namespaces, answer} // which reads nothing
@@ -21,15 +20,16 @@ func pinRoutes(namespaces []string) []admission.Route {
 	return routes
 }
 
-// pinner answers for objects of one kind, in some namespaces.
+// pinner answers for objects of one kind, in some namespaces. The API server, which asks only where pins are
+// on, knows the labels of a namespace that are not in a cache yet.
 type pinner struct {
-	namespaces []string
+	namespaces pin.Namespaces
 	answer     func(now, before []byte) ([]jsonpatch.Operation, error)
 }
 
 // Handle answers one request.
 func (p pinner) Handle(_ context.Context, req webhook.Request) webhook.Response {
-	if !slices.Contains(p.namespaces, req.Namespace) {
+	if !p.namespaces.May(req.Namespace) {
 		return webhook.Allowed("")
 	}
 	operations, err := p.answer(req.Object.Raw, req.OldObject.Raw)

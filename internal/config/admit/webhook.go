@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -33,7 +34,7 @@ type Options struct {
 	AllowCrossNamespace bool
 	// PinNamespaces are those whose workloads may keep the config of each revision, and PinBy
 	// is what points their Pods at it.
-	PinNamespaces []string
+	PinNamespaces pin.Namespaces
 	PinBy         pin.By
 	// Policies are the kinds of policies that can be read; none if nil.
 	Policies *policy.Kinds
@@ -147,11 +148,20 @@ func decode(req webhook.Request) (now, before client.Object, err error) {
 
 func (h *handler) read(ctx context.Context, obj client.Object, namespace string) *workload.Workload {
 	w := workload.Read(obj)
-	if slices.Contains(h.options.PinNamespaces, namespace) {
+	if w.Settings.Tracked && h.pins(ctx, namespace) {
 		w.PinBy(h.pinning(ctx, &w, namespace))
 		w.Allow("")
 	}
 	return &w
+}
+
+// pins is true if workloads of a namespace may keep their config. One that says nothing yet is given
+// its pins by the ring.
+func (h *handler) pins(ctx context.Context, namespace string) bool {
+	if h.live == nil && h.options.PinNamespaces.Selector != nil {
+		return false
+	}
+	return snapshots.NewWhere(h.options.PinNamespaces, h.live).On(ctx, namespace)
 }
 
 // pinning is the policy by which a workload keeps its config, empty if there is none, or none

@@ -1,9 +1,9 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -23,15 +23,18 @@ import (
 )
 
 // Setup adds what pins Jobs to a manager, in the namespaces with pins.
-func Setup(mgr ctrl.Manager, keeper *snapshots.Keeper, namespaces []string) error {
-	p := &pinner{jobs: keeper.Jobs(), live: mgr.GetAPIReader(), writer: mgr.GetClient(), keeper: keeper}
+func Setup(ctx context.Context, mgr ctrl.Manager, keeper *snapshots.Keeper, where *snapshots.Where) error {
+	p := &pinner{jobs: keeper.Jobs(), live: mgr.GetAPIReader(), writer: mgr.GetClient(), keeper: keeper, where: where}
 	held := predicate.NewTypedPredicateFuncs(pin.IsHeld)
 	b := ctrl.NewControllerManagedBy(mgr).Named("config-jobs").
 		WatchesRawSource(source.Kind(keeper.Jobs(), &batchv1.Job{}, &handler.TypedEnqueueRequestForObject[*batchv1.Job]{}, held))
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(p.heldIn), builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			return slices.Contains(namespaces, o.GetNamespace())
+			return where.On(ctx, o.GetNamespace())
 		})))
+	}
+	if namespaces := where.Watched(); namespaces != nil { // a Job is resumed where there are no pins any more
+		b = b.Watches(namespaces, handler.EnqueueRequestsFromMapFunc(p.heldIn), builder.WithPredicates(where.Switched()))
 	}
 	if err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(p); err != nil {
 		return fmt.Errorf("build the controller of Jobs: %w", err)
@@ -48,12 +51,13 @@ type pinner struct {
 	live   client.Reader
 	writer client.Writer
 	keeper *snapshots.Keeper
+	where  *snapshots.Where
 }
 
-// heldIn are the Jobs that may wait for an object.
+// heldIn are the Jobs that may wait for an object, or for their namespace.
 func (p *pinner) heldIn(ctx context.Context, obj client.Object) []reconcile.Request {
 	jobs := &batchv1.JobList{}
-	if err := p.jobs.List(ctx, jobs, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.jobs.List(ctx, jobs, client.InNamespace(cmp.Or(obj.GetNamespace(), obj.GetName())), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has not started; it delivers all Jobs then
 	}
 	var requests []reconcile.Request

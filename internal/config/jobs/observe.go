@@ -13,7 +13,9 @@ import (
 
 // observed is a Job that is held, and the config that it refers to.
 type observed struct {
-	job        *batchv1.Job
+	job *batchv1.Job
+	// refused is why there are no pins in its namespace, empty if there are.
+	refused    string
 	references []pin.Reference
 	config     *content.Known
 }
@@ -27,7 +29,7 @@ func (p *pinner) observe(ctx context.Context, name client.ObjectKey) (*observed,
 	if !pin.IsHeld(job) || job.DeletionTimestamp != nil {
 		return nil, nil //nolint:nilnil // there is nothing to do
 	}
-	o := &observed{job: job, references: pin.References(&job.Spec.Template.Spec), config: &content.Known{}}
+	o := &observed{job: job, refused: p.where.Refusal(ctx, job.Namespace), references: pin.References(&job.Spec.Template.Spec), config: &content.Known{}}
 	lookup := content.Source{Digests: content.Digesting(p.live), Namespaces: []string{name.Namespace}}.Lookup()
 	if _, err := lookup.Observe(ctx, o.config, "", content.DemandOf(name.Namespace, &job.Spec.Template.Spec, nil, false)); err != nil {
 		return nil, fmt.Errorf("read the config of Job %s: %w", name.Name, err)

@@ -27,6 +27,9 @@ func (p *plan) resumes() bool { return strings.HasPrefix(p.state, pin.JobPinned)
 // decide is pure: a Job whose config exists starts, and another one waits for it.
 func decide(o *observed) plan {
 	namespace := o.job.Namespace
+	if o.refused != "" {
+		return plan{state: pin.JobPinned + " without pins: " + o.refused}
+	}
 	if missing := o.config.Missing(); len(missing) > 0 {
 		return waits(message.Join(missing, ", ", func(m content.Missing) string { return m.String(namespace) }))
 	}

@@ -24,7 +24,7 @@ var bindingKind = admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingA
 // Policy is the policy that does to each Pod that is created what [Rewrite] does, those that do
 // to Jobs what [Hold] and [Inherit] do, and their bindings to some namespaces. A Pod that it
 // cannot rewrite is refused: with its pins it must never start with another content.
-func Policy(namespaces []string) []client.Object {
+func Policy(namespaces Namespaces) []client.Object {
 	var objects []client.Object
 	for _, r := range rules() {
 		objects = append(objects, bound(r.name, r.spec, namespaces)...)
@@ -62,7 +62,7 @@ func podPolicy() *admissionregistrationv1.MutatingAdmissionPolicySpec {
 }
 
 // bound is a policy and its binding to some namespaces.
-func bound(name string, spec *admissionregistrationv1.MutatingAdmissionPolicySpec, namespaces []string) []client.Object {
+func bound(name string, spec *admissionregistrationv1.MutatingAdmissionPolicySpec, namespaces Namespaces) []client.Object {
 	fail := admissionregistrationv1.Fail
 	spec.FailurePolicy = &fail
 	spec.ReinvocationPolicy = admissionregistrationv1.NeverReinvocationPolicy // twice would add the suffix twice
@@ -70,7 +70,7 @@ func bound(name string, spec *admissionregistrationv1.MutatingAdmissionPolicySpe
 		&admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeOf(PolicyKind), ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *spec},
 		&admissionregistrationv1.MutatingAdmissionPolicyBinding{
 			TypeMeta: typeOf(bindingKind), ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, MatchResources: in(namespaces)},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, MatchResources: &admissionregistrationv1.MatchResources{NamespaceSelector: namespaces.LabelSelector()}},
 		},
 	}
 }
@@ -84,13 +84,6 @@ func matching(group, resource string, operations ...admissionregistrationv1.Oper
 	rule.Operations = operations
 	rule.APIGroups, rule.APIVersions, rule.Resources = []string{group}, []string{"v1"}, []string{resource}
 	return &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}}
-}
-
-// in selects namespaces by the label that the API server sets.
-func in(namespaces []string) *admissionregistrationv1.MatchResources {
-	return &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpIn, Values: namespaces,
-	}}}}
 }
 
 // variables are the pins, and for each kind of list in a Pod the paths of references with

@@ -44,7 +44,7 @@ func newCreator(t *testing.T) *creator {
 		t.Fatal(err)
 	}
 	k := &creator{c, testenv.Namespace(t)}
-	for _, obj := range pin.Policy([]string{k.namespace}) {
+	for _, obj := range pin.Policy(pin.In(k.namespace)) {
 		testenv.Apply(t, writer, obj)
 	}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: k.namespace}}
@@ -320,7 +320,7 @@ func TestTheLargestPodIsRewritten(t *testing.T) {
 
 // A webhook makes of random Pods what the function makes of them, and keeps what it does not know.
 func TestTheWebhookRewritesAsTheFunction(t *testing.T) {
-	rewrite := pin.Answers()[pin.Webhooks([]string{"shop"})[0].Path]
+	rewrite := pin.Answers()[pin.Webhooks(pin.In("shop"))[0].Path]
 	for seed := range uint64(500) {
 		p := randomPod(rand.New(rand.NewPCG(seed, 1)))
 		want := p.DeepCopy()

@@ -27,12 +27,12 @@ const webhookTimeout = 5
 
 // Webhooks do in some namespaces what the policies of [Policy] do. Without an answer the API
 // server refuses: a Pod with pins must never start with another content.
-func Webhooks(namespaces []string) []admission.Webhook {
+func Webhooks(namespaces Namespaces) []admission.Webhook {
 	var webhooks []admission.Webhook
 	for _, r := range rules() {
 		w := admission.Webhook{
 			Name: r.name, Path: r.path(), Mutating: true, MatchConditions: r.spec.MatchConditions,
-			FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: webhookTimeout, NamespaceSelector: in(namespaces).NamespaceSelector,
+			FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: webhookTimeout, NamespaceSelector: namespaces.LabelSelector(),
 		}
 		for _, of := range r.spec.MatchConstraints.ResourceRules {
 			w.Rules = append(w.Rules, of.RuleWithOperations)

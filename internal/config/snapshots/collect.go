@@ -66,11 +66,15 @@ type collector struct {
 
 	// digests reads ConfigMaps and Secrets as they were reduced.
 	digests client.Reader
+	where   *Where
 }
 
 // Reconcile makes one pass over the snapshots of a namespace.
 func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	defer ring.UnderWay.Begin("config-snapshots")()
+	if !c.where.On(ctx, req.Name) { // not any more; its snapshots stay, as those of a namespace that is not named any more
+		return reconcile.Result{}, nil
+	}
 	// 1. Observe.
 	o, err := c.observe(ctx, req.Name)
 	if err != nil {

@@ -3,7 +3,6 @@ package snapshots
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,51 +30,57 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// The permissions in each namespace with pins, beside those of the ring, are those of [Rules].
+// The permissions where pins are on, beside those of the ring, are those of the chart's pins.yaml.
 
 // Options are the manager's choices for snapshots.
 type Options struct {
 	// Namespaces are those where workloads may have pins.
-	Namespaces []string
+	Namespaces pin.Namespaces
+	// Watched are those that the manager watches, all if empty.
+	Watched []string
 	// By is what points Pods at snapshots.
 	By pin.By
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Setup adds what collects snapshots to a manager, in the namespaces where pins are possible. It returns
-// why they are not possible in the others: the API server cannot apply pins, or the manager may not see
+// Setup adds what collects snapshots to a manager, in the namespaces where pins are possible. There is no
+// [Keeper] if they are possible in none: the API server cannot apply pins, or the manager may not see
 // what refers to snapshots, as in a namespace that was deleted with its Roles.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, refused Refusals, err error) {
-	if refused, err = refusals(ctx, mgr, o); err != nil {
-		return nil, nil, err
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (*Keeper, *Where, error) {
+	where := NewWhere(o.Namespaces, mgr.GetCache())
+	if err := where.ask(ctx, mgr, o.By); err != nil || where.isRefused() {
+		return nil, where, err
 	}
-	o.Namespaces = refused.Permitted(o.Namespaces)
-	if len(o.Namespaces) == 0 {
-		return nil, refused, nil
+	in := where.possible()
+	if where.ReachAll() {
+		in = o.Watched
 	}
-	seen, err := watched(mgr, o.Namespaces)
+	seen, err := watched(mgr, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	c := &collector{Keeper: &Keeper{
 		live: mgr.GetAPIReader(), writer: mgr.GetClient(), now: o.Now, seen: seen, referrers: split{workloads: mgr.GetCache(), others: seen},
-	}, digests: mgr.GetCache()}
+	}, digests: mgr.GetCache(), where: where}
 	b := ctrl.NewControllerManagedBy(mgr).Named("config-snapshots")
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
-		b = b.Watches(obj, toNamespace(), builder.WithPredicates(inNamespaces(o.Namespaces), contentMatters()))
+		b = b.Watches(obj, toNamespace(), builder.WithPredicates(where.inside(ctx), contentMatters()))
 	}
 	for _, obj := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}} {
-		b = b.Watches(obj, toNamespace(), builder.WithPredicates(inNamespaces(o.Namespaces), pinsMatter()))
+		b = b.Watches(obj, toNamespace(), builder.WithPredicates(where.inside(ctx), pinsMatter()))
 	}
 	for _, obj := range unwatched() {
-		b = b.WatchesRawSource(source.Kind(seen, obj, toNamespace(), pinsMatter()))
+		b = b.WatchesRawSource(source.Kind(seen, obj, toNamespace(), where.inside(ctx), pinsMatter()))
+	}
+	if namespaces := where.Watched(); namespaces != nil {
+		b = b.Watches(namespaces, &handler.EnqueueRequestForObject{}, builder.WithPredicates(where.Switched()))
 	}
 	err = b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("build the controller of snapshots: %w", err)
 	}
-	return c.Keeper, refused, nil
+	return c.Keeper, where, nil
 }
 
 // unwatched are the kinds that refer to snapshots and that no ring watches otherwise.
@@ -109,34 +114,43 @@ func Refusal(mapper apimeta.RESTMapper, by pin.By) (string, error) {
 	return Unserved, nil
 }
 
-// Refusals are why there can be no pins, by namespace. One of them affects its namespace alone.
-type Refusals map[string]string
-
-// Permitted are the namespaces where there can be pins.
-func (r Refusals) Permitted(namespaces []string) []string {
-	return slices.DeleteFunc(slices.Clone(namespaces), func(namespace string) bool { return r[namespace] != "" })
-}
-
-func refusals(ctx context.Context, mgr ctrl.Manager, o Options) (Refusals, error) {
-	everywhere, err := Refusal(mgr.GetRESTMapper(), o.By)
+// ask finds out where there can be no pins.
+func (w *Where) ask(ctx context.Context, mgr ctrl.Manager, by pin.By) error {
+	w.refused = map[string]string{}
+	why, err := Refusal(mgr.GetRESTMapper(), by)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	refused := Refusals{}
-	for _, namespace := range o.Namespaces {
-		if refused[namespace] = everywhere; everywhere != "" {
-			continue
+	if why != "" {
+		w.refused[""] = why
+		return nil
+	}
+	in := w.Names
+	if w.ReachAll() {
+		in = []string{""}
+	}
+	for _, namespace := range in {
+		if why, err = w.refusalIn(ctx, mgr, namespace); err != nil {
+			return err
 		}
-		if refused[namespace], err = refusalIn(ctx, mgr, namespace); err != nil {
-			return nil, err
+		if why != "" {
+			w.refused[namespace] = why
 		}
 	}
-	return refused, nil
+	return nil
 }
 
 // refusalIn is why there can be no pins in a namespace, empty if there can be.
-func refusalIn(ctx context.Context, mgr ctrl.Manager, namespace string) (string, error) {
-	for _, obj := range unwatched() {
+func (w *Where) refusalIn(ctx context.Context, mgr ctrl.Manager, namespace string) (string, error) {
+	needed := unwatched()
+	if w.Selector != nil {
+		needed = append(needed, &corev1.Namespace{})
+	}
+	where := "in namespace " + namespace
+	if namespace == "" {
+		where = "in all namespaces"
+	}
+	for _, obj := range needed {
 		gvk, err := mgr.GetClient().GroupVersionKindFor(obj)
 		if err != nil {
 			return "", fmt.Errorf("find the kind of %T: %w", obj, err)
@@ -145,8 +159,7 @@ func refusalIn(ctx context.Context, mgr ctrl.Manager, namespace string) (string,
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		err = mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
 		if apierrors.IsForbidden(err) {
-			return fmt.Sprintf("the manager may not list %ss in namespace %s; run spillway install with --pin-namespaces that names it, and restart the manager",
-				strings.ToLower(gvk.Kind), namespace), nil
+			return fmt.Sprintf("the manager may not list %ss %s; run spillway install with %s, and restart the manager", strings.ToLower(gvk.Kind), where, w.Namespaces), nil
 		}
 		if err != nil {
 			return "", fmt.Errorf("list one %s: %w", gvk.Kind, err)
@@ -155,7 +168,8 @@ func refusalIn(ctx context.Context, mgr ctrl.Manager, namespace string) (string,
 	return "", nil
 }
 
-// watched is a cache of what refers to snapshots and no ring watches, in some namespaces.
+// watched is a cache of what refers to snapshots and no ring watches, in some namespaces, in all if
+// there are none.
 func watched(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
 	seen, err := kube.NewCache(mgr, cache.Options{DefaultNamespaces: kube.InNamespaces(namespaces), DefaultTransform: reduce})
 	if err != nil {
@@ -193,10 +207,6 @@ func toNamespace() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
 	})
-}
-
-func inNamespaces(namespaces []string) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return slices.Contains(namespaces, obj.GetNamespace()) })
 }
 
 // contentMatters leaves out updates that change no content.

@@ -109,6 +109,7 @@ func (w *Workload) Allow(refused string) {
 	if refused == "" && !w.fits() {
 		refused = fmt.Sprintf("the Pod template refers to more than %d ConfigMaps and Secrets, or their names are too long", pin.Most)
 	}
+	w.Pinning.Refused = ""
 	if w.Pinning.On = refused == ""; w.Pinning.On {
 		return
 	}

@@ -50,7 +50,7 @@ func TestJobsShowTheirPins(t *testing.T) {
 	checkHistory(t, reader, describe.Ref{Kind: "CronJob", Namespace: "shop", Name: "nightly"}, `
 Job wanted||||?..?||is suspended until the manager has set its pins
 Job waits||||?..?||is suspended until its pins can be set: Secret db not found
-Job elsewhere||||6m0s..?|Running|no pins: when it was created, its namespace was not one of --pin-namespaces
+Job elsewhere||||6m0s..?|Running|no pins: pins were not enabled in its namespace when it was created
 Job plain||||5m0s..?|Running|no pins: without the annotation spillway.dev/pin-config: "true" its Pods use the present config
 Job nothing||||4m0s..?|Running|no pins: it refers to no ConfigMap or Secret
 Job many||||3m0s..?|Running|no pins: it refers to more than 40

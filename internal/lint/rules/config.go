@@ -96,7 +96,7 @@ func untracked(m *manifest.Manifests, r *reporter) {
 func needTracking() []vocabulary.Key {
 	return []vocabulary.Key{
 		vocabulary.ExtraConfigMaps, vocabulary.ExtraSecrets, vocabulary.IgnoredConfigMaps, vocabulary.IgnoredSecrets,
-		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.Priority, vocabulary.Paused,
+		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.Priority, vocabulary.Paused, vocabulary.PinConfig,
 	}
 }
 
