@@ -21,6 +21,18 @@ func recorded(o *decision.Observed, all []Explanation) {
 	if !slices.ContainsFunc(o.Workloads, func(w decision.Workload) bool { return len(w.Denied) > 0 }) {
 		return
 	}
+	states := statesOf(o)
+	for i := range all {
+		w, e := &o.Workloads[i], &all[i]
+		if e.State == StateNotTracked || e.State == StateNotWatched {
+			continue
+		}
+		e.asRecorded(w, states[w.Name])
+	}
+}
+
+// statesOf are the states that are recorded. Of a workload in several records, that of the first object.
+func statesOf(o *decision.Observed) map[workload.Name]state {
 	states := map[workload.Name]state{}
 	for object, r := range o.Records {
 		if r.Rollout == nil {
@@ -37,13 +49,7 @@ func recorded(o *decision.Observed, all []Explanation) {
 			}
 		}
 	}
-	for i := range all {
-		w, e := &o.Workloads[i], &all[i]
-		if e.State == StateNotTracked || e.State == StateNotWatched {
-			continue
-		}
-		e.asRecorded(w, states[w.Name])
-	}
+	return states
 }
 
 // state is what is recorded of a workload: the record of an object, a cause in it, and its place there.

@@ -83,7 +83,7 @@ func (v *Values) Pins() (pin.Namespaces, error) {
 	if len(f.Watched) > 0 {
 		f.WatchedBy += "=" + strings.Join(f.Watched, ",")
 	}
-	return f.Namespaces() //nolint:wrapcheck // names the flag
+	return f.Namespaces()
 }
 
 // SetPins sets the namespaces where pins are on.

@@ -188,11 +188,10 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	if err := errors.Join(command.CheckInstalledRings(v.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", v.WatchNamespaces...), i.check(cmd, args)); err != nil {
 		return err
 	}
+	v.PinBy = pin.By(i.pinBy)
 	var err error
-	if v.PinBy = pin.By(i.pinBy); i.pinSelector != "" {
-		if v.PinSelector, err = selectorOf(i.pinSelector); err != nil {
-			return err
-		}
+	if v.PinSelector, err = selectorOf(i.pinSelector); err != nil {
+		return err
 	}
 	if !flags.Changed("package-kinds") {
 		v.PackageKinds = flags.Changed("rings")
@@ -224,11 +223,14 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	return checkContradiction(i.env, own, v.Args)
 }
 
-// selectorOf is a selector of labels as the values have it.
+// selectorOf is a selector of labels as the values have it, nil if there is none.
 func selectorOf(text string) (*metav1.LabelSelector, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // no selector is one
+	}
 	n, err := pin.Flags{Selector: text}.Namespaces()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // names the flag
+		return nil, err
 	}
 	return n.LabelSelector(), nil
 }

@@ -59,6 +59,16 @@ type laggard struct {
 	objects []content.Object
 }
 
+// places are the objects in whose records it is: that of its namespace, if it lacks the content of none. What has
+// just got its first hash is in none.
+func (l *laggard) places() []content.Object {
+	isFirst := l.State == string(StateNext) || l.State == string(StateRolling)
+	if len(l.objects) == 0 && !isFirst {
+		return []content.Object{{Namespace: l.name.Namespace}}
+	}
+	return l.objects
+}
+
 // laggards are those of all workloads that are not up to date, in the order of the queue.
 func (p *Plan) laggards(o *Observed) []laggard {
 	answers := p.Answers()
@@ -73,7 +83,7 @@ func (p *Plan) laggards(o *Observed) []laggard {
 		s.objects = w.behind(o)
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b laggard) int { return int(a.Position - b.Position) })
+	slices.SortStableFunc(all, func(a, b laggard) int { return a.Position - b.Position })
 	return all
 }
 
@@ -167,30 +177,44 @@ func (w *Workload) behind(o *Observed) []content.Object {
 	for _, m := range w.Missing {
 		add(m.Object)
 	}
-	switch {
-	case w.Accepted() == "": // it had no content before
+	if w.Accepted() == "" { // it had no content before
 		return objects
+	}
+	add(w.outdated()...)
+	if len(objects) == 0 { // what changed is not known
+		add(w.underway(o)...)
+	}
+	return objects
+}
+
+// outdated are the objects that it has failed with, waits for, or is rolled for.
+func (w *Workload) outdated() []content.Object {
+	var objects []content.Object
+	switch {
 	case w.failure != nil:
 		for _, r := range w.failure.Releases {
-			add(r.Object)
+			objects = append(objects, r.Object)
 		}
 	case w.IsCurrent():
-		add(w.changed(w.Records.Roll.Changed)...)
+		objects = w.changed(w.Records.Roll.Changed)
 	default:
 		if w.stop != nil {
-			add(w.stop.Release.Object)
+			objects = append(objects, w.stop.Release.Object)
 		}
 		if w.staged != nil {
-			add(w.staged.Release.Object)
+			objects = append(objects, w.staged.Release.Object)
 		}
-		add(w.changed(w.Change.Keys)...)
+		objects = append(objects, w.changed(w.Change.Keys)...)
 	}
-	if len(objects) > 0 {
-		return objects
-	}
-	for i := range w.Uses { // what changed is not known: a manager has just begun
+	return objects
+}
+
+// underway are the objects that it uses of which some content is recorded to be rolled out.
+func (w *Workload) underway(o *Observed) []content.Object {
+	var objects []content.Object
+	for i := range w.Uses {
 		if r := o.Records[w.Uses[i].Object]; r != nil && r.Rollout != nil && r.Rollout.FinishedAt == nil && !w.Uses[i].Ignored {
-			add(w.Uses[i].Object)
+			objects = append(objects, w.Uses[i].Object)
 		}
 	}
 	return objects

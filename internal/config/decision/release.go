@@ -376,15 +376,21 @@ func (j *judgment) keptBy(in releaseIn, u *underway) (kept workload.Keepings) {
 	return kept
 }
 
+// startsBy is when Pods must be ready that got room late, zero if there are none.
+func (w *Workload) startsBy(now time.Time) time.Time {
+	if at := w.Pods.LastStart; !at.IsZero() && w.startsLate(now) && w.mayFail(now) {
+		return at.Add(w.timeToStart())
+	}
+	return time.Time{}
+}
+
 // wake is when time alone changes what is judged, zero for never.
 func (w *Workload) wake(now time.Time) time.Time {
 	wake := time.Time{}
 	if at := workload.StallsAt(w.Object); at.After(now) && w.mayFail(now) {
 		wake = at
 	}
-	if at := w.Pods.LastStart; !at.IsZero() && w.startsLate(now) && w.mayFail(now) {
-		wake = ring.Earlier(wake, at.Add(w.timeToStart()))
-	}
+	wake = ring.Earlier(wake, w.startsBy(now))
 	if w.isProving(now) && w.Records.Roll.Unready || w.rolling(now) && w.isMute() { // others may wait for it until then
 		wake = ring.Earlier(wake, w.lasts(now))
 	}

@@ -40,17 +40,10 @@ func (o *Observed) rollouts(p *Plan) map[content.Object]*objectRollout {
 			of(object)
 		}
 	}
-	for _, s := range p.laggards(o) {
-		objects := s.objects
-		if len(objects) == 0 && (s.State == string(StateNext) || s.State == string(StateRolling)) {
-			continue // it has just got its first hash
-		}
-		if len(objects) == 0 {
-			objects = []content.Object{{Namespace: s.name.Namespace}}
-		}
-		for _, object := range objects {
+	for _, l := range p.laggards(o) {
+		for _, object := range l.places() {
 			r := of(object)
-			r.units, r.lasting = append(r.units, s.Waiting), r.lasting || s.State != string(StateNext)
+			r.units, r.lasting = append(r.units, l.Waiting), r.lasting || l.State != string(StateNext)
 		}
 	}
 	for i := range o.Workloads {
@@ -119,7 +112,7 @@ func (r *objectRollout) record(digest string) *v1alpha1.RolloutRecord {
 	slices.Sort(record.Changed)
 	ring.SortCauses(record.Causes)
 	c := &record.Units
-	c.Total = int32(min(max(r.uses, len(r.units)), 1<<30)) //nolint:gosec // bounded
+	c.Total = int32(min(max(r.uses, len(r.units)), 1<<30))
 	for i := range r.units {
 		switch State(r.units[i].State).Phase(r.units[i].Reason) {
 		case rollout.PhaseProgressing:

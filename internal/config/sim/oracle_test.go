@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -29,8 +30,8 @@ type oracle struct {
 	// mu is held while the ring writes, as it makes several writes at a time.
 	mu     sync.Mutex
 	byRing bool
-	// writes are those of the ring.
-	writes int
+	// writes are those of the ring but for those that only say how far a content has come, which are said.
+	writes, said int
 	// failed are the values of which a failure is recorded; of these, ambiguous is what may be good.
 	failed map[content.Object]map[string]bool
 	// judged are the failures that are known: of a workload, at a time. They are recorded again with another
@@ -92,7 +93,11 @@ func (o *oracle) check() {
 
 func (o *oracle) checkChange(before, after client.Object) {
 	if o.byRing {
-		o.writes++
+		if onlySays(before, after) {
+			o.said++
+		} else {
+			o.writes++
+		}
 		if after != nil {
 			o.world.notef("the manager writes %T %s", after, after.GetName())
 		}
@@ -114,6 +119,23 @@ func (o *oracle) checkChange(before, after client.Object) {
 			o.rolled(o.world.unit(workload.KindOf(after), after.GetName()), workload.TemplateOf(before), is)
 		}
 	}
+}
+
+// onlySays is true of a record that changes and has the same failures.
+func onlySays(before, after client.Object) bool {
+	failures := func(obj client.Object) ([]v1alpha1.ConfigFailure, bool) {
+		if obj == nil {
+			return nil, true
+		}
+		r, ok := obj.(*v1alpha1.ConfigRollout)
+		if !ok {
+			return nil, false
+		}
+		return r.Failures, true
+	}
+	was, isRecord := failures(before)
+	is, stays := failures(after)
+	return isRecord && stays && equality.Semantic.DeepEqual(was, is)
 }
 
 func (w *world) unit(kind, name string) *unit {

@@ -70,7 +70,7 @@ func (c *Clients) impersonating(a Account) (Rights, error) {
 	}
 	if r.Files == nil {
 		if r.Files, err = pipe.NewExecFiles(r.Config, transport); err != nil {
-			return r, err //nolint:wrapcheck // as above
+			return r, err
 		}
 	}
 	r.Client, err = client.New(r.Config, client.Options{HTTPClient: transport, Scheme: c.Scheme, Mapper: c.Mapper})

@@ -106,9 +106,7 @@ func (r *run) advance() (out Outcome) {
 		r.status.Forecast = r.forecast()
 	}
 	if out.Plan.Phase == rollout.PhaseComplete {
-		if r.pruning != nil {
-			out.Kept = strings.Join(r.pruning.Left, "; ")
-		}
+		out.Kept = r.left()
 		return out
 	}
 	out.Writes = r.writes(out.Plan.Steps)
@@ -118,6 +116,14 @@ func (r *run) advance() (out Outcome) {
 	gates, wake := r.gateWrites(&out.Plan)
 	out.Writes, out.Wake = append(out.Writes, gates...), wake
 	return out
+}
+
+// left is what the plan does not prune, and why.
+func (r *run) left() string {
+	if r.pruning == nil {
+		return ""
+	}
+	return strings.Join(r.pruning.Left, "; ")
 }
 
 // assess finds out the state of the tasks of all steps in progress.

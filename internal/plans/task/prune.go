@@ -1,7 +1,6 @@
 package task
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +95,9 @@ func (r *Run) renderedBy(phase string, step *v1beta1.Step) (all []object.Ref, fi
 		w := &work{Run: r, o: r.Snapshot, phase: phase, step: step.Name, name: t.Name, spec: t.Spec}
 		objects, err := w.makes(t.Kind)
 		if err != nil {
-			first = cmp.Or(first, err)
+			if first == nil {
+				first = err
+			}
 			continue
 		}
 		for _, u := range objects {

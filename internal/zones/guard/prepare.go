@@ -103,13 +103,9 @@ func (p *preparer) remove(ctx context.Context, r *removal) admission.Response {
 // down, and where the Pods are that go; or why not.
 func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, []preparehook.Target, string) {
 	for range tries {
-		g, err := p.observer.group(ctx, r.namespace, r.group)
-		if errors.Is(err, errNoGroup) {
-			return nil, nil, "the lock of group " + r.group + " cannot be acquired: " + err.Error()
-		}
-		if err != nil {
-			log.FromContext(ctx).Error(err, "cannot read the group", "group", r.group)
-			return nil, nil, "finding other statefulsets failed."
+		g, because := p.groupOf(ctx, r)
+		if because != "" {
+			return nil, nil, because
 		}
 		now := p.options.Now()
 		z := g.zone(r.name)
@@ -124,14 +120,7 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		if because := p.unprepared(ctx, r, z); because != "" {
 			return nil, nil, because
 		}
-		d := g.wanted(&r.change)
-		d.At = metav1.NewMicroTime(now)
-		if v.allowed {
-			lock.TakeForDownscale(&g.object.Status, *d)
-		} else {
-			lock.TakeBack(&g.object.Status, *d)
-		}
-		lock.See(&g.object.Status, g.asOf)
+		g.permit(&r.change, v.allowed, now)
 		if err := p.keeper.Write(ctx, g.object); err == nil {
 			return g.object.Status.Downscale, r.targets(p.options.ClusterDomain, z), ""
 		} else if !apierrors.IsConflict(err) {
@@ -140,6 +129,32 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		}
 	}
 	return nil, nil, "conflict with other clients for the lock of group " + r.group
+}
+
+// groupOf reads the group; or why it cannot be read.
+func (p *preparer) groupOf(ctx context.Context, r *removal) (*group, string) {
+	g, err := p.observer.group(ctx, r.namespace, r.group)
+	switch {
+	case errors.Is(err, errNoGroup):
+		return nil, "the lock of group " + r.group + " cannot be acquired: " + err.Error()
+	case err != nil:
+		log.FromContext(ctx).Error(err, "cannot read the group", "group", r.group)
+		return nil, "finding other statefulsets failed."
+	default:
+		return g, ""
+	}
+}
+
+// permit writes a downscale down: with the lock, or as one that takes back what no node had.
+func (g *group) permit(c *change, locks bool, now time.Time) {
+	d := g.wanted(c)
+	d.At = metav1.NewMicroTime(now)
+	if locks {
+		lock.TakeForDownscale(&g.object.Status, *d)
+	} else {
+		lock.TakeBack(&g.object.Status, *d)
+	}
+	lock.See(&g.object.Status, g.asOf)
 }
 
 // unprepared is why a replica that goes cannot be prepared, though it may have data;

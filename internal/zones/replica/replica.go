@@ -93,18 +93,23 @@ func Of[P any](z Zone, pods []P, look func(*P) Pod) []Replica {
 		replicas = append(replicas, r)
 	}
 	for i := range pods {
-		if n := look(&pods[i]).Ordinal; n < z.First || n >= z.First+z.Replicas {
-			r := Replica{Name: z.podName(n), Ordinal: n, Pod: i, Beyond: true, State: Surplus}
-			if look(&pods[i]).Terminating {
-				r.State = Terminating
-			}
-			replicas = append(replicas, r)
+		if p := look(&pods[i]); p.Ordinal < z.First || p.Ordinal >= z.First+z.Replicas {
+			replicas = append(replicas, z.beyond(i, p))
 		}
 	}
 	for i := len(replicas); i < z.Counted; i++ {
 		replicas = append(replicas, Replica{Name: fmt.Sprintf("%s unknown %d", z.Name, i), Ordinal: -1, Pod: -1, State: Unknown})
 	}
 	return replicas
+}
+
+// beyond is a Pod that the zone has beyond its replicas.
+func (z Zone) beyond(i int, p Pod) Replica {
+	r := Replica{Name: z.podName(p.Ordinal), Ordinal: p.Ordinal, Pod: i, Beyond: true, State: Surplus}
+	if p.Terminating {
+		r.State = Terminating
+	}
+	return r
 }
 
 func (z Zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
