@@ -11,7 +11,7 @@ var (
 	ConfigWaiting = gauge("spillway_config_waiting_workloads", "Workloads that are out of date and not rolled now, by reason.", labelReason)
 	ConfigChanges = counter("spillway_config_changes_total", "Observed changes of a workload's config, before coalescing.").WithLabelValues()
 	ConfigRolls   = counter("spillway_config_rolls_total", "Workloads rolled by writing their hash.", labelNamespace, labelKind)
-	ConfigWrites  = counter(ConfigWritesName, "Writes to workloads, by act (Roll, Record, Free, Replace) and result: made, conflict or failed.", labelAct, labelResult)
+	ConfigWrites  = counter(ConfigWritesName, "Writes to workloads and ConfigRollouts, by act (Roll, Record, Free, Replace; Describe for those that only say how far a content has come) and result: made, conflict or failed.", labelAct, labelResult)
 	ConfigLatency = histogram("spillway_config_change_to_write_seconds", "Seconds from the first observed change to the write that rolls the workload.",
 		[]float64{0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600}).WithLabelValues()
 )

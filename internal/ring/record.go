@@ -24,6 +24,13 @@ type Waiting struct {
 	Position               int
 }
 
+// A record has at most so many causes, and after these one for each state and reason; and each names so many
+// units. With that it is far smaller than what the API server takes.
+const (
+	mostCauses = 200
+	mostUnits  = 5000
+)
+
 // Causes groups units by why they are not complete, in their order.
 func Causes(units []Waiting, namespace string) []v1alpha1.RolloutCause {
 	type key struct {
@@ -37,19 +44,36 @@ func Causes(units []Waiting, namespace string) []v1alpha1.RolloutCause {
 	places := map[key]int{}
 	var causes []v1alpha1.RolloutCause
 	for i := range units {
-		u := &units[i]
+		u := units[i]
 		k := key{u.Cause, u.State, u.Reason, u.On, u.Until}
 		at, known := places[k]
+		if !known && len(causes) >= mostCauses {
+			u = u.summary()
+			k = key{Cause: u.Cause, state: u.State, reason: u.Reason}
+			at, known = places[k]
+		}
 		if !known {
 			at = len(causes)
 			places[k] = at
 			causes = append(causes, u.cause(namespace))
 		}
-		c := &causes[at]
-		c.Count, c.Units = c.Count+1, append(c.Units, u.Unit)
-		c.Since, c.Deadline = sooner(c.Since, u.Since), sooner(c.Deadline, u.Deadline)
+		u.addTo(&causes[at])
 	}
 	return causes
+}
+
+// summary is a unit without what distinguishes it from others of its state.
+func (u Waiting) summary() Waiting {
+	u.Cause, u.On, u.Until, u.Position = rollout.Cause{Does: "is " + u.State, Why: "spillway explain says why"}, rollout.Ref{}, time.Time{}, 0
+	return u
+}
+
+// addTo adds a unit to its cause.
+func (u *Waiting) addTo(c *v1alpha1.RolloutCause) {
+	if c.Count++; len(c.Units) < mostUnits {
+		c.Units = append(c.Units, u.Unit)
+	}
+	c.Since, c.Deadline = sooner(c.Since, u.Since), sooner(c.Deadline, u.Deadline)
 }
 
 func (u *Waiting) cause(namespace string) v1alpha1.RolloutCause {

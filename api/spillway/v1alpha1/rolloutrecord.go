@@ -32,7 +32,7 @@ type RolloutRecord struct {
 	// Causes are why units are not complete, what needs a user first.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=5000
+	// +kubebuilder:validation:MaxItems=1000
 	Causes []RolloutCause `json:"causes,omitempty"`
 	// DecidedAt is when the manager decided this.
 	DecidedAt metav1.MicroTime `json:"decidedAt"`
@@ -85,7 +85,7 @@ type RolloutCause struct {
 	Position int32 `json:"position,omitempty"`
 	// Count is how many units there are.
 	Count int32 `json:"count"`
-	// Units are they: "Deployment web".
+	// Units are they, the first 5000 of them: "Deployment web".
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	Units []string `json:"units"`

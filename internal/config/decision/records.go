@@ -25,10 +25,17 @@ type RecordWrite struct {
 	Permits bool
 }
 
+// ActDescribe is the act of a write that only says how far a content has come.
+const ActDescribe = "Describe"
+
 // Change identifies the write.
 func (w *RecordWrite) Change() ring.Change {
 	r := cmp.Or(w.After, w.Before)
-	return ring.Change{Act: "Record", Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
+	c := ring.Change{Act: ActDescribe, Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
+	if w.Permits {
+		c.Act = "Record"
+	}
+	return c
 }
 
 // recordWrites are the writes after which the records say what has failed, and how far contents have come; and

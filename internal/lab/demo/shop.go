@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/examples"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/metrics"
 )
 
@@ -105,7 +106,7 @@ func (s *story) madeWrites(ctx context.Context) (int, error) {
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		series, value, ok := strings.Cut(lines.Text(), `,result="made"} `)
-		if !ok || !strings.HasPrefix(series, metrics.ConfigWritesName+"{") {
+		if !ok || !strings.HasPrefix(series, metrics.ConfigWritesName+"{") || strings.Contains(series, `act="`+decision.ActDescribe+`"`) {
 			continue
 		}
 		n, err := strconv.ParseFloat(value, 64)
