@@ -46,7 +46,7 @@ plans: {deploy: {phases: [{name: main, steps: [{name: all, tasks: [job, app]}]}]
 // TestAJobThatFailedRunsAgainByARetry: it is kept until then.
 func TestAJobThatFailedRunsAgainByARetry(t *testing.T) {
 	c := newCluster(t)
-	c.operator("app-1", one("{apiVersion: batch/v1, kind: Job, metadata: {name: job}, spec: {activeDeadlineSeconds: 1, template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}"))
+	c.operator("app-1", one("{apiVersion: batch/v1, kind: Job, metadata: {name: job}, spec: {activeDeadlineSeconds: 1, template: {metadata: {annotations: {testenv.spillway.dev/behavior: still}}, spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}"))
 	c.manage()
 	c.instance("web", "app-1")
 	c.rests("web", "deploy Failed")
