@@ -244,9 +244,25 @@ func TestNoRoomForAPod(t *testing.T) {
 	w.saysWhy("app1", "Progressing", "app1 is updating: no room for new Pods: exceeded quota: full, requested: pods=1")
 	w.phase("staged", "Complete")
 	w.remove(&corev1.ResourceQuota{}, "full")
+	w.creates("app1")
 	w.ready(names...)
 	if ran := k.ranWith("fine"); !slices.Equal(ran, names) {
 		t.Errorf("%v ran the value", ran)
+	}
+}
+
+// creates has the ReplicaSets of a Deployment create their Pods now: their controller waits the longer, the more often
+// a Pod was refused.
+func (w *world) creates(name string) {
+	w.t.Helper()
+	sets := &appsv1.ReplicaSetList{}
+	if err := w.client.List(w.t.Context(), sets, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range sets.Items {
+		if set := &sets.Items[i]; metav1.GetControllerOf(set).Name == name {
+			w.patch(&appsv1.ReplicaSet{}, set.Name, `{"metadata":{"annotations":{"testenv.spillway.dev/look":"again"}}}`)
+		}
 	}
 }
 
