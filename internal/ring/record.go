@@ -63,9 +63,10 @@ func Causes(units []Waiting, namespace string) []v1alpha1.RolloutCause {
 }
 
 // summary is a unit without what distinguishes it from others of its state.
-func (u Waiting) summary() Waiting {
-	u.Cause, u.On, u.Until, u.Position = rollout.Cause{Does: "is " + u.State, Why: "spillway explain says why"}, rollout.Ref{}, time.Time{}, 0
-	return u
+func (u *Waiting) summary() Waiting {
+	s := *u
+	s.Cause, s.On, s.Until, s.Position = rollout.Cause{Does: "is " + u.State, Why: "spillway explain says why"}, rollout.Ref{}, time.Time{}, 0
+	return s
 }
 
 // addTo adds a unit to its cause.

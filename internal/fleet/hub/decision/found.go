@@ -36,6 +36,9 @@ func (m *member) isSilent() bool {
 // may have something. Nil if that is known.
 func (d *decision) lookFirst(m *member) *rollout.Block {
 	switch {
+	case d.o.Looks && m.record != nil && m.isAssigned() && m.record.Found != nil && m.move == nil:
+		// The writer of the cluster compares what it finds with what was taken over, not with what comes next.
+		return &rollout.Block{Reason: ReasonUnseen, Message: "what it runs is being taken over"}
 	case !d.o.Looks || m.record == nil || m.isAssigned() || m.move != nil:
 		return nil
 	case m.record.Silent:
