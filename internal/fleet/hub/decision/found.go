@@ -33,13 +33,15 @@ func (m *member) isSilent() bool {
 }
 
 // lookFirst is why nothing is assigned to a cluster that has nothing, as far as it is known: it
-// may have something. Nil if that is known.
+// may have something. Nil if that is known, and what was found is taken over.
 func (d *decision) lookFirst(m *member) *rollout.Block {
 	switch {
-	case d.o.Looks && m.record != nil && m.isAssigned() && m.record.Found != nil && m.move == nil:
+	case !d.o.Looks || m.record == nil || m.move != nil:
+		return nil
+	case m.isAssigned() && m.record.Found != nil:
 		// The writer of the cluster compares what it finds with what was taken over, not with what comes next.
 		return &rollout.Block{Reason: ReasonUnseen, Message: "what it runs is being taken over"}
-	case !d.o.Looks || m.record == nil || m.isAssigned() || m.move != nil:
+	case m.isAssigned():
 		return nil
 	case m.record.Silent:
 		return &rollout.Block{Reason: outcome.ReasonUnreachable, Message: "skipped until it answers: it is not known what it runs"}

@@ -95,6 +95,17 @@ func said(p *decision.Plan) string {
 	return strings.NewReplacer(revisionOf("v1"), "v1", revisionOf("v2"), "v2").Replace(strings.Join(lines, "\n"))
 }
 
+// A cluster that was taken over moves once its writer knows that: until then it says what was found.
+func TestAClusterThatIsTakenOverWaits(t *testing.T) {
+	o := planned(t, "", "a v1 up\nb v1 up")
+	o.Looks = true
+	o.Records[0].Found = &v1alpha1.FoundSync{Name: app, Revision: revisionOf("v1")}
+	p := decision.Decide(o)
+	if is := said(&p); is != "b is updating from v1 to v2\na is waiting: what it runs is being taken over" {
+		t.Error(is)
+	}
+}
+
 func TestPlans(t *testing.T) {
 	const incremental = `strategy: Incremental`
 	const forget = "; restore it, or if the cluster is gone for good: kubectl annotate proxyassemblage a -n '' spillway.dev/abandon-cluster=true && kubectl delete proxyassemblage a -n ''"
