@@ -12,7 +12,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -113,12 +112,7 @@ func (w *world) hasReady(name string, want int32) error {
 func (w *world) scale(obj client.Object, name string, n int32) error {
 	obj.SetNamespace(w.namespace)
 	obj.SetName(name)
-	scale := &autoscalingv1.Scale{}
-	if err := w.client.SubResource("scale").Get(w.t.Context(), obj, scale); err != nil {
-		return err
-	}
-	scale.Spec.Replicas = n
-	return w.client.SubResource("scale").Update(w.t.Context(), obj, client.WithSubResourceBody(scale))
+	return testenv.Scale(w.t.Context(), w.client, obj, n)
 }
 
 // evict asks for an eviction as kubectl drain does.

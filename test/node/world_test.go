@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/config/decision"
@@ -145,12 +146,19 @@ func (w *world) manage(change ...func(*manager.Options)) {
 // admit starts a manager that answers webhooks, which the API server calls on this machine.
 func (w *world) admit() {
 	w.t.Helper()
+	w.serve(admit.Declared(pin.Namespaces{}).Webhooks, func(*manager.Options) {})
+}
+
+// serve starts a manager that answers webhooks.
+func (w *world) serve(hooks []admission.Webhook, change func(*manager.Options)) *testenv.Webhooks {
+	w.t.Helper()
 	if testenv.Shared().Dir == "" {
 		w.t.Skip("the API server of another machine cannot call a webhook of this test")
 	}
-	hooks := testenv.RegisterWebhooks(w.t, w.namespace, admit.Declared(pin.Namespaces{}).Webhooks)
-	w.manage(func(o *manager.Options) { o.Admission = hooks.Options })
-	hooks.WaitServed(w.t)
+	served := testenv.RegisterWebhooks(w.t, w.namespace, hooks)
+	w.manage(func(o *manager.Options) { o.Admission = served.Options }, change)
+	served.WaitServed(w.t)
+	return served
 }
 
 // pinnable lets workloads of the namespace keep the config of their revisions.

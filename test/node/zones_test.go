@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,15 +53,9 @@ const (
 // group runs a manager of the zones ring, whose webhooks prepare Pods.
 func (w *world) group() {
 	w.t.Helper()
-	if testenv.Shared().Dir == "" {
-		w.t.Skip("the API server of another machine cannot call a webhook of this test")
-	}
-	hooks := testenv.RegisterWebhooks(w.t, w.namespace, guard.Declared().Webhooks)
-	w.manage(func(o *manager.Options) {
-		o.Rings, o.Admission = []string{manager.RingZones}, hooks.Options
-		o.Zones = zones.Options{Now: w.clock.Now}
+	hooks := w.serve(guard.Declared().Webhooks, func(o *manager.Options) {
+		o.Rings, o.Zones = []string{manager.RingZones}, zones.Options{Now: w.clock.Now}
 	})
-	hooks.WaitServed(w.t)
 	hooks.Select(w.t, "spillway.dev/prepares-scales", "true")
 }
 
@@ -94,12 +87,7 @@ func (w *world) waits() string {
 func (w *world) scale(obj client.Object, name string, n int32) error {
 	obj.SetNamespace(w.namespace)
 	obj.SetName(name)
-	scale := &autoscalingv1.Scale{}
-	if err := w.client.SubResource("scale").Get(w.t.Context(), obj, scale); err != nil {
-		return err
-	}
-	scale.Spec.Replicas = n
-	return w.client.SubResource("scale").Update(w.t.Context(), obj, client.WithSubResourceBody(scale))
+	return testenv.Scale(w.t.Context(), w.client, obj, n)
 }
 
 // prepared waits until exactly these Pods of the zones say that they are prepared.

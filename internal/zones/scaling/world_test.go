@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -264,14 +263,7 @@ func (w *world) replicas(name string, n int32) {
 func (w *world) scale(obj client.Object, n int32) {
 	w.t.Helper()
 	obj.SetNamespace(w.namespace)
-	testenv.Eventually(w.t, func(ctx context.Context) error {
-		scale := &autoscalingv1.Scale{}
-		if err := w.client.SubResource("scale").Get(ctx, obj, scale); err != nil {
-			return err
-		}
-		scale.Spec.Replicas = n
-		return w.client.SubResource("scale").Update(ctx, obj, client.WithSubResourceBody(scale))
-	})
+	testenv.Eventually(w.t, func(ctx context.Context) error { return testenv.Scale(ctx, w.client, obj, n) })
 }
 
 func (w *world) eventually(check func() error) {
