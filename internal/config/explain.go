@@ -306,11 +306,11 @@ func (e *Explanation) refer(about, on rollout.Ref) {
 	o := &content.Object{Kind: content.Kind(about.Kind), Namespace: about.Namespace, Name: about.Name}
 	switch {
 	case about.Kind == policy.Kind, about.Kind == policy.ClusterKind:
-		e.Policy = (&policy.Policy{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}).String()
+		e.Policy = policy.NameOf(about)
 	case e.Reason == rollout.ReasonPaused && about.Kind != "":
 		e.PausedFor = o
 	case on.Kind != "":
-		e.FailedOn, e.FailedWith = &workload.Name{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name}, o
+		e.FailedOn, e.FailedWith = (*workload.Name)(&on), o
 	}
 }
 

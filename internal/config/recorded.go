@@ -3,13 +3,11 @@ package config
 import (
 	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
@@ -80,18 +78,11 @@ func (e *Explanation) asRecorded(w *decision.Workload, s state) {
 		e.Position += s.at
 	}
 	e.State, e.Reason, e.Sentence = State(c.State), rollout.Reason(c.Reason), ring.Sentence(c, e.Kind+" "+e.Name, e.Position)
-	e.Since, e.Until, e.Deadline, e.Changed = timeOf(c.Since), timeOf(c.Until), timeOf(c.Deadline), s.rollout.Changed
+	e.Since, e.Until, e.Deadline, e.Changed = moment(ring.TimeOf(c.Since)), moment(ring.TimeOf(c.Until)), moment(ring.TimeOf(c.Deadline)), s.rollout.Changed
 	e.refer(refOf(c.About, w.Namespace), refOf(c.On, w.Namespace))
 	if e.Policy != "" && s.object.Kind != "" {
 		e.Held = &s.object
 	}
-}
-
-func timeOf(t *metav1.MicroTime) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return &t.Time
 }
 
 // refOf is a reference of a record in a namespace.
@@ -100,7 +91,7 @@ func refOf(r *v1alpha1.RolloutReference, namespace string) rollout.Ref {
 		return rollout.Ref{}
 	}
 	ref := rollout.Ref{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
-	if ref.Namespace == "" && r.Kind != "ClusterConfigPolicy" {
+	if ref.Namespace == "" && r.Kind != policy.ClusterKind {
 		ref.Namespace = namespace
 	}
 	return ref

@@ -17,7 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/zones"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The names of the rings, as the manager's flag has them.
@@ -134,18 +133,4 @@ func Rings() []string { return []string{Config, Zones, Plans, Fleet} }
 
 func isNotInstalled(err error) bool {
 	return apimeta.IsNoMatchError(err) || errors.Is(err, zones.ErrNotInstalled) || errors.Is(err, hub.ErrNotInstalled)
-}
-
-// phaseOf is the phase of what waits for a reason, or moves if there is none.
-func phaseOf(reason rollout.Reason) rollout.Phase {
-	switch reason {
-	case "", rollout.ReasonProgressing:
-		return rollout.PhaseProgressing
-	case rollout.ReasonPaused:
-		return rollout.PhasePaused
-	case rollout.ReasonFailed, rollout.ReasonDeadline, rollout.ReasonGateRefused:
-		return rollout.PhaseFailed
-	default:
-		return rollout.PhaseWaiting
-	}
 }

@@ -82,7 +82,7 @@ func readBack(state string) (rollout.Phase, rollout.Reason) {
 		rollout.ReasonDeadline, rollout.ReasonFailed, rollout.ReasonRetry,
 	} {
 		if state == string(reason) {
-			return phaseOf(reason), reason
+			return ring.PhaseOf(reason), reason
 		}
 	}
 	return rollout.PhaseWaiting, ""
@@ -92,7 +92,7 @@ func readBack(state string) (rollout.Phase, rollout.Reason) {
 func Cluster(c *decision.ClusterExplanation) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Cluster", Name: c.Name}, Ring: Fleet,
-		Phase: phaseOf(c.Reason), Reason: c.Reason, Sentence: c.Sentence, Since: c.Since, Until: c.Until,
+		Phase: ring.PhaseOf(c.Reason), Reason: c.Reason, Sentence: c.Sentence, Since: c.Since, Until: c.Until,
 	}
 	switch {
 	case c.Reason == "" && (c.Revision == c.Target || c.Hold != nil):

@@ -76,9 +76,7 @@ func (u *Unit) sayOf(all []policy.Explanation, o content.Object) {
 }
 
 // isGivenUp is true of a workload that does not get its content before a user corrects it.
-func isGivenUp(w Unit) bool {
-	return w.Phase == rollout.PhaseFailed || w.Reason == decision.ReasonConfigFailed || w.Reason == decision.ReasonConfigRolledBack
-}
+func isGivenUp(w Unit) bool { return w.Phase == rollout.PhaseFailed || decision.IsGivenUp(w.Reason) }
 
 // say says what another unit does.
 func (u *Unit) say(as *Unit, prefix string) {

@@ -133,9 +133,9 @@ func waitsFor(holds []rollout.Hold, name string) *Ref {
 func pod(path rollout.Path) Ref { return Ref{Kind: "Pod", Name: path[len(path)-1]} }
 
 // held is a unit that waits.
-func held(ref Ref, ring string, h *rollout.Hold) Unit {
+func held(ref Ref, of string, h *rollout.Hold) Unit {
 	return Unit{
-		Ref: ref, Ring: ring, Phase: phaseOf(h.Reason), Reason: h.Reason, Sentence: h.Message,
+		Ref: ref, Ring: of, Phase: ring.PhaseOf(h.Reason), Reason: h.Reason, Sentence: h.Message,
 		Since: TimeOrNil(h.Since), Until: TimeOrNil(h.Until),
 	}
 }
@@ -149,7 +149,7 @@ func stateOf(word, complete string, hold *rollout.Hold) (rollout.Phase, rollout.
 	case hold == nil:
 		return rollout.PhaseProgressing, ""
 	default:
-		return phaseOf(hold.Reason), hold.Reason
+		return ring.PhaseOf(hold.Reason), hold.Reason
 	}
 }
 

@@ -34,6 +34,20 @@ func TimeOf(t *metav1.MicroTime) time.Time {
 	return t.Time
 }
 
+// PhaseOf is the phase of what waits for a reason, or moves if there is none.
+func PhaseOf(reason rollout.Reason) rollout.Phase {
+	switch reason {
+	case "", rollout.ReasonProgressing:
+		return rollout.PhaseProgressing
+	case rollout.ReasonPaused:
+		return rollout.PhasePaused
+	case rollout.ReasonFailed, rollout.ReasonDeadline, rollout.ReasonGateRefused:
+		return rollout.PhaseFailed
+	default:
+		return rollout.PhaseWaiting
+	}
+}
+
 // PauseOf is a pause as the engine knows it, nil for none.
 func PauseOf(p *v1alpha1.Pause) *rollout.Pause {
 	if p == nil {

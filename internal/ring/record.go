@@ -1,7 +1,6 @@
 package ring
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -94,7 +93,7 @@ func refOf(r rollout.Ref, namespace string) *v1alpha1.RolloutReference {
 		return nil
 	}
 	ref := v1alpha1.RolloutReference{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
-	if ref.Namespace == namespace && r.Kind != "" {
+	if ref.Namespace == namespace {
 		ref.Namespace = ""
 	}
 	return &ref
@@ -168,14 +167,4 @@ func pastOf(r *v1alpha1.RolloutRecord, now metav1.MicroTime) v1alpha1.PastRollou
 		past.Outcome = string(rollout.OutcomeFailed)
 	}
 	return past
-}
-
-// urgency is the order of causes: what needs a user first.
-func urgency(state string) int {
-	return slices.Index([]string{"Failed", "Late", "Waiting", "Rolling", "Next"}, state)
-}
-
-// SortCauses puts first what needs a user.
-func SortCauses(causes []v1alpha1.RolloutCause) {
-	slices.SortStableFunc(causes, func(a, b v1alpha1.RolloutCause) int { return cmp.Compare(urgency(a.State), urgency(b.State)) })
 }

@@ -197,14 +197,6 @@ func (w *Workload) saysRolledBack() bool {
 	return w.isRolledBack() || unread && w.Records.Roll.Back != "" && w.Records.Answered.By == ""
 }
 
-// Back is why the workload is about to get its previous config back, empty if it is not.
-func (w *Workload) Back() string {
-	if w.back == nil {
-		return ""
-	}
-	return w.back.why
-}
-
 // rolledBackText says why a workload has its previous config, and which keys had changed.
 func rolledBackText(why string, changed []string) string {
 	text := message.Cut(why, message.ValueLength) + "; the previous config was restored"

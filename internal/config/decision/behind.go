@@ -37,19 +37,16 @@ func (s State) Phase(reason rollout.Reason) rollout.Phase {
 		return rollout.PhaseProgressing
 	case StateFailed:
 		return rollout.PhaseFailed
-	case StateWaiting, StateLate, StateNotTracked, StateNotWatched:
-	}
-	switch reason {
-	case "", rollout.ReasonProgressing:
-		return rollout.PhaseProgressing
-	case rollout.ReasonPaused:
-		return rollout.PhasePaused
-	case rollout.ReasonFailed, rollout.ReasonDeadline, rollout.ReasonGateRefused:
-		return rollout.PhaseFailed
 	default:
-		return rollout.PhaseWaiting
+		return ring.PhaseOf(reason)
 	}
 }
+
+// urgency is the order in which workloads are listed.
+var urgency = []State{StateFailed, StateLate, StateWaiting, StateRolling, StateNext, StateUpToDate}
+
+// Urgency is the place of the state where what needs a user comes first, -1 of what is not tracked.
+func (s State) Urgency() int { return slices.Index(urgency, s) }
 
 // laggard is why a workload is not up to date, with the objects that it is not up to date with.
 type laggard struct {
@@ -110,7 +107,7 @@ func (w *Workload) Waiting(answer rollout.Answer, now time.Time) ring.Waiting {
 		s.State, s.Does, s.Why = string(StateNext), "is next to roll", "its config changed"
 		switch {
 		case w.back != nil:
-			s.Does, s.Why = "is next to get its previous config back", w.Back()
+			s.Does, s.Why = "is next to get its previous config back", w.back.why
 		case w.stuck != nil:
 			s.Does, s.Why = "is next to have Pod "+w.stuck.Name+" replaced", "it was never ready at its earlier revision ("+w.stuck.Reason+")"
 		}
@@ -140,26 +137,30 @@ func (w *Workload) state(h *rollout.Hold, now time.Time) State {
 	}
 }
 
-// refer names the object that decides, and the workload that it waits for.
+// refer names what the Block of the workload does not: the object that is paused, and the workload that failed.
 func (w *Workload) refer(s *ring.Waiting) {
-	of := func(o content.Object) rollout.Ref {
-		return rollout.Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name}
-	}
 	switch {
-	case w.failure != nil:
-	case w.stop != nil && s.Reason == w.stop.Reason:
-		s.About, s.On = of(w.stop.Release.Object), rollout.Ref{Kind: w.stop.On.Kind, Namespace: w.stop.On.Namespace, Name: w.stop.On.Name}
-	case w.staged != nil && s.Reason == w.staged.Reason:
-		p := w.staged.Policy
-		s.About = rollout.Ref{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 	case s.Reason == rollout.ReasonPaused && w.PausedFor() != nil:
-		s.About = of(*w.PausedFor())
-	case s.Reason == ReasonConfigMissing && len(w.Missing) > 0:
-		s.About = of(w.Missing[0].Object)
-	case s.Reason == ReasonConfigRolledBack && len(w.Records.Failed) > 0:
-		last := slices.MaxFunc(w.Records.Failed, func(a, b workload.Failed) int { return a.At.Compare(b.At) })
-		s.About, s.On = of(last.Object()), rollout.Ref{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name.Name}
+		s.About = refTo(*w.PausedFor())
+	case w.stop != nil && s.About == refTo(w.stop.Release.Object):
+		s.On = rollout.Ref(w.stop.On)
+	case s.Reason == ReasonConfigRolledBack && s.About != (rollout.Ref{}):
+		s.On = rollout.Ref(w.Name)
 	}
+}
+
+// failedLast is the object that the workload has failed with last, none if that is not recorded.
+func (w *Workload) failedLast() rollout.Ref {
+	if len(w.Records.Failed) == 0 {
+		return rollout.Ref{}
+	}
+	last := slices.MaxFunc(w.Records.Failed, func(a, b workload.Failed) int { return a.At.Compare(b.At) })
+	return refTo(last.Object())
+}
+
+// refTo refers to an object.
+func refTo(o content.Object) rollout.Ref {
+	return rollout.Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name}
 }
 
 // behind are the objects whose content a workload does not run with yet, as far as they are known, and

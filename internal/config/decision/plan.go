@@ -250,7 +250,7 @@ func (w *Workload) settledUnit(unit rollout.Unit, now time.Time) (rollout.Unit, 
 		unit.Block = &rollout.Block{Reason: ReasonSnapshotMissing, Since: w.since(now), Message: w.lostText()}
 		return unit, true
 	case w.isRolledBack():
-		unit.Block = &rollout.Block{Reason: ReasonConfigRolledBack, Since: w.since(now), Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
+		unit.Block = &rollout.Block{Reason: ReasonConfigRolledBack, About: w.failedLast(), Since: w.since(now), Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
 		return unit, true
 	case w.isUndone():
 		unit.Block = &rollout.Block{Reason: ReasonConfigUndone, Since: w.since(now), Message: w.undoneText()}
@@ -369,13 +369,13 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 	case len(w.Denied) > 0:
 		return &rollout.Block{Reason: ReasonNotPermitted, Message: w.DeniedText(), Since: since}
 	case len(w.Missing) > 0:
-		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
+		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), About: refTo(w.Missing[0].Object), Since: since}
 	case w.Hashes == nil && !w.Retry.Pending(now):
 		return w.coalescing(now, options)
 	case w.Pods.Unknown != "" && w.NeedsBaseline(now):
 		return &rollout.Block{Reason: ReasonConfigUnverified, Since: since, Message: "it is not ready, and its Pods are not known: " + w.Pods.Unknown}
 	case w.stop != nil:
-		return &rollout.Block{Reason: w.stop.Reason, Message: w.stop.Message(), Since: since}
+		return &rollout.Block{Reason: w.stop.Reason, Message: w.stop.Message(), About: refTo(w.stop.Release.Object), Since: since}
 	case w.staged != nil:
 		return &w.staged.Block
 	default:
@@ -424,12 +424,6 @@ func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 		Until:   until,
 	}
 }
-
-// Failure is that the workload does not work with its present config, nil if it may.
-func (w *Workload) Failure() *Failure { return w.failure }
-
-// Stop is why the workload is not rolled for a change of config, nil if nothing stops it.
-func (w *Workload) Stop() *Stop { return w.stop }
 
 // Keeps says what a workload that is to be rolled has of each object meanwhile.
 func (w *Workload) Keeps() (said []string) {

@@ -44,13 +44,13 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 	if !o.Recordable {
 		return nil, time.Time{}
 	}
-	all, rollouts := o.verdicts(), o.rollouts(p)
-	for object := range o.Records {
-		all[object] = slices.Clip(all[object])
+	known := o.IsKnown() // else what is said of a release would be another thing in a moment
+	all, rollouts := o.verdicts(), map[content.Object]*objectRollout{}
+	if known {
+		rollouts = o.rollouts(p)
 	}
-	for object := range rollouts {
-		all[object] = slices.Clip(all[object])
-	}
+	addKeys(all, o.Records)
+	addKeys(all, rollouts)
 	if len(all) == 0 {
 		return nil, time.Time{}
 	}
@@ -65,8 +65,9 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 		if user := users[object]; user != nil {
 			digest, _ = user.Config.DigestOf(object)
 		}
-		write := RecordWrite{Before: o.Records[object], After: verdict.Record(object, digest, all[object])}
-		o.addRollout(write.After, write.Before, rollouts[object], digest)
+		after := verdict.Record(object, digest, all[object])
+		o.addRollout(after, o.Records[object], rollouts[object], known, digest)
+		write := recordWrite(o.Records[object], after)
 		due := write.due(every)
 		switch {
 		case write.isMade():
@@ -79,19 +80,23 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 	return writes, again
 }
 
-// due is when the write may be made: immediately if it permits something.
+// addKeys adds the objects of another map, without verdicts if they are new.
+func addKeys[V any](all map[content.Object][]verdict.Verdict, of map[content.Object]V) {
+	for object := range of {
+		all[object] = slices.Clip(all[object])
+	}
+}
+
+// recordWrite is the write of a record, which is deleted if it has nothing to say.
+func recordWrite(before, after *v1alpha1.ConfigRollout) RecordWrite {
+	if len(after.Failures) == 0 && after.Rollout == nil && after.Paused == nil {
+		after = nil
+	}
+	return RecordWrite{before, after, !equality.Semantic.DeepEqual(verdict.Failures(before), verdict.Failures(after))}
+}
+
+// due is when the write may be made that permits nothing.
 func (w *RecordWrite) due(every time.Duration) time.Time {
-	if len(w.After.Failures) == 0 && w.After.Rollout == nil && w.After.Paused == nil {
-		w.After = nil
-	}
-	var before, after []v1alpha1.ConfigFailure
-	if w.Before != nil {
-		before = w.Before.Failures
-	}
-	if w.After != nil {
-		after = w.After.Failures
-	}
-	w.Permits = !equality.Semantic.DeepEqual(before, after)
 	if w.Before == nil || w.Before.Rollout == nil {
 		return time.Time{}
 	}
@@ -147,7 +152,10 @@ func (o *Observed) usersOf(wanted func(content.Object) bool) map[content.Object]
 			continue
 		}
 		for object := range w.Config {
-			if _, knows := w.Config.Release(object); knows && users[object] == nil && wanted(object) {
+			if users[object] != nil || !wanted(object) {
+				continue
+			}
+			if _, knows := w.Config.Release(object); knows { // last: it hashes
 				users[object] = w
 			}
 		}

@@ -463,7 +463,7 @@ func TestReleasesAgainstRules(t *testing.T) {
 		}
 		for i := range plan.Workloads {
 			w := &plan.Workloads[i]
-			if s := w.Stop(); s != nil && s.Reason == ReasonConfigFailed && failsFor(w, workloads) == "" {
+			if s := w.stop; s != nil && s.Reason == ReasonConfigFailed && failsFor(w, workloads) == "" {
 				t.Fatalf("%s is stopped by %s, and nothing has failed", w.Name, s.Message())
 			}
 		}
@@ -548,8 +548,8 @@ func TestWhatWasCreatedAgainIsReadFirst(t *testing.T) {
 			old.UID, db.CreationTimestamp = "before", metav1.NewTime(created)
 			a := outdated("a", using(db), failedWith(now.Add(-time.Minute), old), func(w *Workload) { w.Hashes, w.Records.Failed[0].Hash = nil, "old" })
 			b := Decide(Observed{Now: now, Workloads: []Workload{a, outdated("b", using(db), changed(dbKey))}}, Options{}).Workloads[1]
-			if held := b.Stop() != nil && b.Stop().Reason == ReasonConfigUnverified; held != created.Equal(now) {
-				t.Errorf("%v", b.Stop())
+			if held := b.stop != nil && b.stop.Reason == ReasonConfigUnverified; held != created.Equal(now) {
+				t.Errorf("%v", b.stop)
 			}
 		})
 	}
@@ -561,7 +561,7 @@ func TestPodsThatStartLateHaveTheirTime(t *testing.T) {
 	for ago, want := range map[time.Duration]bool{time.Minute: false, time.Hour: true} {
 		a := outdated("a", using(db), rolledFor(9*time.Minute, dbKey), hangs, stalled, func(w *Workload) { w.Pods.LastStart = now.Add(-ago) })
 		decided := Decide(Observed{Now: now, Workloads: []Workload{a}}, Options{}).Workloads[0]
-		if got := decided.Failure() != nil; got != want {
+		if got := decided.failure != nil; got != want {
 			t.Errorf("started %s ago: failed %v", ago, got)
 		}
 		if at := a.wake(now); !want && at.After(now.Add(9*time.Minute)) {

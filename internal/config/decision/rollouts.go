@@ -2,6 +2,7 @@ package decision
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// rollout is how far the content of an object has come.
+// objectRollout is how far the content of an object has come.
 type objectRollout struct {
 	of content.Object
 	// units are the workloads that are not up to date with it, uses how many there are in all.
@@ -87,21 +88,26 @@ func (o *Observed) count(w *Workload, all map[content.Object]*objectRollout) {
 func (r *objectRollout) phase() rollout.Phase {
 	phase := rollout.PhaseComplete
 	for i := range r.units {
-		switch p := State(r.units[i].State).Phase(r.units[i].Reason); {
+		switch p := outlook(r.units[i].State, r.units[i].Reason); {
 		case p == rollout.PhaseProgressing:
 			return p
-		case p == rollout.PhaseFailed, isGivenUp(r.units[i].Reason), phase == rollout.PhaseComplete:
+		case p == rollout.PhaseFailed, phase == rollout.PhaseComplete:
 			phase = p
-			if isGivenUp(r.units[i].Reason) {
-				phase = rollout.PhaseFailed
-			}
 		}
 	}
 	return phase
 }
 
-// isGivenUp is true of a workload that does not get its content before a user corrects it.
-func isGivenUp(r rollout.Reason) bool {
+// outlook is the phase of a workload in a state, Failed also if it is given up.
+func outlook(state string, reason rollout.Reason) rollout.Phase {
+	if IsGivenUp(reason) {
+		return rollout.PhaseFailed
+	}
+	return State(state).Phase(reason)
+}
+
+// IsGivenUp is true of a workload that does not get its content before a user corrects it.
+func IsGivenUp(r rollout.Reason) bool {
 	return r == ReasonConfigFailed || r == ReasonConfigRolledBack
 }
 
@@ -110,7 +116,7 @@ func (r *objectRollout) record(digest string) *v1alpha1.RolloutRecord {
 	phase := r.phase()
 	record := &v1alpha1.RolloutRecord{Target: digest, Changed: r.changed, Phase: string(phase), Causes: ring.Causes(r.units, r.of.Namespace)}
 	slices.Sort(record.Changed)
-	ring.SortCauses(record.Causes)
+	slices.SortStableFunc(record.Causes, func(a, b v1alpha1.RolloutCause) int { return State(a.State).Urgency() - State(b.State).Urgency() })
 	c := &record.Units
 	c.Total = int32(min(max(r.uses, len(r.units)), 1<<30))
 	for i := range r.units {
@@ -125,7 +131,7 @@ func (r *objectRollout) record(digest string) *v1alpha1.RolloutRecord {
 	}
 	c.Complete = c.Total - c.Moving - c.Failed - c.Waiting
 	for i := range record.Causes {
-		if cause := &record.Causes[i]; State(cause.State).Phase(rollout.Reason(cause.Reason)) == phase || phase == rollout.PhaseFailed && isGivenUp(rollout.Reason(cause.Reason)) {
+		if cause := &record.Causes[i]; outlook(cause.State, rollout.Reason(cause.Reason)) == phase {
 			record.WaitingFor = message.Sentence(ring.Sentence(cause, cause.Units[0], int(cause.Position)))
 			break
 		}
@@ -133,14 +139,13 @@ func (r *objectRollout) record(digest string) *v1alpha1.RolloutRecord {
 	return record
 }
 
-// addRollout adds to the record of an object how far its content has come.
-func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRollout, digest string) {
+// addRollout adds to the record of an object how far its content has come; what was recorded, if that is not known.
+func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRollout, known bool, digest string) {
 	if before == nil {
 		before = &v1alpha1.ConfigRollout{}
 	}
-	if !o.IsKnown() { // a manager has just begun: what it says of a release would be another thing in a moment
+	if !known {
 		after.Rollout, after.Paused, after.History = before.Rollout, before.Paused, before.History
-		return
 	}
 	if r == nil {
 		return
@@ -148,7 +153,7 @@ func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRo
 	if r.paused != nil {
 		after.Paused = &v1alpha1.Pause{Reason: r.paused.Reason, By: r.paused.By}
 		if !r.paused.At.IsZero() {
-			after.Paused.Since = new(metav1.NewTime(r.paused.At.Truncate(1e9)))
+			after.Paused.Since = new(metav1.NewTime(r.paused.At.Truncate(time.Second)))
 		}
 	}
 	isOfNamespace := r.of.Kind == ""

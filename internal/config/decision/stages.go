@@ -409,7 +409,7 @@ func isFirm(r rollout.Reason) bool {
 // block is why a release does not go on, for a workload that would get it.
 func (c *course) block(h *rollout.Hold) *Staged {
 	staged := &Staged{Policy: c.policy, Release: c.Release, Block: rollout.Block{
-		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), h.Cause.Root),
+		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), h.Cause.Root), About: c.policy.Ref(),
 		Since: h.Since, Until: h.Until,
 	}}
 	if isFailure(h) {

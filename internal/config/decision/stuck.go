@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
@@ -65,10 +64,6 @@ func unstick(o Observed, options Options) Observed {
 	}
 	return o
 }
-
-// Stuck is the Pod of an earlier revision for which the workload waits in vain, nil if there is
-// none that may be replaced.
-func (w *Workload) Stuck() *pods.Stuck { return w.stuck }
 
 // stuckUnit is a workload that waits for such a Pod as the engine sees it: a leaf that is down at
 // a revision which is not its target, and so a leaf to repair.

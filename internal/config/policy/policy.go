@@ -73,7 +73,15 @@ type Stage struct {
 func (p *Policy) Called() string { return p.Kind + " " + p.Name }
 
 // String names the policy wherever it is talked about.
-func (p *Policy) String() string {
+func (p *Policy) String() string { return NameOf(p.Ref()) }
+
+// Ref refers to the policy.
+func (p *Policy) Ref() rollout.Ref {
+	return rollout.Ref{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+}
+
+// NameOf is a policy as [Policy.String] has it.
+func NameOf(p rollout.Ref) string {
 	if p.Namespace == "" {
 		return p.Kind + " " + p.Name
 	}

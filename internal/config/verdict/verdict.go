@@ -79,6 +79,14 @@ func Read(r *v1alpha1.ConfigRollout) []Verdict {
 	return all[:min(len(all), most)]
 }
 
+// Failures are those of a record, none if there is no record.
+func Failures(r *v1alpha1.ConfigRollout) []v1alpha1.ConfigFailure {
+	if r == nil {
+		return nil
+	}
+	return r.Failures
+}
+
 // A record has at most so many workloads that have failed with the present content, and so many that
 // have failed with earlier ones.
 const (

@@ -68,22 +68,17 @@ func releaseFacts(policies []policy.Explanation, of *describe.Ref) []describe.Fa
 	return facts
 }
 
-// urgency is the order in which workloads are listed.
-var urgency = []config.State{
-	config.StateFailed, config.StateLate, config.StateWaiting, config.StateRolling, config.StateNext, config.StateUpToDate,
-}
-
 // trackedUsers are the workloads that are rolled for an object, what needs a user first.
 func trackedUsers(all []config.Explanation, o content.Object) []*config.Explanation {
 	var users []*config.Explanation
 	for i := range all {
 		uses := slices.ContainsFunc(all[i].Uses, func(u config.UseFact) bool { return u.Of == o && !u.Ignored })
-		if uses && slices.Contains(urgency, all[i].State) {
+		if uses && all[i].State.Urgency() >= 0 {
 			users = append(users, &all[i])
 		}
 	}
 	slices.SortStableFunc(users, func(a, b *config.Explanation) int {
-		return slices.Index(urgency, a.State) - slices.Index(urgency, b.State)
+		return a.State.Urgency() - b.State.Urgency()
 	})
 	return users
 }
