@@ -289,6 +289,7 @@ func TestARollOfAnotherClientIsJudged(t *testing.T) {
 	w.hashed("app2", before)
 	w.stopped("app2", "app1", "app3")
 	w.policy("staged", oneFirst)
+	w.eventually(func() error { return want(int64(3), w.status("staged").ObservedGeneration) }) // its phase may be so already
 	w.phase("staged", "Failed")
 	w.rests(func() {})
 	if e := w.explain("app2"); e.State != "Failed" || !strings.Contains(e.Sentence, "its Pod template was changed by another client, too") {
