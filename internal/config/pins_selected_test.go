@@ -71,6 +71,7 @@ func TestANamespaceGetsAndLosesPinsByItsLabel(t *testing.T) {
 
 	w.secret("db", "p", "2")
 	w.hashed("app", first)
+	w.settledWith("app", revisions+1)
 	w.rests(func() {
 		if err := errors.Join(want("", w.pinsOf("Deployment", "app")), want(revisions+1, w.replicaSets("app"))); err != nil {
 			t.Error(err)

@@ -318,7 +318,9 @@ func TestOptingOutRollsNothing(t *testing.T) {
 	w.apply(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"))
 	w.manage()
 	pins := w.pinnedAgain("Deployment", "app", "")
-	w.annotate("app", native+"pin-config", "-")
+	w.readyWith("app", snapshotOf(t, pins), 1)
+	w.settled()
+	w.silent(func() { w.annotate("app", native+"pin-config", "-") })
 	w.rests(func() {
 		if err := errors.Join(want(pins, w.pinsOf("Deployment", "app")), w.get(&corev1.Secret{}, snapshotOf(t, pins))); err != nil {
 			t.Error(err)
