@@ -9,6 +9,9 @@ const (
 	secrets   = 10000
 	full      = true
 
+	// large is how many ConfigMaps are as large as they can be.
+	large = 250
+
 	webhookRequests = 20000
 
 	podRounds  = 30

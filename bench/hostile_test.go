@@ -71,6 +71,41 @@ func TestMemoryOfHostileWorkloads(t *testing.T) {
 	fmt.Printf("| … resident memory of the process without and with them | %.0f MiB, %.0f MiB |\n", before, after)
 }
 
+// TestMemoryOfLargeConfig measures the most memory of a manager that hashes ConfigMaps as large as the
+// API server takes them, above that without: what is held at a time is bounded, however many there are.
+func TestMemoryOfLargeConfig(t *testing.T) {
+	c, ns := newClient(t), testenv.Namespace(t)
+	p := startProcess(t, ns)
+	before := p.memory(t, "VmHWM:")
+	each(t, large, func(i int) error {
+		return c.Create(t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name("large", i)}, Data: map[string]string{"k": strings.Repeat(string(rune('a'+i%26)), 950_000)},
+		})
+	})
+	each(t, 10, func(i int) error {
+		d := deployment(ns, name("reader", i), useConfigMap(name("large", i)), map[string]string{tracked: "true"})
+		for j := range 30 {
+			d.Spec.Template.Spec.Containers[0].EnvFrom = append(d.Spec.Template.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{
+				ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name("large", (i*30+j)%large)}},
+			})
+		}
+		return c.Create(t.Context(), d)
+	})
+	testenv.Eventually(t, func(context.Context) error {
+		if n := hashes(atRest(t, c, ns), "reader")[""]; n > 0 {
+			return fmt.Errorf("%d workloads have no hash yet", n)
+		}
+		return nil
+	})
+	peak := p.memory(t, "VmHWM:")
+	p.stop(t)
+	empties(t, c, ns)
+	if err := c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("| ten workloads that use 30 of %d ConfigMaps of 950 kB each: memory of the process at its most, before and with them | %.0f MiB, %.0f MiB |\n", large, before, peak)
+}
+
 // empties removes the Deployments, so that other measurements do not count them.
 func empties(t *testing.T, c client.Client, namespace string) {
 	t.Helper()

@@ -9,6 +9,9 @@ const (
 	secrets   = 500
 	full      = false
 
+	// large is how many ConfigMaps are as large as they can be.
+	large = 60
+
 	webhookRequests = 500
 
 	podRounds  = 1

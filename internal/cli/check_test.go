@@ -15,9 +15,11 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,10 +71,16 @@ func TestAnInstallation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	says(1, "manager "+system+"/spillway\n", "✓ 2 of 2 Pods are ready, image spillway:test", "✗ no replica leads: Lease spillway-manager not found; kubectl logs",
+	says(1, "manager "+system+"/spillway\n", "✓ 2 of 2 Pods are ready, image spillway:test", "✓ memory is limited to 256Mi, and the objects here need at most about 128Mi", "✗ no replica leads: Lease spillway-manager not found; kubectl logs",
 		"kinds are those of version", "policies, webhooks and bindings", "has no certificate authority",
 		"✗ validatingwebhookconfiguration/"+system+".zones.spillway.dev has no key in the path of no-downscale.zones.spillway.dev", "! the webhooks have no certificate yet: none in Secret spillway-webhooks-certificate",
 		"ring config\n", "permissions in namespace "+watched, "✓ no rollouts")
+
+	deployment := &appsv1.Deployment{}
+	must(c.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "spillway"}, deployment))
+	deployment.Spec.Template.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory] = resource.MustParse("64Mi")
+	must(c.Update(t.Context(), deployment))
+	says(1, "! memory is limited to 64Mi, and the objects here need at most about 128Mi", "set the value resources.limits.memory to 128Mi")
 
 	now := metav1.NowMicro()
 	holder, seconds := "replica-1", int32(3600)

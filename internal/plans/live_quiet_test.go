@@ -49,7 +49,7 @@ func TestAHundredStepsThatDoNothing(t *testing.T) {
 }
 
 // TestManyInstances: fifty Instances with five serial steps each cost one apply for
-// each object, and at most one write of the status for each transition.
+// each object, and at most one write of the status for each transition. Their OperatorVersion is read once by the next manager.
 func TestManyInstances(t *testing.T) {
 	const count, steps = 50, 5
 	spec := "version: \"1\"\ntasks: ["
@@ -85,6 +85,20 @@ func TestManyInstances(t *testing.T) {
 		t.Errorf("%d applies and %d writes of the status for %d Instances with %d steps", applies, statuses, count, steps)
 	}
 	t.Logf("%d requests in all: %d applies, %d writes of the status", len(c.faults.Requests()), applies, statuses)
+
+	c.halt()
+
+	c.manage()
+	c.barrier.Wait(t)
+	versions := 0
+	for _, r := range c.faults.Requests() {
+		if r.Verb == "get" && r.Resource == "operatorversions" {
+			versions++
+		}
+	}
+	if versions != 1 {
+		t.Errorf("a manager that starts reads the one OperatorVersion %d times", versions)
+	}
 }
 
 // TestStuckInstancesAreQuiet: Instances that wait for something neither write nor

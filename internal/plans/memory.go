@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
 	"github.com/spillway-dev/spillway/internal/plans/task"
@@ -34,24 +32,21 @@ type memory struct {
 	rendered *render.Memo
 }
 
-// answers are objects as the API server has answered their applies, and the OperatorVersions
-// that were read, for the pass that follows: they are what a read would find, or a watch tells
-// of what has changed since. They say nothing once the Instance is another than the one that
+// answers are objects as the API server has answered their applies, for the pass that follows: they are
+// what a read would find, or a watch tells of what has changed since. They say nothing once the Instance is another than the one that
 // permitted the applies.
 type answers struct {
 	permitted string
 	objects   map[object.Ref]*unstructured.Unstructured
-	versions  map[types.NamespacedName]*choice.Version
 }
 
-// answersOf are those of a pass. An OperatorVersion that needed no read in it is read in the
-// next one.
+// answersOf are those of a pass.
 func answersOf(s *snapshot, done *results) answers {
 	i := s.Instance
 	if done.Written() {
 		i = done.Object
 	}
-	all := answers{i.ResourceVersion, map[object.Ref]*unstructured.Unstructured{}, s.read}
+	all := answers{i.ResourceVersion, map[object.Ref]*unstructured.Unstructured{}}
 	for w := range slices.Values(done.Writes) {
 		if w.Write.answer != nil {
 			all.objects[w.Write.Ref] = w.Write.answer

@@ -20,7 +20,7 @@ func TestANameThatNoRequestCanHaveIsNotRead(t *testing.T) {
 	s.Instance = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}
 	for _, name := range []string{".", "..", "../x", "a/b", "a%b"} {
 		for _, of := range []v1beta1.ObjectReference{{Name: name}, {Namespace: name, Name: "app-1"}} {
-			if v, err := b.version(t.Context(), s, &v1beta1.InstanceSpec{OperatorVersion: of}); v != nil || err != nil {
+			if v, err := b.version(t.Context(), s, &v1beta1.InstanceSpec{OperatorVersion: of}, nil); v != nil || err != nil {
 				t.Errorf("OperatorVersion %+v: %v, %v", of, v, err)
 			}
 		}

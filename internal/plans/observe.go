@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -42,8 +43,8 @@ type snapshot struct {
 	// show the same version.
 	answers answers
 	kept    map[object.Ref]*unstructured.Unstructured
-	// read are the OperatorVersions that were read.
-	read map[types.NamespacedName]*choice.Version
+	// shown is true if an OperatorVersion is the one that its watch shows, which may be older than the Instance.
+	shown bool
 	// rights are how the objects of the plans are read and written.
 	rights account.Rights
 	// hasPin is true if the content that the execution begins with is kept already.
@@ -79,6 +80,7 @@ type observer struct {
 	// accounts returns the rights of an account.
 	accounts func(account.Account) (account.Rights, error)
 	versions *lru.Cache
+	reading  singleflight.Group
 	// noGates is true if RolloutGates are not installed.
 	noGates bool
 }
@@ -98,11 +100,18 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 		return s, err
 	}
 	for range maxReads {
-		if s.decision = decision.Decide(&s.Snapshot); s.decision.Needs.IsEmpty() {
+		s.decision = decision.Decide(&s.Snapshot)
+		var err error
+		switch {
+		case s.shown && (s.decision.Pin != nil || s.decision.MayPin != nil):
+			err = b.observeVersions(ctx, &s, b.readVersion) // an execution begins with the newest content
+		case s.decision.Needs.IsEmpty():
 			b.follower.End(key)
 			return s, nil
+		default:
+			err = b.read(ctx, key, &s, s.decision.Needs)
 		}
-		if err := b.read(ctx, key, &s, s.decision.Needs); err != nil {
+		if err != nil {
 			return s, err
 		}
 	}
@@ -115,7 +124,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
 	m.rendered = m.rendered.Next()
-	s := snapshot{answers: m.answers.to(instance), kept: m.kept.of(instance), read: map[types.NamespacedName]*choice.Version{}, Snapshot: decision.Snapshot{
+	s := snapshot{answers: m.answers.to(instance), kept: m.kept.of(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Impossible: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
@@ -134,7 +143,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		s.Gates = gates
 	}
 	b.follower.Begin(key)
-	if err := b.observeVersions(ctx, &s); err != nil {
+	if err := b.observeVersions(ctx, &s, b.shownVersion); err != nil {
 		return snapshot{}, err
 	}
 	if instance.DeletionTimestamp == nil {
@@ -150,9 +159,10 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 
 // observeVersions reads the OperatorVersion of the spec, the one that was last applied,
 // and the content that the running plan began with.
-func (b *observer) observeVersions(ctx context.Context, s *snapshot) (err error) {
+func (b *observer) observeVersions(ctx context.Context, s *snapshot, read versionReader) (err error) {
 	i := s.Instance
-	if s.Version, err = b.version(ctx, s, &i.Spec); err != nil {
+	s.shown, s.Former = false, nil
+	if s.Version, err = b.version(ctx, s, &i.Spec, read); err != nil {
 		return err
 	}
 	switch applied := i.Status.LastAppliedInstanceSpec; {
@@ -160,7 +170,7 @@ func (b *observer) observeVersions(ctx context.Context, s *snapshot) (err error)
 	case choice.VersionKey(i.Namespace, applied) == choice.VersionKey(i.Namespace, &i.Spec):
 		s.Former = s.Version
 	default:
-		if s.Former, err = b.version(ctx, s, applied); err != nil {
+		if s.Former, err = b.version(ctx, s, applied, read); err != nil {
 			return err
 		}
 	}
@@ -170,14 +180,14 @@ func (b *observer) observeVersions(ctx context.Context, s *snapshot) (err error)
 	return err
 }
 
-// cachedVersion is an OperatorVersion as it was at a resourceVersion.
-type cachedVersion struct {
-	resourceVersion string
-	version         *choice.Version
+// readOnce is an OperatorVersion as it was at a resourceVersion.
+type readOnce struct {
+	metadata metav1.ObjectMeta
+	version  *choice.Version
 }
 
-// version is an OperatorVersion, which is followed before it is read.
-func (b *observer) version(ctx context.Context, s *snapshot, spec *v1beta1.InstanceSpec) (*choice.Version, error) {
+// version is an OperatorVersion that the Instance may use, which is followed before it is read.
+func (b *observer) version(ctx context.Context, s *snapshot, spec *v1beta1.InstanceSpec, read versionReader) (*choice.Version, error) {
 	i := s.Instance
 	key := choice.VersionKey(i.Namespace, spec)
 	if key.Name == "" || object.NameProblem(key.Name) != "" || object.NameProblem(key.Namespace) != "" {
@@ -187,46 +197,56 @@ func (b *observer) version(ctx context.Context, s *snapshot, spec *v1beta1.Insta
 	if err := b.follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
 		return nil, err
 	}
-	if v := s.answers.versions[key]; v != nil {
-		return v, nil
+	found, err := read(ctx, s, ref)
+	if found == nil || !choice.MayUse(i.Namespace, &found.metadata) {
+		return nil, err // one that it may not use says no more than if there were none
 	}
-	v, err := b.readVersion(ctx, i.Namespace, ref)
-	if v != nil {
-		s.read[key] = v
-	}
-	return v, err
+	return found.version, nil
 }
 
-// readVersion reads an OperatorVersion that a namespace may use; of one that was read before
-// the content only if it has changed.
-func (b *observer) readVersion(ctx context.Context, namespace string, ref object.Ref) (*choice.Version, error) {
-	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if cached, ok := b.versions.Get(key); ok {
+// versionReader reads an OperatorVersion: nil is none.
+type versionReader func(context.Context, *snapshot, object.Ref) (*readOnce, error)
+
+// shownVersion is an OperatorVersion as its watch shows it, if that was read before. What many Instances
+// ask for at a time, as when a manager starts, is read once.
+func (b *observer) shownVersion(ctx context.Context, s *snapshot, ref object.Ref) (*readOnce, error) {
+	if known, ok := b.versions.Get(ref); ok {
+		r := known.(*readOnce) //nolint:forcetypeassert // nothing else is added
+		if !b.follower.Shows(ctx, watched(ref), false, r.metadata.UID, r.metadata.ResourceVersion) {
+			return b.readVersion(ctx, s, ref)
+		}
+		s.shown = true
+		return r, nil
+	}
+	r, err, shared := b.reading.Do(watched(ref).NamespacedName.String(), func() (any, error) { return b.readContent(ctx, ref) })
+	s.shown = s.shown || shared // it may have begun before the Instance was seen
+	return r.(*readOnce), err   //nolint:forcetypeassert // that is what is returned above
+}
+
+// readVersion reads an OperatorVersion; of one that was read before the content only if it has changed.
+func (b *observer) readVersion(ctx context.Context, _ *snapshot, ref object.Ref) (*readOnce, error) {
+	if known, ok := b.versions.Get(ref); ok {
 		head := &metav1.PartialObjectMetadata{}
 		head.SetGroupVersionKind(ref.GroupVersionKind)
-		if err := b.live.Get(ctx, key, head); err != nil {
+		if err := b.live.Get(ctx, watched(ref).NamespacedName, head); err != nil {
 			return nil, ignoreNotFound(err, "get the metadata of "+ref.String())
 		}
-		if c, ok := cached.(cachedVersion); ok && c.resourceVersion == head.ResourceVersion && c.version.UID == head.UID {
-			return usable(namespace, head, c.version), nil
+		if r := known.(*readOnce); r.metadata.UID == head.UID && r.metadata.ResourceVersion == head.ResourceVersion { //nolint:forcetypeassert // nothing else is added
+			return r, nil
 		}
 	}
-	ov := &v1beta1.OperatorVersion{}
-	if err := b.live.Get(ctx, key, ov); err != nil {
-		return nil, ignoreNotFound(err, "get "+ref.String())
-	}
-	v := choice.NewVersion(ov)
-	b.versions.Add(key, cachedVersion{ov.ResourceVersion, v})
-	return usable(namespace, ov, v), nil
+	return b.readContent(ctx, ref)
 }
 
-// usable is a version if a namespace may use it: if not, that says no more than if there were
-// none.
-func usable(namespace string, of metav1.Object, v *choice.Version) *choice.Version {
-	if !choice.MayUse(namespace, of) {
-		return nil
+func (b *observer) readContent(ctx context.Context, ref object.Ref) (*readOnce, error) {
+	ov := &v1beta1.OperatorVersion{}
+	if err := b.live.Get(ctx, watched(ref).NamespacedName, ov); err != nil {
+		return nil, ignoreNotFound(err, "get "+ref.String())
 	}
-	return v
+	r := &readOnce{ov.ObjectMeta, choice.NewVersion(ov)}
+	r.metadata.ManagedFields = nil
+	b.versions.Add(ref, r)
+	return r, nil
 }
 
 // isPinned is true if the content that an execution begins with is kept. If that cannot be

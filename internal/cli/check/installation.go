@@ -49,7 +49,7 @@ func (i *installation) group() string {
 
 // check checks everything that is installed for the manager. What may not be read is said.
 func (i *installation) check(ctx context.Context, c client.Client, now time.Time) []finding {
-	findings := []finding{i.checkPods(), i.checkLeader(ctx, c, now)}
+	findings := []finding{i.checkPods(), i.checkLeader(ctx, c, now), i.checkMemory(ctx, c)}
 	findings = append(findings, i.checkKinds(ctx, c)...)
 	findings = append(findings, i.checkAdmission(ctx, c, now)...)
 	for n := range findings {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -80,51 +82,75 @@ const (
 	hollowKept
 )
 
-// document is what is hashed; its JSON form is wave's.
-type document struct {
-	ConfigMaps map[string]map[string][]byte `json:"configMaps"`
-	Secrets    map[string]map[string][]byte `json:"secrets"`
-	// Provided is left out where there is none, so that the form stays wave's.
-	Provided map[string]map[string][]byte `json:"secretProviderClasses,omitempty"`
-}
+// document is what is hashed: the values of objects by their kinds and names. Its JSON form is wave's;
+// what the secrets store provides is left out where there is none, so that it stays so.
+type document map[Kind]map[string]map[string][]byte
 
-// hash is the lower-case hexadecimal SHA-256 of the contents that the scope covers.
+// hash is the lower-case hexadecimal SHA-256 of the contents that the scope covers. Their JSON form
+// is never in memory as a whole.
 func (s scope) hash(c contents, h hollow) (string, error) {
-	raw, err := json.Marshal(s.document(c, h))
-	if err != nil {
+	sum := sha256.New()
+	if err := s.document(c, h).encode(sum); err != nil {
 		return "", fmt.Errorf("encode config to hash it: %w", err)
 	}
-	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// encode writes the JSON form of the document, value by value.
+func (d document) encode(to hash.Hash) error {
+	fields := []string{"configMaps", "secrets"}
+	if len(d[SecretProviderClass]) > 0 {
+		fields = append(fields, "secretProviderClasses")
+	}
+	of := map[string]Kind{"configMaps": ConfigMap, "secrets": Secret, "secretProviderClasses": SecretProviderClass}
+	return encodeMap(to, fields, func(field string) error {
+		objects := d[of[field]]
+		return encodeMap(to, slices.Sorted(maps.Keys(objects)), func(name string) error {
+			values := objects[name]
+			return encodeMap(to, slices.Sorted(maps.Keys(values)), func(key string) error { return encode(to, values[key]) })
+		})
+	})
+}
+
+// encodeMap writes a JSON object of these keys; value writes that of a key. A hash takes all that is written.
+func encodeMap(to hash.Hash, keys []string, value func(key string) error) error {
+	to.Write([]byte("{"))
+	for i, key := range keys {
+		if i > 0 {
+			to.Write([]byte(","))
+		}
+		if err := encode(to, key); err != nil {
+			return err
+		}
+		to.Write([]byte(":"))
+		if err := value(key); err != nil {
+			return err
+		}
+	}
+	to.Write([]byte("}"))
+	return nil
+}
+
+func encode(to hash.Hash, v any) error {
+	raw, err := json.Marshal(v)
+	to.Write(raw)
 	clear(raw)
-	return hex.EncodeToString(sum[:]), nil
+	return err
 }
 
 func (s scope) document(c contents, h hollow) document {
-	d := document{
-		ConfigMaps: map[string]map[string][]byte{}, Secrets: map[string]map[string][]byte{}, Provided: map[string]map[string][]byte{},
-	}
+	d := document{ConfigMap: {}, Secret: {}, SecretProviderClass: {}}
 	for _, ref := range without(s.refs, s.ignored) {
 		if values, ok := c[ref.Object]; ok || h == hollowKept {
-			s.merge(d.slots(ref.Object.Kind), ref, values)
+			s.merge(d[ref.Object.Kind], ref, values)
 		}
 	}
 	if h == hollowLeftOut {
-		dropEmpty(d.ConfigMaps)
-		dropEmpty(d.Secrets)
-		dropEmpty(d.Provided)
+		for _, objects := range d {
+			maps.DeleteFunc(objects, func(_ string, values map[string][]byte) bool { return len(values) == 0 })
+		}
 	}
 	return d
-}
-
-func (d document) slots(kind Kind) map[string]map[string][]byte {
-	switch kind {
-	case Secret:
-		return d.Secrets
-	case SecretProviderClass:
-		return d.Provided
-	default:
-		return d.ConfigMaps
-	}
 }
 
 func (s scope) merge(slots map[string]map[string][]byte, ref Reference, values map[string][]byte) {
@@ -179,12 +205,4 @@ func (s scope) ambiguous(o Object) bool {
 	return o.Namespace != s.namespace && slices.ContainsFunc(s.refs, func(r Reference) bool {
 		return r.Object != o && r.Object.Kind == o.Kind && r.Object.Name == o.Name
 	})
-}
-
-func dropEmpty(slots map[string]map[string][]byte) {
-	for name, values := range slots {
-		if len(values) == 0 {
-			delete(slots, name)
-		}
-	}
 }

@@ -3,8 +3,11 @@ package content
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,5 +120,57 @@ func TestAHashIsOfWhatWasRead(t *testing.T) {
 	live = ""
 	if errs := source.Lookup().Hash(t.Context(), []*Known{k}); errs[0] == nil || k.Hashes() != nil {
 		t.Errorf("%v, %v", errs, k.Hashes())
+	}
+}
+
+// large has ConfigMaps of a MiB, and notes how much was held at most when one was read.
+type large struct {
+	client.Reader
+
+	values      *values
+	reads, most atomic.Int64
+}
+
+// Get implements [client.Reader].
+func (l *large) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	l.reads.Add(1)
+	for held, most := l.values.held.Load(), l.most.Load(); held > most && !l.most.CompareAndSwap(most, held); most = l.most.Load() {
+	}
+	m := obj.(*corev1.ConfigMap)
+	m.Name, m.UID, m.ResourceVersion, m.BinaryData = key.Name, "u", "1", map[string][]byte{"k": make([]byte, 1<<20)}
+	return nil
+}
+
+// What a tenant stores in many large objects is not in memory at the same time, however many workloads name
+// them; what fits is read once.
+func TestWhatIsHeldIsBounded(t *testing.T) {
+	const workloads, each = 20, 25
+	for objects, want := range map[int]func(reads int64) bool{
+		30:               func(n int64) bool { return n == 30 },
+		workloads * each: func(n int64) bool { return n == workloads*each },
+		120:              func(n int64) bool { return n >= 120 && n <= workloads*each },
+	} {
+		var due []*Known
+		for i := range workloads {
+			k := &Known{demand: Demand{Namespace: "shop"}, facts: Facts{}}
+			for j := range each {
+				o := Object{ConfigMap, "shop", fmt.Sprintf("c%d", (i*each+j)%objects)}
+				k.demand.Uses = append(k.demand.Uses, Reference{Object: o})
+				k.facts[o] = fact{exists: true}
+			}
+			due = append(due, k)
+		}
+		reader := &large{}
+		reader.values = newValues(reader, due)
+		var group errgroup.Group
+		for _, k := range due {
+			group.Go(func() error { return k.compute(t.Context(), reader.values) })
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if most, left := reader.most.Load(), reader.values.held.Load(); most > 2*MostBytes || left != 0 || !want(reader.reads.Load()) {
+			t.Errorf("%d objects: %d reads, %d MiB were held at most, %d bytes are left", objects, reader.reads.Load(), most>>20, left)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +21,7 @@ const Readers = 8
 
 // Hash computes the hashes of workloads whose hashes are not known, and returns
 // the error of each. Each object is read once, however many workloads use it, and
-// its values are dropped with the last hash that needs them.
+// its values are dropped with the last hash that needs them, or earlier if they are many.
 func (l *Lookup) Hash(ctx context.Context, due []*Known) []error {
 	defer l.Hashes.turn()
 	var unknown []*Known
@@ -106,33 +107,45 @@ func (k *Known) awaits() bool {
 	return n <= mostAwaited
 }
 
-// values are the contents of objects, read once and kept until the last
-// workload that needs them has its hash.
+// values are the contents of objects, each read once and kept until the last workload that needs it
+// has its hash, unless together they are more than [MostBytes].
 type values struct {
 	reader client.Reader
 	// readers has a place for each object that may be read at a time.
 	readers chan struct{}
-	objects map[Object]*value
-	// shared has a *sharedHashes for each way of using config.
+	// room has a place for each MiB of the workloads that are hashed at a time: an object has at most
+	// about one.
+	room    *semaphore.Weighted
+	objects map[Object]*slot
+	// held is how many bytes are kept.
+	held atomic.Int64
+	// shared has a *sharedHashes for each way of using each content.
 	shared sync.Map
 }
 
+// slot is the place of an object that some workloads are yet to use.
+type slot struct {
+	mu    sync.Mutex
+	users int
+	// value is nil if it is not kept.
+	value *value
+}
+
+// value is what was read of an object.
 type value struct {
-	once    sync.Once
-	users   atomic.Int64
 	fact    fact
 	content map[string][]byte
 	err     error
 }
 
 func newValues(reader client.Reader, due []*Known) *values {
-	v := &values{reader: reader, readers: make(chan struct{}, Readers), objects: map[Object]*value{}}
+	v := &values{reader: reader, readers: make(chan struct{}, Readers), room: semaphore.NewWeighted(MostBytes >> 20), objects: map[Object]*slot{}}
 	for _, k := range due {
 		for o := range k.facts {
 			if v.objects[o] == nil {
-				v.objects[o] = &value{}
+				v.objects[o] = &slot{}
 			}
-			v.objects[o].users.Add(1)
+			v.objects[o].users++
 		}
 	}
 	return v
@@ -140,16 +153,21 @@ func newValues(reader client.Reader, due []*Known) *values {
 
 // compute reads the values that the workload uses and hashes them.
 func (k *Known) compute(ctx context.Context, values *values) error {
+	needed := k.needed()
+	places := min(int64(len(needed)), MostBytes>>20)
+	if err := values.room.Acquire(ctx, places); err != nil {
+		return fmt.Errorf("read config: %w", err)
+	}
+	defer values.room.Release(places)
 	defer values.release(k)
 	k.facts, k.forbidden, k.derived = maps.Clone(k.facts), nil, derived{}
-	read := k.needed()
-	if values.read(ctx, read) > MostBytes {
+	read, ok := values.read(ctx, needed)
+	if !ok {
 		k.forbidden = []string{tooLarge}
 		return errors.New(tooLarge)
 	}
 	c := contents{}
-	for _, o := range read {
-		v := values.objects[o]
+	for o, v := range read {
 		if apierrors.IsForbidden(v.err) {
 			k.forbidden = []string{forbidden(o, k.demand.Namespace)}
 		}
@@ -165,7 +183,7 @@ func (k *Known) compute(ctx context.Context, values *values) error {
 	}
 	k.hashedFor, k.hashedAs = k.fingerprint, fingerprint(k.scope(), k.facts)
 	var err error
-	k.hashes, err = values.hashes(k.scopes(), c)
+	k.hashes, err = values.hashes(k, c)
 	return err
 }
 
@@ -187,38 +205,50 @@ const MostBytes = 32 << 20
 
 var tooLarge = fmt.Sprintf("its ConfigMaps and Secrets cannot be read: they have more than %d MiB; use fewer or smaller ones", MostBytes>>20)
 
-// read reads objects that were not read yet, several at a time, and returns how many bytes
-// they have. It stops at more than [MostBytes].
-func (v *values) read(ctx context.Context, objects []Object) int64 {
+// read reads objects that are not kept, several at a time. It is false of more than [MostBytes].
+func (v *values) read(ctx context.Context, objects []Object) (map[Object]*value, bool) {
 	var (
 		group errgroup.Group
 		size  atomic.Int64
+		found = make([]*value, len(objects))
 	)
 	group.SetLimit(Readers)
-	for _, o := range objects {
+	for i, o := range objects {
 		if size.Load() > MostBytes {
 			break
 		}
 		group.Go(func() error {
-			size.Add(v.get(ctx, o).size())
+			found[i] = v.get(ctx, o)
+			size.Add(found[i].size())
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing is returned
-	return size.Load()
+	if size.Load() > MostBytes {
+		return nil, false
+	}
+	read := make(map[Object]*value, len(objects))
+	for i, o := range objects {
+		read[o] = found[i]
+	}
+	return read, true
 }
 
+// get returns the value of an object, and keeps it.
 func (v *values) get(ctx context.Context, o Object) *value {
-	val := v.objects[o]
-	val.once.Do(func() {
+	s := v.objects[o]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.value == nil {
 		v.readers <- struct{}{}
 		defer func() { <-v.readers }()
-		val.read(ctx, v.reader, o)
-	})
-	return val
+		s.value = readValue(ctx, v.reader, o)
+		v.held.Add(s.value.size())
+	}
+	return s.value
 }
 
-// size is how many bytes the values have.
+// size is how many bytes the value has.
 func (val *value) size() int64 {
 	n := 0
 	for _, content := range val.content {
@@ -227,21 +257,26 @@ func (val *value) size() int64 {
 	return int64(n)
 }
 
-// release drops the contents that no other workload needs.
+// release drops the values of a workload that no other one needs, and all of them if too much is kept:
+// they are read again.
 func (v *values) release(k *Known) {
 	for o := range k.facts {
-		if val := v.objects[o]; val.users.Add(-1) == 0 {
-			val.content = nil
+		s := v.objects[o]
+		s.mu.Lock()
+		if s.users--; s.value != nil && (s.users == 0 || v.held.Load() > MostBytes) {
+			v.held.Add(-s.value.size())
+			s.value = nil
 		}
+		s.mu.Unlock()
 	}
 }
 
 // hashes hashes the contents in every scope, once for all workloads that use
 // the same config in the same way.
-func (v *values) hashes(s scopes, c contents) (*Hashes, error) {
-	entry, _ := v.shared.LoadOrStore(fmt.Sprint(s), &sharedHashes{})
+func (v *values) hashes(k *Known, c contents) (*Hashes, error) {
+	entry, _ := v.shared.LoadOrStore(k.key(), &sharedHashes{})
 	shared := entry.(*sharedHashes) //nolint:forcetypeassert // nothing else is stored
-	shared.once.Do(func() { shared.hashes, shared.err = s.hash(c) })
+	shared.once.Do(func() { shared.hashes, shared.err = k.scopes().hash(c) })
 	return shared.hashes, shared.err
 }
 
@@ -251,35 +286,33 @@ type sharedHashes struct {
 	err    error
 }
 
-func (val *value) read(ctx context.Context, reader client.Reader, o Object) {
+func readValue(ctx context.Context, reader client.Reader, o Object) *value {
 	if o.Kind == SecretProviderClass {
-		val.readProvided(ctx, reader, o)
-		return
+		return readProvided(ctx, reader, o)
 	}
 	if !isName(o.Name) {
-		return
+		return &value{}
 	}
 	obj := o.Kind.New()
 	err := reader.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj)
 	if apierrors.IsNotFound(err) {
-		return
+		return &value{}
 	}
 	if err != nil {
-		val.err = fmt.Errorf("get %s: %w", o.From(""), err)
-		return
+		return &value{err: fmt.Errorf("get %s: %w", o.From(""), err)}
 	}
-	val.content = ValuesOf(obj)
+	content := ValuesOf(obj)
 	Digest(obj)
-	val.fact = factOf(obj)
+	return &value{content: content, fact: factOf(obj)}
 }
 
-func (val *value) readProvided(ctx context.Context, reader client.Reader, o Object) {
+func readProvided(ctx context.Context, reader client.Reader, o Object) *value {
 	versions, err := provided(ctx, reader, o)
-	val.fact, val.err = providedFact(versions), err
-	val.content = make(map[string][]byte, len(versions))
+	val := &value{fact: providedFact(versions), err: err, content: make(map[string][]byte, len(versions))}
 	for id, version := range versions {
 		val.content[id] = []byte(version)
 	}
+	return val
 }
 
 // ValuesOf are the values of a ConfigMap or a Secret as it is, by their keys.
