@@ -152,32 +152,60 @@ func TestAWrongClockReplacesNothing(t *testing.T) {
 }
 
 // An API server that shows a certificate of the configured CA needs no key; others with one of
-// another CA, or of another name, are not API servers.
+// another CA, or of another name, are not API servers. A CA that is replaced counts from then on, and one
+// that is damaged changes nothing.
 func TestAnAPIServerMayShowACertificate(t *testing.T) {
 	w := newWorld(t, fail, labels)
-	ca, certificateOf := authority(t)
+	ca, first := authority(t)
+	next, second := authority(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, ca, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.serve(testenv.Shared().Config(), func(o *admission.Options) { o.ClientCA, o.ClientNames = file, []string{"kube-apiserver"} })
-	w.webhooks.WaitServed(t)
-	for name, allowed := range map[string]bool{"kube-apiserver": true, "another": false, "": false} {
-		config := &tls.Config{InsecureSkipVerify: true}
-		if name != "" {
-			config.Certificates = []tls.Certificate{certificateOf(name)}
-		}
-		c := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-		res, err := c.Post("https://"+w.webhooks.Options.Address+path, "application/json", strings.NewReader(minimalReview))
-		if err != nil {
+	written := time.Now()
+	write := func(raw []byte) {
+		t.Helper()
+		written = written.Add(time.Second)
+		if err := errors.Join(os.WriteFile(file, raw, 0o600), os.Chtimes(file, written, written)); err != nil {
 			t.Fatal(err)
 		}
-		body, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if got := strings.Contains(string(body), `"allowed":true`); err != nil || got != allowed {
-			t.Errorf("certificate of %q: %s: %v", name, body, err)
+	}
+	write(ca)
+	w.serve(testenv.Shared().Config(), func(o *admission.Options) { o.ClientCA, o.ClientNames = file, []string{"kube-apiserver"} })
+	w.webhooks.WaitServed(t)
+	expect := func(trusted, other func(string) tls.Certificate) {
+		t.Helper()
+		for _, test := range []struct {
+			certificates []tls.Certificate
+			allowed      bool
+		}{
+			{[]tls.Certificate{trusted("kube-apiserver")}, true},
+			{[]tls.Certificate{trusted("another")}, false},
+			{[]tls.Certificate{other("kube-apiserver")}, false},
+			{nil, false},
+		} {
+			// one of another CA ends the connection
+			body, err := post(t, "https://"+w.webhooks.Options.Address+path, test.certificates)
+			if got := err == nil && strings.Contains(body, `"allowed":true`); got != test.allowed {
+				t.Errorf("%d certificates: %s: %v", len(test.certificates), body, err)
+			}
 		}
 	}
+	expect(first, second)
+	write([]byte("no certificate"))
+	expect(first, second)
+	write(next)
+	expect(second, first)
+}
+
+// post sends a review on a connection of its own.
+func post(t *testing.T, url string, certificates []tls.Certificate) (string, error) {
+	t.Helper()
+	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}, DisableKeepAlives: true}}
+	res, err := c.Post(url, "application/json", strings.NewReader(minimalReview))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	return string(body), err
 }
 
 // authority is a CA, and what signs certificates of clients.

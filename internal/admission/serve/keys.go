@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 const (
@@ -123,8 +125,12 @@ func (k *Keys) readAgain() {
 
 // Clients are the API servers that show a certificate. Nil are none.
 type Clients struct {
+	file  string
+	names []string
+
+	mu          sync.Mutex
+	modified    time.Time
 	authorities *x509.CertPool
-	names       []string
 }
 
 // NewClients reads the CAs of API servers from a file; an empty name is none.
@@ -132,21 +138,48 @@ func NewClients(file string, names []string) (*Clients, error) {
 	if file == "" {
 		return nil, nil //nolint:nilnil // there are none
 	}
-	raw, err := os.ReadFile(file) //nolint:gosec // the file is the choice of the user who runs the manager
-	if err != nil {
-		return nil, fmt.Errorf("--webhook-client-ca: %w", err)
-	}
-	c := &Clients{authorities: x509.NewCertPool(), names: names}
-	if !c.authorities.AppendCertsFromPEM(raw) {
-		return nil, errors.New("--webhook-client-ca: no certificate found in " + file)
-	}
-	return c, nil
+	c := &Clients{file: file, names: names}
+	return c, c.read()
 }
 
-// configure has clients asked for a certificate. None is required.
-func (c *Clients) configure(config *tls.Config) {
-	if c != nil {
-		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, c.authorities
+// read reads the file if it is another one than before.
+func (c *Clients) read() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Stat(c.file)
+	if err != nil {
+		return fmt.Errorf("--webhook-client-ca: %w", err)
+	}
+	if c.authorities != nil && info.ModTime().Equal(c.modified) {
+		return nil
+	}
+	raw, err := os.ReadFile(c.file)
+	if err != nil {
+		return fmt.Errorf("--webhook-client-ca: %w", err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(raw) {
+		return errors.New("--webhook-client-ca: no certificate found in " + c.file)
+	}
+	c.modified, c.authorities = info.ModTime(), authorities
+	return nil
+}
+
+// configure has clients asked for a certificate. None is required. The CAs are those that the file has when a
+// client connects; while it cannot be read, those that it had.
+func (c *Clients) configure(config *tls.Config, log logr.Logger) {
+	if c == nil {
+		return
+	}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if err := c.read(); err != nil {
+			log.Error(err, "CAs of API servers are those from before")
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		of := config.Clone()
+		of.ClientAuth, of.ClientCAs = tls.VerifyClientCertIfGiven, c.authorities
+		return of, nil
 	}
 }
 

@@ -158,7 +158,7 @@ func (s *Server) tlsConfig() *tls.Config {
 			return nil, errors.New("no certificate yet")
 		},
 	}
-	s.clients.configure(config)
+	s.clients.configure(config, s.log)
 	return config
 }
 
