@@ -42,10 +42,11 @@ type Explanation struct {
 	Name      string         `json:"name"`
 	State     State          `json:"state"`
 	Reason    rollout.Reason `json:"reason,omitempty"`
-	// Sentence is the message that Events and logs have.
-	Sentence string     `json:"sentence"`
-	Since    *time.Time `json:"since,omitempty"`
-	Until    *time.Time `json:"until,omitempty"`
+	// Sentence is the message that Events and logs have, Cause its parts: the same for all that wait for the same.
+	Sentence string        `json:"sentence"`
+	Cause    rollout.Cause `json:"-"`
+	Since    *time.Time    `json:"since,omitempty"`
+	Until    *time.Time    `json:"until,omitempty"`
 	// Deadline is when a workload that rolls counts as failed, nil for a Deployment,
 	// whose failure Kubernetes reports.
 	Deadline *time.Time `json:"deadline,omitempty"`
@@ -296,7 +297,7 @@ func (e *Explanation) apply(w *decision.Workload, answer rollout.Answer, now tim
 		return
 	}
 	s := w.Waiting(answer, now)
-	e.State, e.Reason, e.Sentence = State(s.State), s.Reason, s.Sentence(s.Unit, s.Position)
+	e.State, e.Reason, e.Cause, e.Sentence = State(s.State), s.Reason, s.Cause, s.Sentence(s.Unit, s.Position)
 	e.Since, e.Until, e.Position = moment(s.Since), moment(s.Until), s.Position
 	e.refer(s.About, s.On)
 }

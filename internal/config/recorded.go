@@ -60,7 +60,7 @@ type state struct {
 
 // asRecorded sets the state to what is recorded; up to date if nothing is.
 func (e *Explanation) asRecorded(w *decision.Workload, s state) {
-	e.State, e.Reason, e.Sentence = StateUpToDate, "", e.Kind+" "+e.Name+" is up to date"
+	e.State, e.Reason, e.Cause, e.Sentence = StateUpToDate, "", rollout.Cause{}, e.Kind+" "+e.Name+" is up to date"
 	e.Since, e.Until, e.Deadline, e.Position, e.Progress = nil, nil, nil, 0, ""
 	e.Policy, e.Held, e.FailedOn, e.FailedWith, e.PausedFor = "", nil, nil, nil, nil
 	e.Missing, e.Lacking, e.Changed, e.Keeps = nil, nil, nil, nil
@@ -77,7 +77,7 @@ func (e *Explanation) asRecorded(w *decision.Workload, s state) {
 	if e.Position = int(c.Position); c.Position > 0 {
 		e.Position += s.at
 	}
-	e.State, e.Reason, e.Sentence = State(c.State), rollout.Reason(c.Reason), ring.Sentence(c, e.Kind+" "+e.Name, e.Position)
+	e.State, e.Reason, e.Cause, e.Sentence = State(c.State), rollout.Reason(c.Reason), ring.CauseOf(c), ring.Sentence(c, e.Kind+" "+e.Name, e.Position)
 	e.Since, e.Until, e.Deadline, e.Changed = moment(ring.TimeOf(c.Since)), moment(ring.TimeOf(c.Until)), moment(ring.TimeOf(c.Deadline)), s.rollout.Changed
 	e.refer(refOf(c.About, w.Namespace), refOf(c.On, w.Namespace))
 	if e.Policy != "" && s.object.Kind != "" {

@@ -24,7 +24,7 @@ func counted(counts []count, ring string) []count {
 	return counts
 }
 
-// cause is the unit that keeps others waiting, and those.
+// cause is the unit that keeps others waiting, and those; of those that wait for the same that is no unit, the first.
 type cause struct {
 	Root *describe.Unit
 	// Of is the object that it is a part of.
@@ -44,18 +44,25 @@ func causes(units []describe.Unit) []cause {
 		byRef[rolled[i].Ref] = &rolled[i]
 	}
 	var found []cause
-	at := map[[2]describe.Ref]int{}
+	type key struct {
+		of, root describe.Ref
+		why      rollout.Cause
+	}
+	at := map[key]int{}
 	for i := range rolled {
 		u := &rolled[i]
 		if !u.IsWaiting() || u.Phase == describe.PhaseReading {
 			continue
 		}
 		of, root := rootOf(u, byRef)
-		key := [2]describe.Ref{of, root.Ref}
-		n, known := at[key]
+		is := key{of: of, root: root.Ref}
+		if root.Why != (rollout.Cause{}) {
+			is = key{why: root.Why}
+		}
+		n, known := at[is]
 		if !known {
 			n = len(found)
-			at[key], found = n, append(found, cause{Root: root, Of: of})
+			at[is], found = n, append(found, cause{Root: root, Of: of})
 		}
 		found[n].Held = append(found[n].Held, u)
 	}

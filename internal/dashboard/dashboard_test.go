@@ -440,6 +440,20 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// Many that wait for the same that is no unit are one cause.
+func TestACauseThatIsNoUnit(t *testing.T) {
+	units := make([]describe.Unit, 399)
+	for i := range units {
+		units[i] = describe.Unit{
+			Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: fmt.Sprintf("svc-%03d", i)}, Ring: describe.Config, Phase: rollout.PhaseWaiting,
+			Why: rollout.Cause{Subject: "Secret db", Does: "is paused"}, Sentence: "Secret db is paused",
+		}
+	}
+	if found := causes(units); len(found) != 1 || len(found[0].Held) != 399 || found[0].Of.Name != "svc-000" {
+		t.Errorf("%d causes", len(found))
+	}
+}
+
 // What waits for itself in a circle has a cause all the same.
 func TestCausesOfACircle(t *testing.T) {
 	ref := func(name string) describe.Ref { return describe.Ref{Kind: "Instance", Namespace: "a", Name: name} }

@@ -68,7 +68,7 @@ func (o *Options) survey(ctx context.Context, reader client.Reader, namespace st
 func Workload(e *config.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
-		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline, Position: e.Position,
+		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Why: e.Cause, Since: e.Since, Until: e.Until, Deadline: e.Deadline, Position: e.Position,
 	}
 	if p := e.Pause; p != nil {
 		u.pausedBy(p.Engine())

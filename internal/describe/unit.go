@@ -38,6 +38,8 @@ type Unit struct {
 	// Sentence is the one that the ring says everywhere, without a full stop. Of what
 	// is complete it may be empty.
 	Sentence string `json:"sentence,omitempty"`
+	// Why are its parts, the same for all that wait for the same; the zero Cause if they are not known.
+	Why rollout.Cause `json:"-"`
 	// Position is its place in the queue of those that wait for their turn, from 1; 0 if it is in none.
 	Position int `json:"position,omitempty"`
 	// Paused is true of what is complete and paused: its next change waits until it is resumed.

@@ -85,7 +85,12 @@ func (u *Waiting) cause(namespace string) v1alpha1.RolloutCause {
 
 // Sentence is what a cause says of one of its units.
 func Sentence(c *v1alpha1.RolloutCause, unit string, position int) string {
-	return rollout.Cause{Subject: c.Subject, Does: c.Does, Why: c.Why}.Sentence(unit, position)
+	return CauseOf(c).Sentence(unit, position)
+}
+
+// CauseOf is a cause in the parts of its sentence.
+func CauseOf(c *v1alpha1.RolloutCause) rollout.Cause {
+	return rollout.Cause{Subject: c.Subject, Does: c.Does, Why: c.Why}
 }
 
 func refOf(r rollout.Ref, namespace string) *v1alpha1.RolloutReference {

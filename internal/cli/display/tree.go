@@ -7,12 +7,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 const (
 	// shownAlike is how many siblings of the same phase a tree shows before it counts
 	// the others.
 	shownAlike = 10
+	// shownSame is how many are shown of those that wait for the same; of more than that one is shown for all.
+	shownSame = 3
 	// barWidth is that of a bar of progress.
 	barWidth = 10
 	// roomForSentence is what a sentence needs beside the columns; with less it stands
@@ -149,30 +152,49 @@ func progress(u *describe.Unit) string {
 	return fmt.Sprintf("%s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), u.Done, u.Total)
 }
 
-// fold counts what would make the tree long: units that do as others beside them do.
+// fold counts what would make the tree long: units that wait for the same, or do as others beside them do.
 func (t *Tree) fold(units []describe.Unit) []shownUnit {
-	var shown []shownUnit
-	seen, last := map[string]int{}, map[string]int{}
+	same, alike, last := map[likeness]int{}, map[likeness]int{}, map[likeness]int{}
 	for i := range units {
-		kind := alike(&units[i])
-		if seen[kind]++; t.Whole || seen[kind] <= shownAlike {
-			shown, last[kind] = append(shown, shownUnit{unit: &units[i]}), len(shown)
+		same[likenessOf(&units[i])]++
+	}
+	var shown []shownUnit
+	for i := range units {
+		u := &units[i]
+		is := likenessOf(u)
+		kind, more := is.coarse(), 0
+		if !t.Whole && is != kind && same[is] > shownSame {
+			more = same[is] - 1
+		}
+		switch {
+		case same[is] == 0: // the first was shown for it
+		case !t.Whole && alike[kind] >= shownAlike:
+			alike[kind]++
+		default:
+			alike[kind]++
+			shown = append(shown, shownUnit{unit: u})
+			if more > 0 {
+				same[is] = 0
+				shown = append(shown, shownUnit{more: fmt.Sprintf("... and %d more, for the same reason: %s", more, pausedPhase(u))})
+			}
+			last[kind] = len(shown)
 		}
 	}
-	return t.countMore(shown, seen, last)
-}
-
-// countMore adds, after the last that is shown of its like, how many are not.
-func (t *Tree) countMore(shown []shownUnit, seen, last map[string]int) []shownUnit {
 	if t.Whole {
 		return shown
 	}
+	return countMore(shown, alike, last)
+}
+
+// countMore adds, after the last that is shown of its kind, how many are not.
+func countMore(shown []shownUnit, alike, last map[likeness]int) []shownUnit {
 	var with []shownUnit
 	for i := range shown {
 		with = append(with, shown[i])
-		kind := alike(shown[i].unit)
-		if more := seen[kind] - shownAlike; more > 0 && last[kind] == i {
-			with = append(with, shownUnit{more: fmt.Sprintf("... and %d more: %s", more, pausedPhase(shown[i].unit))})
+		for kind, at := range last {
+			if more := alike[kind] - shownAlike; more > 0 && at == i+1 {
+				with = append(with, shownUnit{more: fmt.Sprintf("... and %d more: %s", more, kind.phase)})
+			}
 		}
 	}
 	return with
@@ -186,9 +208,21 @@ func pausedPhase(u *describe.Unit) string {
 	return string(u.Phase)
 }
 
-// alike is what units have in common of which a few are shown for all.
-func alike(u *describe.Unit) string {
-	return u.Kind + " " + pausedPhase(u) + " " + string(u.Reason)
+// likeness is what units have in common of which a few are shown for all.
+type likeness struct {
+	kind, phase string
+	reason      rollout.Reason
+	why         rollout.Cause
+}
+
+func likenessOf(u *describe.Unit) likeness {
+	return likeness{u.Kind, pausedPhase(u), u.Reason, u.Why}
+}
+
+// coarse is the likeness whatever they wait for.
+func (l likeness) coarse() likeness {
+	l.why = rollout.Cause{}
+	return l
 }
 
 // lay puts a row into its columns, and the sentence beside or beneath them.

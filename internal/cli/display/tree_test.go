@@ -113,6 +113,38 @@ func TestTreeOfMany(t *testing.T) {
 	}
 }
 
+// What waits for the same is shown once. Where there is much else, that is counted.
+func TestTreeOfManyWithACause(t *testing.T) {
+	of := func(why string, n int) (units []describe.Unit) {
+		for i := range n {
+			u := unit("Deployment", fmt.Sprintf("%s%03d", why, i), rollout.PhaseWaiting)
+			u.Namespace, u.Why, u.Sentence = "shop", rollout.Cause{Subject: "Secret " + why, Does: "is paused"}, "Secret "+why+" is paused"
+			units = append(units, u)
+		}
+		return units
+	}
+	few := Tree{}
+	units := append(of("a", 399), of("b", 3)...)
+	for i := range 20 {
+		units = append(units, of(fmt.Sprintf("c%d-", i), 1)...)
+	}
+	text := strings.Join(few.Lines(units), "\n")
+	for _, want := range []string{
+		"deployment/a000    Waiting  Secret a is paused\n... and 398 more, for the same reason: Waiting\ndeployment/b000 ", "\ndeployment/b002 ",
+		"\ndeployment/c5-000 ", "\n... and 14 more: Waiting",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q:\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "\n") + 1; n != 12 {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+	if all := (Tree{Whole: true}); len(all.Lines(units)) != len(units) {
+		t.Error("the whole lacks some")
+	}
+}
+
 // Colors take no room, and where there is little of it names are cut.
 func TestTreeInColor(t *testing.T) {
 	bare, painted := Tree{Now: treeNow, Style: Style{Width: 48}}, Tree{Now: treeNow, Style: Style{Width: 48, Color: true}}

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,5 +64,39 @@ func TestExplainListsOnce(t *testing.T) {
 		if n[0] != n[1] || n[0] > snapshot.Singly+10 {
 			t.Errorf("%s: %d requests where there is little, and %d where there is more", scope, n[0], n[1])
 		}
+	}
+}
+
+// What many workloads wait for is said once.
+func TestExplainOfWhatManyUse(t *testing.T) {
+	const many = 60
+	c, namespace := testenv.Client(t), testenv.Namespace(t)
+	shared := describe.Ref{Kind: "ConfigMap", Namespace: namespace, Name: "shared"}
+	objects := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shared.Name}}}
+	for i := range many {
+		d := describetest.Tracked(namespace, fmt.Sprintf("w%02d", i))
+		d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
+			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: shared.Name}}},
+			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}},
+		}
+		objects = append(objects, d)
+	}
+	for _, o := range objects {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := Explain(t.Context(), chain.World{Client: c, Options: config.Options{Now: time.Now}}, shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, f := range found.Facts {
+		if f.Name == "rolled for it" {
+			said = append(said, f.Values...)
+		}
+	}
+	if len(said) != 1 || !strings.HasPrefix(said[0], "Deployment w00, ") || !strings.HasSuffix(said[0], " more: each is waiting: Secret db not found") || len(found.Facts) > 20 {
+		t.Errorf("%d facts: %q", len(found.Facts), said)
 	}
 }

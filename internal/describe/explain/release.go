@@ -10,6 +10,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // configObject is a ConfigMap or a Secret. If it exists, and nothing of it is missing, the
@@ -30,11 +32,11 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 		return found, nil
 	}
 	done := 0
-	for _, e := range users {
-		if e.State == config.StateUpToDate {
-			done++
+	for _, same := range alike(users) {
+		if same[0].State == config.StateUpToDate {
+			done = len(same)
 		}
-		found.Facts = append(found.Facts, describe.FactOf("rolled for it", e.Sentence))
+		found.Facts = append(found.Facts, usersFact(same))
 	}
 	found.Facts = append(found.Facts, releaseFacts(survey.Policies, &ref)...)
 	link := &found.Links[0]
@@ -47,6 +49,39 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 		found.Then = a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
 	}
 	return found, nil
+}
+
+// alike are workloads by their states and what they wait for, in their order.
+func alike(users []*config.Explanation) (groups [][]*config.Explanation) {
+	type likeness struct {
+		state config.State
+		cause rollout.Cause
+	}
+	places := map[likeness]int{}
+	for _, e := range users {
+		is := likeness{e.State, e.Cause}
+		at, ok := places[is]
+		if !ok {
+			at = len(groups)
+			places[is], groups = at, append(groups, nil)
+		}
+		groups[at] = append(groups[at], e)
+	}
+	return groups
+}
+
+// usersFact is what there is to say of workloads that are alike: of one its sentence, of several once for all.
+func usersFact(same []*config.Explanation) describe.Fact {
+	first := same[0]
+	if len(same) == 1 {
+		return describe.FactOf("rolled for it", first.Sentence)
+	}
+	sentence := "each is up to date"
+	if first.State != config.StateUpToDate {
+		sentence = first.Cause.Sentence("each", first.Position)
+	}
+	names := message.Join(same, ", ", func(e *config.Explanation) string { return e.Kind + " " + e.Name })
+	return describe.FactOf("rolled for it", names+": "+sentence)
 }
 
 // releaseFacts say which policies release an object, in which stage, and which stages come next.

@@ -45,11 +45,17 @@ func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (cha
 	case !exists:
 		link = a.Link(ref, "", "%s %s not found; it is optional for all that use it", ref.Kind, ref.Name)
 	}
-	for _, user := range users {
+	for _, user := range users[:min(len(users), shownUsers)] {
 		facts = append(facts, describe.FactOf("used by", user))
+	}
+	if more := len(users) - shownUsers; more > 0 {
+		facts = append(facts, describe.FactOf("used by", fmt.Sprintf("and %d more", more)))
 	}
 	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, err
 }
+
+// shownUsers is how many users of an object are named.
+const shownUsers = 10
 
 // waiter is a workload that waits for something that is missing.
 type waiter struct {
