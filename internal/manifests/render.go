@@ -37,7 +37,7 @@ const kindsTemplate = "kinds"
 // after what serves them. Those in the folder helm are for Helm alone.
 var templates = []string{
 	"serviceaccount", "permissions", "leader-election", "packages", "metrics-permissions", "networkpolicy", "poddisruptionbudget",
-	"deployment", "metrics", "dashboard", "restrictions", "records", "webhooks", "admission", "pins",
+	"deployment", "metrics", "dashboard", "restrictions", "records", "roles", "webhooks", "admission", "pins",
 }
 
 // Objects returns all objects to apply, in order.
