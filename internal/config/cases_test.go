@@ -243,7 +243,7 @@ func TestChangingOverWritesNothing(t *testing.T) {
 	for i := range 5 {
 		w.apply(withHash(deployment(fmt.Sprintf("web-%d", i), envFrom(configMapRef("app"), secretRef("db"))), hash))
 	}
-	w.silent(w.manage)
+	w.silent(func() { w.manage() })
 	w.rests(func() {
 		for i := range 5 {
 			name := fmt.Sprintf("web-%d", i)

@@ -25,7 +25,7 @@ func TestANamespaceThatIsGoneTakesPinsFromNoOther(t *testing.T) {
 	pins := w.pinnedAgain("Deployment", "app", "")
 	w.halt()
 	w.options.PinNamespaces = pin.In(w.namespace, "gone-"+w.namespace)
-	w.silent(w.manage)
+	w.silent(func() { w.manage() })
 	w.rests(func() {
 		if now := w.pinsOf("Deployment", "app"); now != pins {
 			t.Errorf("the pins are %q, want still %q", now, pins)

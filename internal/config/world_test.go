@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,7 +49,7 @@ type world struct {
 	// requests are what the manager of this world has asked of the API server.
 	requests *requests
 	// touched is how often [world.touch] was called.
-	touched int
+	touched  int
 	options  config.Options
 	clock    *barrier.Clock
 	barrier  *barrier.Barrier
