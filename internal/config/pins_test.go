@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,33 +39,7 @@ func pinnable(w *world) {
 func pinnableIn(w *world, namespaces pin.Namespaces) {
 	w.t.Helper()
 	w.options.PinNamespaces = namespaces
-	for _, obj := range pin.Policy(w.options.PinNamespaces) {
-		if strings.HasSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "Binding") {
-			obj.SetName(w.namespace + "." + obj.GetName()) // all worlds share the policies
-			if namespaces.ReachAll() {
-				w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
-			}
-		}
-		testenv.Apply(w.t, w.client, obj)
-	}
-	w.eventually(func() error { // until the API server applies it
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "dry", Namespace: w.namespace, Annotations: map[string]string{pinAnnotation: "secret/db=0123456789"}}}
-		p.Spec.Containers = []corev1.Container{{Name: "c", Image: "x", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}}}}}
-		if err := w.client.Create(w.t.Context(), p, client.DryRunAll); err != nil {
-			return err
-		}
-		return want("db-0123456789", p.Spec.Containers[0].EnvFrom[0].SecretRef.Name)
-	})
-	w.eventually(func() error { // each of the policies
-		j, c := w.parse(job("dry", "backoffLimit: 10")), w.parse("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: dry, annotations: {spillway.dev/pin-config: 'true'}}\n"+
-			"spec: {schedule: '0 3 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}}")
-		if err := errors.Join(w.client.Create(w.t.Context(), j, client.DryRunAll), w.client.Create(w.t.Context(), c, client.DryRunAll)); err != nil {
-			return err
-		}
-		held, _, _ := unstructured.NestedBool(j.Object, "spec", "suspend")
-		asks, _, _ := unstructured.NestedString(c.Object, "spec", "jobTemplate", "metadata", "annotations", native+"pin-config")
-		return errors.Join(want(true, held), want("true", asks))
-	})
+	testenv.Pins(w.t, w.client, w.namespace, namespaces)
 }
 
 // parse is an object of the namespace.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,7 +125,7 @@ func (w *world) sayStates() {
 			w.t.Logf("%s: %s %+v %+v", p.Name, p.Status.Phase, p.Status.Conditions, p.Status.ContainerStatuses)
 		}
 	}
-	for _, obj := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}} {
+	for _, obj := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &batchv1.CronJob{}, &batchv1.Job{}} {
 		if err := w.client.DeleteAllOf(ctx, obj, client.InNamespace(w.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			w.t.Log(err)
 		}
@@ -165,21 +166,7 @@ func (w *world) serve(hooks []admission.Webhook, change func(*manager.Options)) 
 func (w *world) pinnable() {
 	w.t.Helper()
 	w.options.PinNamespaces = pin.In(w.namespace)
-	for _, obj := range pin.Policy(w.options.PinNamespaces) {
-		if strings.HasSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "Binding") {
-			obj.SetName(w.namespace + "." + obj.GetName()) // all worlds share the policies
-			w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
-		}
-		testenv.Apply(w.t, w.client, obj)
-	}
-	w.eventually(func() error { // until the API server applies it
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "dry", Namespace: w.namespace, Annotations: map[string]string{native + "pins": "secret/db=0123456789"}}}
-		p.Spec.Containers = []corev1.Container{{Name: "c", Image: "x", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}}}}}
-		if err := w.client.Create(w.t.Context(), p, client.DryRunAll); err != nil {
-			return err
-		}
-		return want("db-0123456789", p.Spec.Containers[0].EnvFrom[0].SecretRef.Name)
-	})
+	testenv.Pins(w.t, w.client, w.namespace, w.options.PinNamespaces)
 }
 
 func (w *world) apply(manifests ...string) {
