@@ -48,8 +48,10 @@ func Run(ctx context.Context, env command.Environment) int {
 	if display.IsASCII(env.Lookup) {
 		env.Out, env.Err = display.ASCII(env.Out), display.ASCII(env.Err)
 	}
-	root := newRoot(env)
+	root, words := newRoot(env), func(text string) string { return text }
 	if filepath.Base(env.Args[0]) == kudo.PluginName {
+		words = kudo.Words
+		env.KUDO, env.Out, env.Err = true, display.Replacing(env.Out, words), display.Replacing(env.Err, words)
 		root = newKUDO(env)
 	}
 	root.SetArgs(env.Args[1:])
@@ -63,7 +65,7 @@ func Run(ctx context.Context, env command.Environment) int {
 		coded := command.ExitError{Code: 1}
 		_ = errors.As(err, &coded)
 		if !coded.Said {
-			_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), failure.Plain(err)))
+			_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), errors.New(words(failure.Plain(err).Error()))))
 		}
 		return coded.Code
 	}
@@ -72,7 +74,6 @@ func Run(ctx context.Context, env command.Environment) int {
 
 // newKUDO is the command line as KUDO has it, on the commands of this program.
 func newKUDO(env command.Environment) *cobra.Command {
-	env.KUDO = true
 	root := kudo.New(env, func(ctx context.Context, out io.Writer, args ...string) error {
 		mine := env
 		mine.Args, mine.Out = append([]string{"spillway"}, args...), out
@@ -83,6 +84,7 @@ func newKUDO(env command.Environment) *cobra.Command {
 		return root.ExecuteContext(ctx)
 	})
 	root.SetFlagErrorFunc(command.FlagError)
+	each(root, func(cmd *cobra.Command) { cmd.Long, cmd.Example = kudo.Words(cmd.Long), kudo.Words(cmd.Example) })
 	finish(root, env)
 	return root
 }

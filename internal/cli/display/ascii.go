@@ -21,25 +21,40 @@ func IsASCII(lookup func(string) (string, bool)) bool {
 // drawn are the characters that commands draw with, each with one that every terminal has.
 var drawn = strings.NewReplacer("…", ".", "→", ">", "✓", "+", "✗", "x", "↻", "*", "├", "|", "└", "`", "─", "-", "│", "|", "█", "#", "░", ".")
 
-// asciiWriter writes what is drawn in ASCII, and the rest as it is.
-type asciiWriter struct{ io.Writer }
+// replacingWriter writes text with some of it replaced, write by write.
+type replacingWriter struct {
+	io.Writer
+
+	replace func(string) string
+	isASCII bool
+}
+
+// Replacing writes what people read with some of it replaced.
+func Replacing(w io.Writer, replace func(string) string) io.Writer {
+	return replacingWriter{Writer: w, replace: replace}
+}
 
 // ASCII writes what commands draw with characters that every terminal has. The names and
 // texts of others stay as they are.
-func ASCII(w io.Writer) io.Writer { return asciiWriter{w} }
+func ASCII(w io.Writer) io.Writer {
+	return replacingWriter{Writer: w, replace: drawn.Replace, isASCII: true}
+}
 
 // Write implements [io.Writer].
-func (a asciiWriter) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(a.Writer, drawn.Replace(string(p))); err != nil {
+func (r replacingWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(r.Writer, r.replace(string(p))); err != nil {
 		return 0, fmt.Errorf("write: %w", err)
 	}
 	return len(p), nil
 }
 
-// Raw is the writer to which machines' output goes, without what [ASCII] does.
+// Raw is the writer to which machines' output goes, in which nothing is replaced.
 func Raw(w io.Writer) io.Writer {
-	if a, ok := w.(asciiWriter); ok {
-		return a.Writer
+	for {
+		r, ok := w.(replacingWriter)
+		if !ok {
+			return w
+		}
+		w = r.Writer
 	}
-	return w
 }

@@ -16,8 +16,12 @@ func TerminalWidth(w io.Writer) int {
 // Redraws is true of a terminal on which what was drawn can be drawn over: of none that has no
 // more than ASCII.
 func Redraws(w io.Writer) bool {
-	_, isASCII := w.(asciiWriter)
-	return !isASCII && TerminalWidth(w) > 0
+	for r, ok := w.(replacingWriter); ok; r, ok = r.Writer.(replacingWriter) {
+		if r.isASCII {
+			return false
+		}
+	}
+	return TerminalWidth(w) > 0
 }
 
 // TerminalSize is the size of a terminal, zero if it is none.

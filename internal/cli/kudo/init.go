@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
@@ -39,7 +40,7 @@ func (g *grammar) init() *cobra.Command {
 				return err
 			}
 			if i.dryRun {
-				return i.install(cmd, cmd.OutOrStdout(), "--export")
+				return i.install(cmd, display.Raw(cmd.OutOrStdout()), "--export")
 			}
 			if i.verify {
 				return i.call(cmd, "check", "--rings=plans")

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/packaging"
 )
 
 // PluginName is the name of the link by which kubectl finds the plugin.
@@ -31,9 +33,7 @@ type grammar struct {
 
 // New returns the root of KUDO's grammar.
 func New(env command.Environment, run Run) *cobra.Command {
-	g := &grammar{env: env, run: func(ctx context.Context, out io.Writer, args ...string) error {
-		return inGrammar(run(ctx, out, args...))
-	}}
+	g := &grammar{env: env, run: run}
 	root := &cobra.Command{
 		Use:   PluginName,
 		Short: "KUDO's command line, by Spillway",
@@ -48,10 +48,9 @@ func New(env command.Environment, run Run) *cobra.Command {
 	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "path of the kubeconfig (default: $KUBECONFIG or ~/.kube/config)")
 	flags.StringVarP(&g.namespace, "namespace", "n", "default", "target namespace")
 	flags.IntVar(&g.requestTimeout, "request-timeout", 0, "how long a request may take, in seconds; 0 is no limit")
-	flags.CountP("v", "v", "accepted, and without effect")
-	flags.Lookup("v").NoOptDefVal = "+1"
+	flags.IntP("v", "v", 0, "accepted, and without effect")
 	flags.Bool("validate-install", true, "accepted, and without effect")
-	root.AddCommand(g.install(), g.update(), g.upgrade(), g.uninstall(), g.plan(), g.packages(), g.repo(), g.search(), g.get(), g.diagnostics(), g.init(), g.version(), g.test())
+	root.AddCommand(g.install(), g.update(), g.upgrade(), g.uninstall(), g.plan(), g.packages(), g.repo(), packaging.NewSearch(env), g.get(), g.diagnostics(), g.init(), g.version(), g.test())
 	return root
 }
 
@@ -147,7 +146,7 @@ func (g *grammar) version() *cobra.Command {
 			return command.Show(cmd.OutOrStdout(), output, is, func(w io.Writer) { _, _ = fmt.Fprintf(w, "KUDO Version: %s\n", is["gitVersion"]) })
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: yaml or json (default: text)")
+	command.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -161,7 +160,7 @@ func (g *grammar) test() *cobra.Command {
 				return errors.New("kubectl-kuttl not found in $PATH: KUDO has kuttl in it, and Spillway runs the one that is installed; install it from https://kuttl.dev")
 			}
 			kuttl := exec.CommandContext(cmd.Context(), path, append([]string{"test"}, args...)...) //nolint:gosec // the user asks for it
-			kuttl.Stdin, kuttl.Stdout, kuttl.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), g.env.Err
+			kuttl.Stdin, kuttl.Stdout, kuttl.Stderr = cmd.InOrStdin(), display.Raw(cmd.OutOrStdout()), display.Raw(g.env.Err)
 			if err := kuttl.Run(); err != nil {
 				return fmt.Errorf("kubectl-kuttl: %w", err)
 			}

@@ -35,9 +35,18 @@ func (g *grammar) list() *cobra.Command {
 
 func (g *grammar) listPart(l *listing, part string, write func(io.Writer, *packages.Package) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: part + " PACKAGE", Short: "List the " + part + " of a package",
-		Args: command.Exactly(1, "name a directory, an archive, a URL, or a package of the repository"),
+		Use: part + " [PACKAGE]", Short: "List the " + part + " of a package, or of that in this directory",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := command.AtMost(1, "name a directory, an archive, a URL, or a package of the repository")(cmd, args); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				dir, err := packageHere()
+				if err != nil {
+					return err
+				}
+				args = []string{dir}
+			}
 			p, err := g.origin(&l.settings, false).Load(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -1,14 +1,12 @@
 package kudo
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,53 +14,43 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/offline"
+	"github.com/spillway-dev/spillway/internal/cli/packaging"
 	"github.com/spillway-dev/spillway/internal/packages"
 )
 
 // packageWord begins the commands about packages.
 const packageWord = "package"
 
-// passed is a command with the same arguments and flags in this program.
-func (g *grammar) passed(use, short string, words []string, more func() []string) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.call(cmd, append(append(append([]string{}, words...), args...), more()...)...)
-		},
-	}
-}
-
-func none() []string { return nil }
-
 func (g *grammar) packages() *cobra.Command {
 	cmd := &cobra.Command{Use: packageWord, Short: "Write, check and pack packages"}
-	cmd.AddCommand(g.create(), g.verify(),
-		g.newPackage(), g.list(), g.add())
+	cmd.AddCommand(g.create(), g.verify(), g.newPackage(), g.list(), g.add())
 	return cmd
 }
 
 // add also takes KUDO's form, which names no directory, and asks for what is not given.
 func (g *grammar) add() *cobra.Command {
-	return &cobra.Command{
-		Use: "add maintainer|parameter|plan|task", Short: "Add to the package in this directory, or in operator", DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			all := append([]string{packageWord, "add"}, args...)
-			asks := len(args) == 1 || len(args) == 2 && (args[1] == "-i" || args[1] == "--interactive")
-			isNamed := len(args) == 3 && args[0] == "maintainer"
-			if !asks && !isNamed || strings.HasPrefix(args[0], "-") {
-				return g.call(cmd, all...)
+	cmd := packaging.NewAdd()
+	for _, part := range cmd.Commands() {
+		check, run := part.Args, part.RunE
+		part.Args = nil
+		part.RunE = func(cmd *cobra.Command, args []string) error {
+			if isNamed := len(args) == 2 && cmd.Name() == "maintainer"; len(args) == 0 || isNamed {
+				dir, err := packageHere()
+				if err != nil {
+					return err
+				}
+				args = slices.Insert(args, 0, dir)
 			}
-			dir, err := packageHere()
-			if err != nil {
+			if len(args) == 1 {
+				_ = cmd.Flags().Set("interactive", "true") // it has that flag
+			}
+			if err := check(cmd, args); err != nil {
 				return err
 			}
-			all = slices.Insert(all, len(all)-len(args)+1, dir)
-			if len(args) == 1 {
-				all = append(all, "--interactive")
-			}
-			return g.call(cmd, all...)
-		},
+			return run(cmd, args)
+		}
 	}
+	return cmd
 }
 
 // packageHere is the directory in which KUDO's command finds the package to change.
@@ -72,7 +60,7 @@ func packageHere() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errors.New("there is no package in this directory, nor in operator; change to its directory, or name it, as in: kubectl kudo package add parameter ./shop COLOR")
+	return "", errors.New("there is no package in this directory, nor in operator; change to its directory, or name it, as in: kubectl kudo package list plans ./shop")
 }
 
 func (g *grammar) newPackage() *cobra.Command {
@@ -97,16 +85,21 @@ func (g *grammar) newPackage() *cobra.Command {
 
 func (g *grammar) create() *cobra.Command {
 	var (
-		destination string
-		overwrite   bool
+		destination, output string
+		overwrite           bool
 	)
 	cmd := &cobra.Command{
 		Use: "create DIR", Short: "Pack a package into an archive",
 		Args: command.Exactly(1, "name the directory of a package"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "" {
+				if err := g.showVerdict(cmd, args[0], nil, output); err != nil {
+					return err
+				}
+			}
 			path, err := pack(args[0], destination, overwrite)
-			if err != nil {
-				return inGrammar(err)
+			if err != nil || output != "" {
+				return err
 			}
 			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "Package created: %s\n", path)
 			return nil
@@ -114,6 +107,7 @@ func (g *grammar) create() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&destination, "destination", "d", ".", "the directory to write the archive into")
 	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "replace an archive that exists")
+	command.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -137,113 +131,27 @@ func pack(dir, destination string, overwrite bool) (path string, err error) {
 	return path, nil
 }
 
-// asPath is a directory as a path: these commands do not look into repositories.
-func asPath(dir string) string {
-	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
-		return dir
-	}
-	return "./" + dir
-}
-
-func (g *grammar) verify() *cobra.Command {
-	var (
-		output      string
-		paramChecks bool
-	)
-	cmd := &cobra.Command{
-		Use: "verify PACKAGE", Short: "Check a package",
-		Args: command.Exactly(1, "name the directory or the archive of a package"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "" {
-				return g.call(cmd, packageWord, "verify", asPath(args[0]), "-o", output)
-			}
-			var out bytes.Buffer
-			err := g.run(cmd.Context(), &out, packageWord, "verify", asPath(args[0]))
-			if all := strings.SplitAfter(strings.TrimRight(out.String(), "\n"), "\n"); len(all) > 1 { // the last line counts the findings
-				_, _ = io.WriteString(cmd.OutOrStdout(), strings.Join(all[:len(all)-1], ""))
-			}
-			if err != nil {
-				return err
-			}
-			if paramChecks {
-				if err := writeUndescribed(cmd.OutOrStdout(), args[0]); err != nil {
-					return err
-				}
-			}
-			_, _ = fmt.Fprintln(cmd.OutOrStdout(), "package is valid")
-			return nil
-		},
-	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or sarif (default: text)")
-	cmd.Flags().BoolVar(&paramChecks, "param-checks", false, "also name parameters that say too little to those who set them")
-	return cmd
-}
-
-// writeUndescribed names the parameters without a name for people, a description or a type.
-func writeUndescribed(w io.Writer, from string) error {
-	p, err := packages.Load(from)
-	if err != nil {
-		return err
-	}
-	for i := range p.Parameters {
-		parameter := &p.Parameters[i]
-		for _, field := range [][2]string{{"displayName", parameter.DisplayName}, {"description", parameter.Description}, {"type", string(parameter.Type)}} {
-			if field[1] == "" {
-				_, _ = fmt.Fprintf(w, "warning: parameter %s has no %s\n", parameter.Name, field[0])
-			}
-		}
-	}
-	return nil
-}
-
 func (g *grammar) repo() *cobra.Command {
-	cmd := &cobra.Command{Use: "repo", Short: "Manage repositories of packages"}
-	for use, short := range map[string]string{"add NAME URL": "Add a repository", "remove REPOSITORY": "Remove a repository", "list": "List the repositories", "context REPOSITORY": "Set the repository that is used where none is named"} {
-		name, _, _ := strings.Cut(use, " ")
-		cmd.AddCommand(g.passed(use, short, []string{packageWord, "repo", name}, none))
+	cmd := packaging.NewRepo(g.env)
+	index, _, err := cmd.Find([]string{"index"})
+	if err != nil {
+		return cmd
 	}
-	cmd.AddCommand(g.index())
-	return cmd
-}
-
-func (g *grammar) index() *cobra.Command {
-	var (
-		served, servedBy, merged string
-		overwrite                bool
-	)
-	cmd := &cobra.Command{
-		Use: "index DIR", Short: "Write the index of a directory of archives",
-		Args: command.Exactly(1, "name the directory with the archives"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			all := append([]string{packageWord, "repo", "index", args[0]}, g.atHome()...)
-			if servedBy == "" {
-				all = append(all, "--url", served)
-			} else {
-				all = append(all, "--url-repo", servedBy)
-			}
-			if merged != "" {
-				all = append(all, "--merge-repo", merged)
-			}
-			if overwrite {
-				all = append(all, "--overwrite")
-			}
-			if err := g.run(cmd.Context(), io.Discard, all...); err != nil {
-				return err
-			}
-			path, err := filepath.Abs(filepath.Join(args[0], "index.yaml"))
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "index %s created.\n", path)
-			return err //nolint:wrapcheck // of the working directory
-		},
+	run := index.RunE
+	index.RunE = func(cmd *cobra.Command, args []string) error {
+		if flags := cmd.Flags(); !flags.Changed("url") && !flags.Changed("url-repo") {
+			_ = flags.Set("url", "http://localhost") // as KUDO does
+		}
+		out := cmd.OutOrStdout()
+		cmd.SetOut(io.Discard)
+		if err := run(cmd, args); err != nil {
+			return err
+		}
+		path, err := filepath.Abs(filepath.Join(args[0], "index.yaml"))
+		_, _ = fmt.Fprintf(out, "index %s created.\n", path)
+		return err //nolint:wrapcheck // of the working directory
 	}
-	cmd.Flags().StringVar(&served, "url", "http://localhost", "address at which the directory will be served")
-	cmd.Flags().StringVar(&servedBy, "url-repo", "", "repository at whose address the directory will be served")
-	cmd.Flags().StringVar(&merged, "merge-repo", "", "repository whose index is merged")
-	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "replace an index that exists")
 	return cmd
-}
-
-func (g *grammar) search() *cobra.Command {
-	return g.passed("search [TEXT]", "Find packages in a repository", []string{packageWord, "search"}, none)
 }
 
 func (g *grammar) diagnostics() *cobra.Command {
@@ -289,7 +197,7 @@ func (g *grammar) get() *cobra.Command {
 			return g.writeInstances(cmd)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: yaml or json (default: text)")
+	command.OutputFlag(cmd, &output)
 	return cmd
 }
 

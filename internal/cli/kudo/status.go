@@ -49,7 +49,7 @@ func (g *grammar) planStatus() *cobra.Command {
 	}
 	s.addInstance(cmd, "name of the Instance")
 	s.addWait(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: yaml or json (default: text)")
+	command.OutputFlag(cmd, &output)
 	return cmd
 }
 

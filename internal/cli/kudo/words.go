@@ -1,37 +1,42 @@
 package kudo
 
-import "strings"
-
-// sameWords are the commands that have the same arguments in both grammars.
-var sameWords = strings.NewReplacer(
-	"spillway package repo ", "kubectl kudo repo ",
-	"spillway package search", "kubectl kudo search",
-	"spillway package new", "kubectl kudo package new",
-	"spillway package add", "kubectl kudo package add",
-	"spillway package create", "kubectl kudo package create",
+import (
+	"regexp"
+	"strings"
 )
 
-// wordedError is an error that names commands as KUDO's users type them.
-type wordedError struct {
-	error
+// word is an argument as a shell takes it, end what stands behind a command without arguments.
+const (
+	word = `('[^']*'|[^\s'";,]+)`
+	end  = `( [^-]|[^\w -]|$)`
+)
 
-	text string
+// words are the commands of this program with those of KUDO that do the same.
+var words = []struct {
+	mine *regexp.Regexp
+	kudo string
+}{
+	{regexp.MustCompile(`spillway package (repo|search|get)\b`), "kubectl kudo $1"},
+	{regexp.MustCompile(`spillway package (new|add|create|verify|list)\b`), "kubectl kudo package $1"},
+	{regexp.MustCompile(`spillway package (update|uninstall) (?:instance/)?` + word), "kubectl kudo $1 --instance=$2"},
+	{regexp.MustCompile(`spillway package diagnostics (?:instance/)?` + word), "kubectl kudo diagnostics collect --instance=$1"},
+	{regexp.MustCompile(`spillway package upgrade (?:instance/)?` + word + ` ` + word), "kubectl kudo upgrade $2 --instance=$1"},
+	{regexp.MustCompile(`spillway package install ` + word + ` ` + word), "kubectl kudo install $1 --instance=$2"},
+	{regexp.MustCompile(`spillway plan (status|history) (?:instance/)?` + word), "kubectl kudo plan $1 --instance=$2"},
+	{regexp.MustCompile(`spillway plan trigger (?:instance/)?` + word + ` ` + word), "kubectl kudo plan trigger --instance=$1 --name=$2"},
+	{regexp.MustCompile(`spillway install` + end), "kubectl kudo init$1"},
+	{regexp.MustCompile(`spillway check` + end), "kubectl kudo init --verify$1"},
+	{regexp.MustCompile(`(kubectl kudo .*--request-timeout=\d+)s\b`), "$1"},
 }
 
-// Error implements error.
-func (e wordedError) Error() string { return e.text }
-
-// Unwrap is the error as this program has it.
-func (e wordedError) Unwrap() error { return e.error }
-
-// inGrammar names commands in an error as KUDO's users type them.
-func inGrammar(err error) error {
-	if err == nil {
-		return nil
+// Words names commands in a message as KUDO's users type them. KUDO has nothing like the other
+// commands of this program, which stay.
+func Words(text string) string {
+	if !strings.Contains(text, "spillway ") {
+		return text
 	}
-	text := sameWords.Replace(err.Error())
-	if text == err.Error() {
-		return err
+	for i := range words {
+		text = words[i].mine.ReplaceAllString(text, words[i].kudo)
 	}
-	return wordedError{error: err, text: text}
+	return text
 }

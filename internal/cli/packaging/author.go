@@ -16,7 +16,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/packages/authoring"
 )
 
-func newAdd() *cobra.Command {
+// NewAdd returns the command add, which KUDO has as well.
+func NewAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add", Short: "Add a parameter, a task, a plan or a maintainer to a package",
 		Long: "Add a parameter, a task, a plan or a maintainer to the files of a package. What they have\n" +

@@ -20,10 +20,11 @@ import (
 
 // Commands returns the commands about packages that need no cluster.
 func Commands(env command.Environment) []*cobra.Command {
-	return []*cobra.Command{newRepo(env), newSearch(env), newPush(env), newModernize(), newNew(), newAdd()}
+	return []*cobra.Command{NewRepo(env), NewSearch(env), newPush(env), newModernize(), newNew(), NewAdd()}
 }
 
-func newRepo(env command.Environment) *cobra.Command {
+// NewRepo returns the command repo, which KUDO has as well.
+func NewRepo(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "repo", Short: "Manage repositories of packages",
 		Long: "Manage repositories of packages: a file index.yaml, and the archives that it names, served\n" +
@@ -74,7 +75,7 @@ func newRepoAdd(env command.Environment) *cobra.Command {
 		},
 	}
 	l.home.AddFlag(cmd.Flags())
-	cmd.Flags().BoolVar(&skipCheck, "skip-check", false, "do not read the index first")
+	cmd.Flags().BoolVarP(&skipCheck, "skip-check", "f", false, "do not read the index first")
 	return cmd
 }
 
@@ -154,8 +155,8 @@ func writeRepositories(w io.Writer, list *repository.List) {
 type indexing struct {
 	listing
 
-	served, servedBy, merged string
-	overwrite, dry           bool
+	served, servedBy, merged, mergedAt string
+	overwrite, dry                     bool
 }
 
 func newRepoIndex(env command.Environment) *cobra.Command {
@@ -163,8 +164,8 @@ func newRepoIndex(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "index DIR", Short: "Write the index of a directory of archives",
 		Long: "Write index.yaml for a directory of archives (.tgz), with the digest of each. Serve the\n" +
-			"directory over HTTP, and it is a repository. With --merge, versions that only another\n" +
-			"repository has are added. Of the same archives, the index is the same to the byte.",
+			"directory over HTTP, and it is a repository. With --merge or --merge-repo, versions that only\n" +
+			"another repository has are added. Of the same archives, the index is the same to the byte.",
 		Example: "  spillway package repo index dist --url https://packages.example.com\n" +
 			"  spillway package repo index dist --url-repo team --merge-repo team",
 		Args: command.Exactly(1, "name the directory with the archives"),
@@ -174,6 +175,7 @@ func newRepoIndex(env command.Environment) *cobra.Command {
 	x.home.AddFlag(flags)
 	flags.StringVar(&x.served, "url", "", "address at which the directory will be served")
 	flags.StringVar(&x.servedBy, "url-repo", "", "repository of the list at whose address the directory will be served")
+	flags.StringVar(&x.mergedAt, "merge", "", "address or path of an index that is merged into this one, or of the directory that it is in")
 	flags.StringVar(&x.merged, "merge-repo", "", "repository of the list whose index is merged into this one")
 	flags.BoolVarP(&x.overwrite, "overwrite", "w", false, "replace an index that exists")
 	flags.BoolVar(&x.dry, "dry-run", false, "print the index, and write nothing")
@@ -231,17 +233,25 @@ func (x *indexing) address(list *repository.List) (string, error) {
 }
 
 func (x *indexing) merge(ctx context.Context, list *repository.List, index *repository.Index) error {
-	if x.merged == "" {
+	var (
+		other *repository.Index
+		err   error
+	)
+	switch c := repository.NewClient(); {
+	case x.merged != "" && x.mergedAt != "":
+		return errors.New("--merge and --merge-repo contradict each other; leave one out")
+	case x.mergedAt != "":
+		other, err = c.IndexAt(ctx, x.mergedAt)
+	case x.merged != "":
+		var from repository.Repository
+		if from, err = list.Get(x.merged); err == nil {
+			other, err = c.Index(ctx, from)
+		}
+	default:
 		return nil
 	}
-	from, err := list.Get(x.merged)
-	if err != nil {
-		return err
+	if err == nil {
+		index.Merge(other)
 	}
-	other, err := repository.NewClient().Index(ctx, from)
-	if err != nil {
-		return err
-	}
-	index.Merge(other)
-	return nil
+	return err
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
-func newSearch(env command.Environment) *cobra.Command {
+// NewSearch returns the command search, which KUDO has as well.
+func NewSearch(env command.Environment) *cobra.Command {
 	var (
 		from   command.Packages
 		all    bool

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -111,14 +112,38 @@ func address(u *url.URL) string { return u.Redacted() }
 
 // Index downloads the index of a repository.
 func (c *Client) Index(ctx context.Context, r Repository) (*Index, error) {
-	at := strings.TrimSuffix(r.URL, "/") + "/index.yaml"
-	raw, err := c.Get(ctx, at)
+	index, err := parsed(c.Get(ctx, indexIn(r.URL)))
 	if err != nil {
 		return nil, fmt.Errorf("repository %s: %w", r.Name, err)
 	}
+	return index, nil
+}
+
+// IndexAt reads the index at an address or a path, which may be that of its directory.
+func (c *Client) IndexAt(ctx context.Context, at string) (*Index, error) {
+	at = indexIn(at)
+	if file, isFile := strings.CutPrefix(at, "file://"); isFile || !strings.Contains(at, "://") {
+		return parsed(readBounded(file))
+	}
+	return parsed(c.Get(ctx, at))
+}
+
+const indexFile = "index.yaml"
+
+func indexIn(at string) string {
+	if path.Base(at) == indexFile {
+		return at
+	}
+	return strings.TrimSuffix(at, "/") + "/" + indexFile
+}
+
+func parsed(raw []byte, err error) (*Index, error) {
+	if err != nil {
+		return nil, err
+	}
 	index, err := ParseIndex(raw)
 	if err != nil {
-		return nil, fmt.Errorf("repository %s: index.yaml: %w", r.Name, err)
+		return nil, fmt.Errorf("%s: %w", indexFile, err)
 	}
 	return index, nil
 }

@@ -60,7 +60,7 @@ func entryOf(path, served string) (Entry, error) {
 func readBounded(path string) ([]byte, error) {
 	file, err := os.Open(path) //nolint:gosec // the user names what is read
 	if err != nil {
-		return nil, fmt.Errorf("read the archive: %w", err)
+		return nil, fmt.Errorf("read a file of packages: %w", err)
 	}
 	raw, err := bounded(file, path)
 	return raw, errors.Join(err, file.Close())
