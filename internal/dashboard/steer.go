@@ -54,7 +54,7 @@ type Prospect struct {
 	About    describe.Ref
 }
 
-// Steering is what a person can do on the pages, with her own permissions.
+// Steering is what a person can do on the pages, with their own permissions.
 type Steering interface {
 	// Verbs are what can be done to objects of a kind.
 	Verbs(kind string) []string

@@ -94,7 +94,7 @@ var (
 var (
 	AdmissionRequests = counter("spillway_admission_requests_total",
 		"Requests to webhooks by how they ended: allowed, patched, denied; late or failed, and answered by the failure policy; "+
-			"refused with an HTTP error; abandoned by the API server; unshown, by whom no key was shown.", "path", "outcome")
+			"refused with an HTTP error; abandoned by the API server; unshown, without a key.", "path", "outcome")
 	AdmissionSeconds = histogram("spillway_admission_request_seconds", "Seconds that a request to a webhook took.",
 		[]float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}, "path")
 	AdmissionInFlight          = gauge("spillway_admission_requests_in_flight", "Requests to webhooks that are being answered.", "path")

@@ -9,7 +9,7 @@ import (
 // namespace are rolled for a change of config. Each content of a ConfigMap or Secret is
 // a release: the workloads that use it go stage after stage.
 //
-// A ConfigPolicy comes before all ClusterConfigPolicies. Of several that cover the same
+// A ConfigPolicy comes before all ClusterConfigPolicies. If several cover the same
 // object and workload the one with the highest priority counts, and of equal ones the
 // first by name. Without a policy, workloads are rolled as soon as their config changes.
 //

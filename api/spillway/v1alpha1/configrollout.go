@@ -71,7 +71,7 @@ type ConfigRolloutObject struct {
 
 // ConfigFailure is a content with which workloads have failed in the same way.
 type ConfigFailure struct {
-	// Digest identifies the content. The UID of the object is its key, so that who may not read the object
+	// Digest identifies the content. The UID of the object is its key, so that users without permission to read the object
 	// cannot try guesses of the content.
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest"`

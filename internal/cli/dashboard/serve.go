@@ -82,7 +82,7 @@ func (h *hosting) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.listen, "listen", ":8443", "address to serve the pages on, by TLS")
 	flags.StringVar(&h.probes, "probes", ":8081", "address to serve /healthz and /readyz on")
 	flags.StringVar(&h.certificates, "tls-dir", "", "folder with tls.crt and tls.key; as long as they do not exist, the certificate is self-signed")
-	flags.BoolVar(&h.steering, "steering", false, "let people pause, resume, approve and more, each with her own permissions (default: the pages only show)")
+	flags.BoolVar(&h.steering, "steering", false, "let people pause, resume, approve and more, each with their own permissions (default: the pages only show)")
 	flags.StringSliceVar(&h.groups, "groups", nil, "groups, with their prefix, that people are in here; \"*\" for all that are claimed (default: none)")
 	flags.IntVar(&h.connections, "connections", connections, "how many connections there may be at a time")
 	flags.IntVar(&h.limits.OfAddress, "connections-per-address", h.limits.OfAddress, "how many of them one address may have, the proxy excepted; behind a load balancer that hides addresses, as many as --connections")
@@ -90,9 +90,9 @@ func (h *hosting) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&h.offered, "offer-namespaces", nil, "namespaces to offer to users who may see them, if they may not list namespaces")
 	flags.StringVar(&h.keyFile, "session-key-file", "", "file with the keys that sessions are sealed with, one a line, by the first; not used if it does not exist: then sessions end when this process does")
 	flags.BoolVar(&h.keyRequired, "session-key-required", false, "do not start without a key in that file; for several of these servers beside each other, of which each accepts the sessions of the others")
-	flags.IntVar(&h.limits.Looks, "looks", h.limits.Looks, "how many users may look at the cluster at a time, each with watches of her own")
+	flags.IntVar(&h.limits.Looks, "looks", h.limits.Looks, "how many users may look at the cluster at a time, each with watches of their own")
 	flags.DurationVar(&h.limits.Away, "look-idle", h.limits.Away, "how long these watches stay open without a viewer")
-	flags.DurationVar(&h.limits.Life, "look-lifetime", h.limits.Life, "how long what a user may see is shown before it is read again, and so how long what she may not see any more")
+	flags.DurationVar(&h.limits.Life, "look-lifetime", h.limits.Life, "how long what a user may see is shown before it is read again, and so how long what they may not see any more")
 }
 
 func (h *hosting) addLoginFlags(flags *pflag.FlagSet) {

@@ -50,7 +50,7 @@ func NewLint(env command.Environment) *cobra.Command {
 		Long: "Find settings in manifests that are wrong, contradictory or without effect, with file,\n" +
 			"line and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
 			"\n" +
-			"Of a directory, what is no manifest is left out: files without apiVersion and kind, Helm\n" +
+			"In a directory, what is not a manifest is skipped: files without apiVersion and kind, Helm\n" +
 			"charts, Kustomize overlays, and what .gitignore, .spillwayignore or --exclude name. A\n" +
 			"package that is named is checked as spillway package verify does.\n" +
 			"\n" +

@@ -86,8 +86,8 @@ func newPackageCreate(env command.Environment) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "create DIR", Short: "Pack a package into an archive",
-		Long: "Pack a package into an archive, NAME-VERSION.tgz. Of the same files it is the same to the\n" +
-			"byte.",
+		Long: "Pack a package into an archive, NAME-VERSION.tgz. The same files give the\n" +
+			"same archive, to the byte.",
 		Example: "  spillway package create ./zookeeper --destination dist",
 		Args:    command.Exactly(1, command.PackageHelp),
 		RunE: func(cmd *cobra.Command, args []string) error {

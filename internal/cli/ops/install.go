@@ -88,7 +88,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.StringVar(&v.DefaultAccount, "default-service-account", "", "name of the ServiceAccount as which plans act whose Instance names none, in its namespace (default: the manager itself)")
 	flags.BoolVar(&v.Dashboard.Enabled, "dashboard", false, "install the dashboard in the cluster, read-only, for people who log in there")
 	flags.StringVar(&v.Dashboard.Namespace, "dashboard-namespace", "", "namespace of the dashboard and its Secrets (default: that of the manager with -dashboard, or where it is already)")
-	flags.BoolVar(&v.Dashboard.Steering, "dashboard-steering", false, "let people act on its pages, each with her own permissions")
+	flags.BoolVar(&v.Dashboard.Steering, "dashboard-steering", false, "let people act on its pages, each with their own permissions")
 	flags.StringSliceVar(&v.Dashboard.Groups, "dashboard-groups", nil, "groups, with their prefix, that its account may impersonate; \"*\" for all (default: none)")
 	flags.StringArrayVar(&v.Dashboard.Args, "dashboard-arg", nil, "flag of \"spillway dashboard serve\" with its value, such as the address; repeat it for several")
 	flags.BoolVar(&v.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")

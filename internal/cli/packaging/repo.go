@@ -165,7 +165,7 @@ func newRepoIndex(env command.Environment) *cobra.Command {
 		Use: "index DIR", Short: "Write the index of a directory of archives",
 		Long: "Write index.yaml for a directory of archives (.tgz), with the digest of each. Serve the\n" +
 			"directory over HTTP, and it is a repository. With --merge or --merge-repo, versions that only\n" +
-			"another repository has are added. Of the same archives, the index is the same to the byte.",
+			"another repository has are added. For the same archives, the index is the same to the byte.",
 		Example: "  spillway package repo index dist --url https://packages.example.com\n" +
 			"  spillway package repo index dist --url-repo team --merge-repo team",
 		Args: command.Exactly(1, "name the directory with the archives"),

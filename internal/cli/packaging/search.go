@@ -80,7 +80,7 @@ func newPush(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "push PACKAGE oci://REGISTRY/NAME:TAG", Short: "Push a package to a registry, and print its digest",
 		Long: "Push a package to a registry as an OCI artifact, with the credentials of Docker's\n" +
-			"configuration, and print the reference with its digest. Of the same files the digest is\n" +
+			"configuration, and print the reference with its digest. For the same files the digest is\n" +
 			"the same. Name a package by its digest, and no other content is ever installed.",
 		Example: "  spillway package push ./zookeeper oci://registry.example.com/zookeeper:0.3.0",
 		Args:    command.Exactly(2, "name a package and where to push it, as in: spillway package push ./zookeeper oci://registry.example.com/zookeeper:0.3.0"),

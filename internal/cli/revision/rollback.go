@@ -52,10 +52,10 @@ func NewRollback(env command.Environment) *cobra.Command {
 		Short: "Go back to an earlier revision and its config, and stay there",
 		Long: "Go back to an earlier revision of a Deployment, StatefulSet or DaemonSet that keeps its\n" +
 			"config (spillway.dev/pin-config), with the Pod template and the config of that revision.\n" +
-			"Of a ConfigMap or Secret, go back to an earlier content in all workloads that use it and\n" +
+			"For a ConfigMap or Secret, go back to an earlier content in all workloads that use it and\n" +
 			"keep their config; the object itself is not changed.\n" +
 			"\n" +
-			"Of an Instance, go back to the OperatorVersion and the parameters that an earlier\n" +
+			"For an Instance, go back to the OperatorVersion and the parameters that an earlier\n" +
 			"execution of a plan has applied. The plan that would run and the parameters that change\n" +
 			"are shown, and the command asks before it writes.\n" +
 			"\n" +

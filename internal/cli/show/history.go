@@ -38,9 +38,9 @@ func NewHistory(env command.Environment) *cobra.Command {
 			"A workload records only its last roll; how that went is known until its Pod template\n" +
 			"changes. The API server keeps Events for an hour, unless --event-ttl says otherwise.\n" +
 			"\n" +
-			"Of a workload that keeps its config, the revisions follow with the snapshots to which they\n" +
-			"are pinned. Of a ConfigMap or Secret, the contents are shown of which a snapshot exists,\n" +
-			"and what refers to each.\n" +
+			"For a workload that keeps its config, the revisions follow with the snapshots to which they\n" +
+			"are pinned. For a ConfigMap or Secret, the contents that have a\n" +
+			"snapshot are shown, and what refers to each.\n" +
 			"\n" +
 			"With --compare two of the rollouts stand side by side: by whom, what changed, how long\n" +
 			"they and their parts took, and how they ended. Name each as it is shown, or by its last\n" +

@@ -353,7 +353,7 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 		Short: "Watch rollouts, and pause, resume, retry or approve them",
 		Long: "Watch rollouts: the state of each unit, and Events. Without an object, everything in\n" +
 			"the namespace is watched until you quit. With an object, the command ends with its\n" +
-			"rollout, which suits CI. Of a ConfigMap or Secret, that is when all workloads have its\n" +
+			"rollout, which suits CI. For a ConfigMap or Secret, that is when all workloads have its\n" +
 			"content; of a ConfigPolicy or ClusterConfigPolicy, when no release is under way.\n" +
 			"\n" +
 			"On a terminal, a tree is on the left and a timeline on the right. What exists is shown\n" +

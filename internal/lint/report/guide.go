@@ -44,7 +44,7 @@ const guideHead = `# Lint
 <!-- Generated from internal/lint by make generate. -->
 
 ` + "`spillway lint DIR`" + ` checks manifests, and needs no cluster.
-Of a directory it leaves out what is no manifest: files without ` + "`apiVersion`" + ` and ` + "`kind`" + `, Helm charts and Kustomize overlays, which must be rendered first, and what ` + "`.gitignore`" + `, a ` + "`.spillwayignore`" + ` of the same form, or ` + "`--exclude`" + ` names.
+In a directory it skips what is not a manifest: files without ` + "`apiVersion`" + ` and ` + "`kind`" + `, Helm charts and Kustomize overlays, which must be rendered first, and what ` + "`.gitignore`" + `, a ` + "`.spillwayignore`" + ` of the same form, or ` + "`--exclude`" + ` names.
 It says how much that was.
 A file that is named is read in any case.
 
