@@ -169,7 +169,7 @@ func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
 		}
 		all = append(all, other.Name)
 
-		if o.disrupted[other.Name] && !o.isWaived(other.Name) {
+		if other.Name == c.Name || o.disrupted[other.Name] && !o.isWaived(other.Name) { // what it had so far waives nothing
 			down = append(down, other.Name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/worlds"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // story is a world in which everything happens on purpose. It is for what needs more
@@ -21,6 +22,7 @@ func stories() map[string]func(*story) {
 	return map[string]func(*story){
 		"a user goes back while a manager is about to act":        theUserGoesBackBeforeTheAct,
 		"a manager acts upon what others have withdrawn":          theManagerSleepsBeforeTheAct,
+		"what withdraws an assignment is refused":                 theWithdrawalIsRefused,
 		"an assignment that was withdrawn arrives later":          theAssignmentIsHeldBack,
 		"a user goes back after an act that a view does not show": theUserGoesBackAfterTheAct,
 		"a user goes back while a cluster soaks":                  theUserGoesBackInTheSoak,
@@ -169,6 +171,15 @@ func theManagerSleepsBeforeTheAct(s *story) {
 	s.after(time.Minute)
 	s.passes(s.second)
 	s.suspends(false)
+	s.firstActsLater()
+}
+
+// theWithdrawalIsRefused: the first manager has permitted a move and is slow to make it. The user goes back, and
+// what the second manager sends to withdraw that move is refused.
+func theWithdrawalIsRefused(s *story) {
+	s.permits(s.first)
+	s.goesBack()
+	s.second.refusals[s.first.requests[0].write.Cluster.Name] = ring.Refusal{At: s.second.now().Add(10 * time.Second), Reason: "it was refused"}
 	s.firstActsLater()
 }
 
