@@ -404,6 +404,9 @@ func (p *pass) observeSnapshots(ctx context.Context, workloads []decision.Worklo
 			continue
 		}
 		w.Pinning.Lost = p.lostOf(ctx, w, w.Pinning.Pins)
+		if !w.Pinning.Pins.Agree(w.PinsNow()) {
+			w.Pinning.Lacking, _ = w.LacksPinned(ctx, p.lookup, w.Pinning.Pins) // what cannot be read is said otherwise
+		}
 		if len(w.Records.Failed) > 0 { // it may go back
 			w.Pinning.LostBefore = p.lostOf(ctx, w, w.Records.Answered.Before.Parsed())
 		}

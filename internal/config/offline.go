@@ -26,7 +26,7 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 		status:   on.Status(),
 	}
 	if !o.PinNamespaces.IsEmpty() {
-		r.snapshots = snapshots.NewOffline(on, o.Now)
+		r.snapshots = snapshots.NewKeeper(on, on, o.Now)
 	}
 	r.observer.policies = policy.NewReader(on, o.Namespaces)
 	return &Offline{r}

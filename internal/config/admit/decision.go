@@ -17,6 +17,8 @@ type attempt struct {
 	// unchanged is true if the Pod template is the same as before, apart from what
 	// admission puts there.
 	unchanged bool
+	// newer is that it needs newer content than it is pinned to.
+	newer newer
 }
 
 // answer is what admission adds to it.
@@ -37,7 +39,7 @@ func decide(a attempt, o Options) answer {
 		return answer{warnings: []string{"config changes do not roll it: " + w.DeniedText()}}
 	case a.starts() && len(w.Missing) > 0:
 		return a.suspend(o.SuspendBy)
-	case a.now.Pinning.On:
+	case a.now.Pinning.On && (a.newer.lacks == "" || a.newer.held != ""):
 		return a.pin(o.SuspendBy)
 	case len(w.Missing) > 0, w.Hashes == nil:
 		return answer{}
@@ -79,9 +81,14 @@ func (a attempt) keepHash() answer {
 }
 
 // pin leaves the hash and the pins to the ring, which writes snapshots before. Until then no
-// Pod of a new workload starts. One that is paused starts as it is.
+// Pod of a new workload starts. One that is paused starts as it is. Pods that cannot start with the
+// pins that they have do so once the ring rolls the workload.
 func (a attempt) pin(by workload.SuspendBy) answer {
 	switch {
+	case a.newer.lacks != "":
+		kept := a.keepHash()
+		kept.warnings = []string{"new Pods cannot start: " + a.newer.lacks + "; the present content is held: " + a.newer.held}
+		return kept
 	case !a.starts():
 		return a.keepHash()
 	case a.now.Settings.Paused && !a.now.Suspension.IsSuspended():
@@ -113,6 +120,9 @@ func (a attempt) complete(now time.Time) answer {
 		e.SetHash()
 		e.DropBaseline()
 		record := workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)}
+		if a.now.Pinning.On { // its Pods could not start with the content before
+			e.SetPins(record.Admitted, nil)
+		}
 		if was := a.hashBefore(); was != a.now.Hashes.Desired { // else its config is not new
 			record.Was = was
 			record.Unready, record.Available, record.Failing = a.baseline(now)

@@ -110,8 +110,12 @@ func TestAdmit(t *testing.T) {
 		"a hash that a replace would drop is kept":           {attempt{now: arriving(bareTemplate), before: arriving(), unchanged: true}, "", "add /spec/template/metadata/annotations {}\nadd /spec/template/metadata/annotations/spillway.dev~1config-hash \"old\"\n"},
 		"an undo to a suspended revision is released":        {attempt{now: arriving(bareTemplate, gated), before: running, unchanged: true}, "", opened + bareHash + recorded},
 		"what runs is not suspended":                         {attempt{now: arriving(lacks), before: running}, "", ""},
-		"what cannot be read is left to the ring":            {attempt{now: arriving(func(w *workload.Workload) { w.Hashes = nil })}, "", ""},
-		"what cannot be read is no reason to refuse":         {attempt{now: arriving(func(w *workload.Workload) { w.Denied = []string{"Secret vault/db cannot be read"} })}, "", "warns: config changes do not roll it: Secret vault/db cannot be read\n"},
+		"what needs content that is held keeps its pins": {
+			attempt{now: arriving(func(w *workload.Workload) { w.Pinning.On = true }), before: running, newer: newer{"ConfigMap app-1 has no key b", "ConfigMap app is paused"}}, "",
+			"warns: new Pods cannot start: ConfigMap app-1 has no key b; the present content is held: ConfigMap app is paused\n",
+		},
+		"what cannot be read is left to the ring":    {attempt{now: arriving(func(w *workload.Workload) { w.Hashes = nil })}, "", ""},
+		"what cannot be read is no reason to refuse": {attempt{now: arriving(func(w *workload.Workload) { w.Denied = []string{"Secret vault/db cannot be read"} })}, "", "warns: config changes do not roll it: Secret vault/db cannot be read\n"},
 		"a roll of the ring's stays on record": {
 			attempt{now: arriving(func(w *workload.Workload) { w.Records.Roll.At = now.Add(-time.Hour) }), before: running}, "",
 			hashes + `add /metadata/annotations/spillway.dev~1config-change "{\"at\":\"2026-05-04T08:00:00Z\",\"admitted\":\"2026-05-04T09:00:00Z\"}"` + "\n",

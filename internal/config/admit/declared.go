@@ -47,7 +47,8 @@ func declared(kind string) admission.Webhook {
 			{Name: "starts-or-changes-pods", Expression: "request.operation == 'CREATE' || object.spec.template != oldObject.spec.template || " + suspendedInCEL()},
 		},
 		FailurePolicy:      admissionregistrationv1.Ignore,
-		ReinvocationPolicy: &again, // what other webhooks add to the template counts too
+		SideEffects:        admissionregistrationv1.SideEffectClassNoneOnDryRun, // snapshots
+		ReinvocationPolicy: &again,                                              // what other webhooks add to the template counts too
 		TimeoutSeconds:     webhookTimeout,
 	}
 }

@@ -3,9 +3,11 @@
 //
 // Invariants:
 //
-//   - It never refuses a workload, and changes nothing but its answer, so that a dry
-//     run is answered as any other request. What it cannot read in time it leaves to
-//     the ring.
+//   - It never refuses a workload. A dry run is answered as any other request. What it
+//     cannot read in time it leaves to the ring.
+//   - It writes nothing but snapshots, before it answers with pins of them, and not for a
+//     dry run: where a user changes a template so that its Pods could not start with the
+//     content to which it is pinned, and nothing holds the present one.
 //   - It sets a hash only where Pods are created or replaced anyway. What would
 //     replace Pods that the user does not change is left to the ring, which has a
 //     budget and pauses.

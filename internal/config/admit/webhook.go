@@ -50,7 +50,10 @@ func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler := &handler{options: o, live: mgr.GetAPIReader(), lists: mgr.GetCache(), writer: mgr.GetClient(), provided: provided}
+	handler := &handler{
+		options: o, live: mgr.GetAPIReader(), lists: mgr.GetCache(), writer: mgr.GetClient(), provided: provided,
+		snapshots: snapshots.NewKeeper(mgr.GetAPIReader(), mgr.GetClient(), o.Now),
+	}
 	if o.Policies != nil {
 		handler.policies = func() *policy.Reader { return o.Policies.Reader(mgr.GetCache()) }
 	}
@@ -74,6 +77,8 @@ type handler struct {
 	lists client.Reader
 	// writer asks what the user may read.
 	writer client.Writer
+	// snapshots writes those that a template needs which a user changes.
+	snapshots *snapshots.Keeper
 	// policies reads the policies, for one request; nil without any.
 	policies func() *policy.Reader
 	// provided is true where that driver is installed.
@@ -82,7 +87,7 @@ type handler struct {
 
 // NewOffline answers on a substitute for a cluster.
 func NewOffline(on client.Client, o Options) webhook.Handler {
-	return &handler{options: o, live: on, lists: on, writer: on}
+	return &handler{options: o, live: on, lists: on, writer: on, snapshots: snapshots.NewKeeper(on, on, o.Now)}
 }
 
 // blind answers requests that may come from anybody, from what they say alone. It keeps a
@@ -103,7 +108,9 @@ func (h *handler) Handle(ctx context.Context, req webhook.Request) webhook.Respo
 		attempt.before = h.read(ctx, before, req.Namespace)
 	}
 	if attempt.now.Settings.Tracked && !attempt.replacesNothing() { // otherwise its config does not matter
-		h.observe(ctx, attempt.now, reader{h.writer, req.UserInfo})
+		by := reader{h.writer, req.UserInfo}
+		h.observe(ctx, attempt.now, by)
+		attempt.newer = h.newer(ctx, attempt, by, req.DryRun != nil && *req.DryRun)
 	}
 	return response(decide(attempt, h.options))
 }

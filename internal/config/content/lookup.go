@@ -42,20 +42,25 @@ type Lookup struct {
 
 // Lacks says what a Pod cannot start without and does not exist, each as a clause.
 func Lacks(ctx context.Context, reader client.Reader, namespace string, pod *corev1.PodSpec) ([]string, error) {
-	l := Source{Digests: Digesting(reader)}.Lookup()
-	k := Known{demand: Demand{Namespace: namespace, Uses: References(namespace, pod, nil, false)}, facts: Facts{}}
-	for _, ref := range k.demand.Uses {
+	missing, err := Source{Digests: Digesting(reader)}.Lookup().Missing(ctx, DemandOf(namespace, pod, nil, false))
+	var lacks []string
+	for _, m := range missing {
+		lacks = append(lacks, m.String(namespace))
+	}
+	return lacks, err
+}
+
+// Missing is what Pods cannot start without that use some objects, each once.
+func (l *Lookup) Missing(ctx context.Context, d Demand) ([]Missing, error) {
+	k := Known{demand: d, facts: Facts{}}
+	for _, ref := range d.Uses {
 		f, err := l.factOf(ctx, ref.Object)
 		if err != nil {
 			return nil, err
 		}
 		k.facts[ref.Object] = f
 	}
-	var lacks []string
-	for _, m := range k.Missing() {
-		lacks = append(lacks, m.String(namespace))
-	}
-	return lacks, nil
+	return k.Missing(), nil
 }
 
 // IsForbidden is true for a kind that must not be read.

@@ -427,8 +427,11 @@ func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 
 // Keeps says what a workload that is to be rolled has of each object meanwhile.
 func (w *Workload) Keeps() (said []string) {
+	for _, m := range w.Pinning.Lacking {
+		said = append(said, m.String(w.Namespace)+": new Pods cannot start until the workload rolls")
+	}
 	if w.Hashes == nil || w.IsCurrent() || !w.Suspension.IsSettled() {
-		return nil
+		return said
 	}
 	for _, r := range w.ReleasesOf(w.Change.Keys) {
 		if k := w.KeepingOf(r); k != workload.KeepsUnread {

@@ -32,9 +32,10 @@ type Keeper struct {
 	using sync.RWMutex
 }
 
-// NewOffline writes snapshots to a substitute for a cluster, where none is collected.
-func NewOffline(c client.Client, now func() time.Time) *Keeper {
-	return &Keeper{live: c, referrers: c, writer: c, now: now}
+// NewKeeper writes snapshots beside a manager that collects them, which leaves each new one for [Grace], or
+// on a substitute for a cluster.
+func NewKeeper(live client.Reader, writer client.Writer, now func() time.Time) *Keeper {
+	return &Keeper{live: live, referrers: live, writer: writer, now: now}
 }
 
 // Jobs is a cache that has the Jobs of the namespaces with pins. Those that are not

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -32,6 +34,8 @@ type Pinning struct {
 	// Lost are the pins of the template whose snapshot does not exist, and cannot be written
 	// again because the content is not known any more.
 	Lost []pin.Pin
+	// Lacking is what Pods of the template need and the contents of its pins do not have.
+	Lacking []content.Missing
 	// LostBefore are those of the config before that a roll has recorded.
 	LostBefore []pin.Pin
 }
@@ -200,6 +204,26 @@ func (w *Workload) NeedsPins() bool {
 		}
 	}
 	return false
+}
+
+// PinnedDemand is what Pods of the template use that have these pins.
+func (w *Workload) PinnedDemand(pins pin.Pins) content.Demand {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{vocabulary.Pins.Native: pins.String()}}}
+	TemplateOf(w.Object).Spec.DeepCopyInto(&pod.Spec)
+	if len(pins) == 0 || pin.Rewrite(pod) != nil {
+		return content.Demand{Namespace: w.Namespace}
+	}
+	return content.DemandOf(w.Namespace, &pod.Spec, nil, false)
+}
+
+// LacksPinned is what such Pods need and the contents that they are pinned to do not have. A snapshot that is
+// lost says nothing of what was in it.
+func (w *Workload) LacksPinned(ctx context.Context, lookup *content.Lookup, pins pin.Pins) ([]content.Missing, error) {
+	missing, err := lookup.Missing(ctx, w.PinnedDemand(pins))
+	return slices.DeleteFunc(missing, func(m content.Missing) bool {
+		i := slices.IndexFunc(pins, func(p pin.Pin) bool { return p.SnapshotIn(w.Namespace) == m.Object })
+		return i < 0 || m.Key == "" && pins[i].HasSnapshot()
+	}), err
 }
 
 // IsUndone is true if the Pod template has an earlier hash and pins, and the config has not
