@@ -84,8 +84,9 @@ func TestATemplateThatNeedsNewerContentGetsItAtOnce(t *testing.T) {
 	if err := errors.Join(want(after, d.Spec.Template.Annotations[pinAnnotation]), want(2, w.configMapSnapshots())); err != nil {
 		t.Error(err)
 	}
+	w.eventually(func() error { return want(config.StateUpToDate, w.explain("web").State) })
 	w.settledWith("web", 3)
-	if err := errors.Join(want(after, w.pinsOf("Deployment", "web")), want(config.StateUpToDate, w.explain("web").State)); err != nil {
+	if err := want(after, w.pinsOf("Deployment", "web")); err != nil {
 		t.Error(err)
 	}
 }

@@ -75,3 +75,13 @@ func CronJobFacts(c *batchv1.CronJob) []Fact {
 	}
 	return []Fact{FactOf("pinned", "no: without the annotation "+vocabulary.PinConfig.Native+`: "true" its Pods use the present config`)}
 }
+
+// UnpinnedFacts say that an object asks for pins in vain, as one of its kind can have none. A ReplicaSet that has
+// a controller has the annotations of that, which may have them.
+func UnpinnedFacts(kind string, obj client.Object) []Fact {
+	said, instead := vocabulary.PinsWithoutEffect(kind, obj.GetAnnotations())
+	if said == "" || metav1.GetControllerOf(obj) != nil {
+		return nil
+	}
+	return []Fact{FactOf("not pinned", "annotation "+said+". "+instead)}
+}

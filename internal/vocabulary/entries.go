@@ -1,6 +1,9 @@
 package vocabulary
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // LintIgnore lists the codes of findings of spillway lint that are intended:
 // "SPW203, SPW101".
@@ -50,6 +53,21 @@ var (
 // Entries has every key, in the order of the rings.
 func Entries() []Entry {
 	return slices.Concat(configKeys(), zoneKeys(), scalingKeys(), planKeys(), fleetKeys(), otherKeys())
+}
+
+// HasNoEffect says of a name that means something on some kinds only that it is on another, and what to do.
+func HasNoEffect(name, kind string, kinds []string) (said, instead string) {
+	return name + " has no effect on a " + kind, "Move it to the " + strings.Join(kinds, " or ") + " that is meant, or remove it."
+}
+
+// PinsWithoutEffect is [HasNoEffect] of [PinConfig] on an object of a kind that can have no pins, empty if it
+// does not ask for any.
+func PinsWithoutEffect(kind string, annotations map[string]string) (said, instead string) {
+	kinds := slices.Concat(workloads, jobs)
+	if PinConfig.Get(annotations) != "true" || slices.Contains(kinds, kind) {
+		return "", ""
+	}
+	return HasNoEffect(PinConfig.Native, kind, kinds)
 }
 
 func configKeys() []Entry {

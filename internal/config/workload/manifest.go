@@ -24,6 +24,13 @@ func ManifestOf(workload client.Object) Manifest {
 	return m
 }
 
+// TrackedManifestOf is [ManifestOf] of a workload that a policy tracks.
+func TrackedManifestOf(workload client.Object, policy string) Manifest {
+	m := ManifestOf(asTracked(workload))
+	m.TrackedBy = policy
+	return m
+}
+
 // UsesOf are the objects that a Pod uses, including image pull Secrets.
 func UsesOf(namespace string, pod *corev1.PodSpec) []content.Reference {
 	return content.References(namespace, pod, nil, true)

@@ -127,6 +127,16 @@ func ReadTracked(obj client.Object, policy string, since time.Time) Workload {
 	if _, _, says := vocabulary.ConfigTracked.Lookup(obj.GetAnnotations()); says {
 		return Read(obj)
 	}
+	w := Read(asTracked(obj))
+	w.Settings.TrackedBy, w.isLater = policy, true
+	if since.After(w.optedIn) {
+		w.optedIn = since
+	}
+	return w
+}
+
+// asTracked is a workload with the annotation that has its config tracked.
+func asTracked(obj client.Object) client.Object {
 	tracked := shallow(obj)
 	annotations := maps.Clone(obj.GetAnnotations())
 	if annotations == nil {
@@ -134,12 +144,7 @@ func ReadTracked(obj client.Object, policy string, since time.Time) Workload {
 	}
 	annotations[vocabulary.ConfigTracked.Native] = isTrue
 	tracked.SetAnnotations(annotations)
-	w := Read(tracked)
-	w.Settings.TrackedBy, w.isLater = policy, true
-	if since.After(w.optedIn) {
-		w.optedIn = since
-	}
-	return w
+	return tracked
 }
 
 func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {

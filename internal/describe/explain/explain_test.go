@@ -61,6 +61,8 @@ type situation struct {
 	root string
 	// says is part of the root's sentence, next the command that comes next.
 	says, next string
+	// fact is part of what else is said of what a person asks about.
+	fact string
 	// owner is who is said to have it in hand, if that matters; and times are those that
 	// must be given: since, until, deadline.
 	owner, times string
@@ -291,6 +293,9 @@ func (s *situation) check(w *world, c *chain.Chain) error {
 	}
 	if owner := cmp.Or(root.Owner, c.Links[0].Owner); s.owner != "" && !matches(owner, w.text(s.owner)) {
 		complain("its owner is %q, not %q", owner, s.owner)
+	}
+	if !strings.Contains(fmt.Sprint(c.Facts), s.fact) {
+		complain("no fact says %q: %v", s.fact, c.Facts)
 	}
 	if _, action, _ := reasons.Of(root.Reason); root.Next == "" && action == "" {
 		complain("there is no command and no action")

@@ -36,6 +36,22 @@ stringData: {password: x}
 	ask: "job/once", through: "Job Manager", by: "Job once is suspended until the manager has set its pins", root: "manager/spillway", says: "none is installed",
 	next: "spillway check",
 }, {
+	name: "a Pod asks for pins", plant: `apiVersion: v1
+kind: Pod
+metadata: {name: web, annotations: {spillway.dev/pin-config: "true"}}
+spec: {nodeSelector: {disk: ssd}, containers: [{name: app, image: app:v1}]}
+`, ask: "pod/web", root: "pod/web", says: "no node has the labels of its node selector, disk=ssd", next: "kubectl get nodes -l disk=ssd",
+	fact: "annotation spillway.dev/pin-config has no effect on a Pod. Move it to the Deployment or StatefulSet or DaemonSet or Job or CronJob that is meant, or remove it.",
+}, {
+	name: "a ReplicaSet asks for pins", plant: `apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web, annotations: {spillway.dev/pin-config: "true"}}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {disk: ssd}, containers: [{name: app, image: app:v1}]}}
+`, ask: "replicaset/web", through: "ReplicaSet Pod", root: "pod/web-*", says: "no node has the labels of its node selector, disk=ssd", next: "kubectl get nodes -l disk=ssd",
+	fact: "annotation spillway.dev/pin-config has no effect on a ReplicaSet. Move it to",
+}, {
 	name: "a CronJob is suspended", plant: askingCronJob,
 	ask: "cronjob/nightly", root: "cronjob/nightly", says: "spec.suspend is set", next: `kubectl patch cronjob/nightly -n NS --type=merge -p '{"spec":{"suspend":false}}'`,
 }}

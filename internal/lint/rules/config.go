@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
@@ -22,7 +23,7 @@ func configRules() []rule {
 		}, configAnnotations},
 		{report.Rule{
 			Code: "SPW102", Level: report.Warning, Title: "Annotations about config on a workload whose config is not tracked",
-			Why:    "They have an effect only where " + vocabulary.ConfigTracked.Native + " is \"true\".",
+			Why:    "They have an effect only where " + vocabulary.ConfigTracked.Native + " is \"true\", or a policy with track: true selects the workload.",
 			Action: "Set " + vocabulary.ConfigTracked.Native + " to \"true\", or remove them.",
 		}, untracked},
 		{report.Rule{
@@ -69,19 +70,21 @@ func configRules() []rule {
 }
 
 func configAnnotations(m *manifest.Manifests, r *reporter) {
+	policies := setIn(m)
 	for _, o := range m.Objects {
 		if !o.CanTrack() {
 			continue
 		}
-		for _, p := range workload.ManifestOf(o.Typed).Problems {
+		for _, p := range readBy(policies, o).Problems {
 			r.findf(o, manifest.Annotation(p.Annotation), "%s", p)
 		}
 	}
 }
 
 func untracked(m *manifest.Manifests, r *reporter) {
+	policies := setIn(m)
 	for _, o := range m.Objects {
-		if !o.CanTrack() || workload.ManifestOf(o.Typed).Tracked {
+		if !o.CanTrack() || readBy(policies, o).Tracked {
 			continue
 		}
 		for _, key := range needTracking() {
@@ -277,7 +280,7 @@ func ignoredInVain(m *manifest.Manifests, r *reporter) {
 
 func nothingToFollow(m *manifest.Manifests, r *reporter) {
 	tracked(m, func(o *manifest.Object, w workload.Manifest) {
-		if len(w.Uses) == 0 {
+		if len(w.Uses) == 0 && w.TrackedBy == "" {
 			r.findf(o, manifest.Annotation(w.Dialect), "it uses no config that could change")
 		}
 	})
@@ -285,12 +288,22 @@ func nothingToFollow(m *manifest.Manifests, r *reporter) {
 
 // tracked visits the workloads whose config is followed.
 func tracked(m *manifest.Manifests, visit func(*manifest.Object, workload.Manifest)) {
+	policies := setIn(m)
 	for _, o := range m.Objects {
 		if !o.CanTrack() {
 			continue
 		}
-		if manifest := workload.ManifestOf(o.Typed); manifest.Tracked {
-			visit(o, manifest)
+		if w := readBy(policies, o); w.Tracked {
+			visit(o, w)
 		}
 	}
+}
+
+// readBy reads a workload, which a policy may track if it does not say whether it is tracked.
+func readBy(policies policy.Set, o *manifest.Object) workload.Manifest {
+	_, _, says := vocabulary.ConfigTracked.Lookup(o.Object.GetAnnotations())
+	if p := policies.Tracking(o.Typed); p != nil && !says {
+		return workload.TrackedManifestOf(o.Typed, p.String())
+	}
+	return workload.ManifestOf(o.Typed)
 }

@@ -67,8 +67,9 @@ func misplacedKeys(m *manifest.Manifests, r *reporter) {
 				r.findf(o, u.Path, "%s is among the %s, and is read among the %s", u.Name, among(u.At), among(u.Place))
 				r.actionf("Move it to the %s.", among(u.Place))
 			case u.At == vocabulary.Annotation && u.Kinds != nil && !slices.Contains(u.Kinds, o.Kind()):
-				r.findf(o, u.Path, "%s has no effect on a %s", u.Name, o.Kind())
-				r.actionf("Move it to the %s that is meant, or remove it.", strings.Join(u.Kinds, " or "))
+				said, instead := vocabulary.HasNoEffect(u.Name, o.Kind(), u.Kinds)
+				r.findf(o, u.Path, "%s", said)
+				r.actionf("%s", instead)
 			}
 		}
 	}

@@ -64,6 +64,14 @@ func policiesIn(m *manifest.Manifests) []policyIn {
 	return all
 }
 
+func setIn(m *manifest.Manifests) policy.Set {
+	var set policy.Set
+	for _, p := range policiesIn(m) {
+		set = append(set, p.Policy)
+	}
+	return set
+}
+
 // use is a use of an object that policies may be for.
 type use struct {
 	o      *manifest.Object

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -36,8 +36,9 @@ func reloaderRules() []rule {
 }
 
 func rolledTwice(m *manifest.Manifests, r *reporter) {
+	policies := setIn(m)
 	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
-		if rollsTwice(o, u, key) {
+		if rollsTwice(policies, o, u, key) {
 			r.findf(o, u.Path, "%s makes Reloader roll it as well", u.Name)
 			r.actionf("Remove it: %s.", key.instead)
 		}
@@ -45,8 +46,9 @@ func rolledTwice(m *manifest.Manifests, r *reporter) {
 }
 
 func reloaderAlone(m *manifest.Manifests, r *reporter) {
+	policies := setIn(m)
 	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
-		if !rollsTwice(o, u, key) {
+		if !rollsTwice(policies, o, u, key) {
 			r.findf(o, u.Path, "%s is read by Reloader, and not by Spillway", u.Name)
 			r.actionf("Keep it where Reloader runs. With Spillway, %s.", key.instead)
 		}
@@ -93,6 +95,6 @@ func reloaderKeys() []reloaderKey {
 }
 
 // rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
-func rollsTwice(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) bool {
-	return key.rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && workload.ManifestOf(o.Typed).Tracked
+func rollsTwice(policies policy.Set, o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) bool {
+	return key.rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && readBy(policies, o).Tracked
 }

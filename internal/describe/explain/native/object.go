@@ -37,7 +37,7 @@ func (a *Asker) Object(ctx context.Context, ref describe.Ref, first bool) (chain
 	if err != nil {
 		return chain.Answer{}, err
 	}
-	return chain.Answer{Links: []chain.Link{a.judged(ref, u)}}, nil
+	return chain.Answer{Links: []chain.Link{a.judged(ref, u)}, Facts: describe.UnpinnedFacts(ref.Kind, u)}, nil
 }
 
 // judged is how an object does.

@@ -41,7 +41,7 @@ func (a *Asker) Pod(ctx context.Context, ref describe.Ref, first bool) (chain.An
 }
 
 func podFacts(p *corev1.Pod) []describe.Fact {
-	facts := []describe.Fact{describe.FactOf("phase", string(p.Status.Phase))}
+	facts := append(describe.UnpinnedFacts(describe.KindPod, p), describe.FactOf("phase", string(p.Status.Phase)))
 	if p.Spec.NodeName != "" {
 		facts = append(facts, describe.FactOf("node", p.Spec.NodeName))
 	}

@@ -25,7 +25,9 @@ func (a *Asker) Controller(ctx context.Context, ref describe.Ref, _ bool) (chain
 	if err != nil {
 		return chain.Answer{}, err
 	}
-	return a.Unready(ctx, &w, a.Link(ref, "", "%s is ready", w.Name()))
+	found, err := a.Unready(ctx, &w, a.Link(ref, "", "%s is ready", w.Name()))
+	found.Facts = append(describe.UnpinnedFacts(ref.Kind, w.Object), found.Facts...)
+	return found, err
 }
 
 // Unready is what is wrong with a workload whose config is as it should be.
