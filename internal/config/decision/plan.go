@@ -430,7 +430,7 @@ func (w *Workload) Keeps() (said []string) {
 	if w.Hashes == nil || w.IsCurrent() || !w.Suspension.IsSettled() {
 		return nil
 	}
-	for _, r := range w.ReleasesOf(w.Change.Keys) {
+	for _, r := range w.Lacks(w.Change.Keys) {
 		if k := w.KeepingOf(r); k != workload.KeepsUnread {
 			said = append(said, r.Object.From(w.Namespace)+": "+k.Clause())
 		}

@@ -160,7 +160,7 @@ func (s *staging) find() bool {
 func (w *Workload) releasesUnderway() []content.Release {
 	switch {
 	case !w.IsCurrent():
-		return w.ReleasesOf(w.Change.Keys)
+		return w.Lacks(w.Change.Keys)
 	case w.failure != nil:
 		return w.failure.Releases
 	case w.isRolledBack():
