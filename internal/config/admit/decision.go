@@ -113,9 +113,13 @@ func (a attempt) complete(now time.Time) answer {
 		e.SetHash()
 		e.DropBaseline()
 		record := workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)}
-		if was := a.hashBefore(); was != a.now.Hashes.Desired { // else its config is not new
+		last := &a.now.Records.Roll
+		switch was := a.hashBefore(); {
+		case was != a.now.Hashes.Desired:
 			record.Was = was
 			record.Unready, record.Available, record.Failing = a.baseline(now)
+		case last.Unready: // its config is not new, and it is still compared with what it was before that
+			record.Was, record.Unready, record.Available, record.Failing = last.Was, true, last.Available, last.Failing
 		}
 		e.Record(record)
 	}
