@@ -202,9 +202,14 @@ func TestStages(t *testing.T) {
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"Progressing: Deployment a is updating: not ready\n" +
 			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
-		"what was not ready before is no worse": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, 10*time.Minute)), next("b"), next("c")}, Options{}, "rolls b\nrolls c\n" +
+		"what was not ready before is no worse": {[]string{soaking}, []Workload{
+			next("a", rollingFor(dbKey), noWorse(1, 10*time.Minute), rolledAt(now.Add(-11*time.Minute), rollout.Progressing)), next("b"), next("c"),
+		}, Options{}, "rolls b\nrolls c\n" +
 			"Progressing: Deployment a is updating: not ready\n" +
 			"p0: Progressing 1/3, first Complete 1/1, rest Progressing 0/2\n"},
+		"a Pod from before the roll shows it only since then": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, 10*time.Minute)), next("b")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
+			"Soaking: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first is ready; soaking until 4 May 09:09:00 UTC\n" +
+			"p0: Waiting 1/2, first Waiting 1/1, rest Waiting 0/1\n"},
 		"and has to soak": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, time.Minute)), next("b")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
 			"Soaking: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first is ready; soaking until 4 May 09:09:00 UTC\n" +
 			"p0: Waiting 1/2, first Waiting 1/1, rest Waiting 0/1\n"},
