@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -107,6 +108,43 @@ func TestAHashOfNewerValuesSaysWhatHasChanged(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		seen.of["b"] = "2"
+	}
+}
+
+// TestNobodyRollsForWhatAnotherFoundToBeOld is that of workloads that use an object none is rolled for what the cache
+// has of it, if another one was hashed with a newer version: it would be another release, and each would go first.
+func TestNobodyRollsForWhatAnotherFoundToBeOld(t *testing.T) {
+	for live, want := range map[string]bool{"2": true, "3": false} {
+		now := time.Now()
+		o := newObserver(Options{Now: func() time.Time { return now }}, nil, content.Source{
+			Digests: values{of: map[string]string{"a": "2"}, cached: true}, Values: values{of: map[string]string{"a": "2"}},
+		})
+		first, second := &entry{}, &entry{}
+		look := func(e *entry, uid types.UID) {
+			d := usesSecrets("a")
+			d.UID, d.ResourceVersion, d.Spec.Template.Annotations = uid, "1", map[string]string{vocabulary.ConfigHash.Native: "old"}
+			*e = *o.read(t.Context(), d, nil, now)
+		}
+		for _, of := range []string{"2", live} {
+			o.source.Values = values{of: map[string]string{"a": of}}
+			p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
+			look(first, "1")
+			seen := []*entry{first}
+			if of == live {
+				look(second, "2")
+				seen = append(seen, second)
+			}
+			for _, e := range seen {
+				if err := p.observeWorkload(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.hash(t.Context(), seen)
+			o.cache.keep(seen)
+			if all := p.snapshot(seen, nil).Workloads; all[len(all)-1].Hashes == nil || len(all) > 1 && (all[0].Hashes != nil) != want {
+				t.Errorf("the object is at %s: the hashes are %v and %v", of, all[0].Hashes, all[len(all)-1].Hashes)
+			}
+		}
 	}
 }
 
