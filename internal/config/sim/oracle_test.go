@@ -175,8 +175,7 @@ func (o *oracle) recorded(r *v1alpha1.ConfigRollout) {
 	}
 	for value := range o.failed[object] {
 		// As long as the manager sees the object as it was before it was created again, it is recorded of that.
-		is[value] = is[value] || is[value+ofBefore]
-		if !is[value] && w.live[object] == value && isBad(value) && w.isUsed(object) {
+		if !is[value] && !is[value+ofBefore] && w.live[object] == value && isBad(value) && w.isUsed(object) {
 			o.complainf("that %s failed with %s is forgotten", object.Name, value)
 		}
 	}
