@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -111,40 +112,33 @@ func TestAHashOfNewerValuesSaysWhatHasChanged(t *testing.T) {
 	}
 }
 
-// TestNobodyRollsForWhatAnotherFoundToBeOld is that of workloads that use an object none is rolled for what the cache
-// has of it, if another one was hashed with a newer version: it would be another release, and each would go first.
+// TestNobodyRollsForWhatAnotherFoundToBeOld is that no workload is rolled for what the cache has of an object, if another
+// one was hashed with a newer version: these would be two releases, and one would go first for each.
 func TestNobodyRollsForWhatAnotherFoundToBeOld(t *testing.T) {
-	for live, want := range map[string]bool{"2": true, "3": false} {
-		now := time.Now()
-		o := newObserver(Options{Now: func() time.Time { return now }}, nil, content.Source{
-			Digests: values{of: map[string]string{"a": "2"}, cached: true}, Values: values{of: map[string]string{"a": "2"}},
-		})
-		first, second := &entry{}, &entry{}
-		look := func(e *entry, uid types.UID) {
+	now, live := time.Now(), values{of: map[string]string{"a": "1"}}
+	o := newObserver(Options{Now: func() time.Time { return now }}, nil, content.Source{Digests: values{of: map[string]string{"a": "1"}, cached: true}, Values: live})
+	pass := func(names ...string) []decision.Workload {
+		p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
+		var seen []*entry
+		for _, name := range names {
 			d := usesSecrets("a")
-			d.UID, d.ResourceVersion, d.Spec.Template.Annotations = uid, "1", map[string]string{vocabulary.ConfigHash.Native: "old"}
-			*e = *o.read(t.Context(), d, nil, now)
+			d.Name, d.UID, d.ResourceVersion, d.Spec.Template.Annotations = name, types.UID(name), "1", map[string]string{vocabulary.ConfigHash.Native: "old"}
+			e := o.read(t.Context(), d, nil, now)
+			if err := p.observeWorkload(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, e)
 		}
-		for _, of := range []string{"2", live} {
-			o.source.Values = values{of: map[string]string{"a": of}}
-			p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
-			look(first, "1")
-			seen := []*entry{first}
-			if of == live {
-				look(second, "2")
-				seen = append(seen, second)
-			}
-			for _, e := range seen {
-				if err := p.observeWorkload(t.Context(), e); err != nil {
-					t.Fatal(err)
-				}
-			}
-			p.hash(t.Context(), seen)
-			o.cache.keep(seen)
-			if all := p.snapshot(seen, nil).Workloads; all[len(all)-1].Hashes == nil || len(all) > 1 && (all[0].Hashes != nil) != want {
-				t.Errorf("the object is at %s: the hashes are %v and %v", of, all[0].Hashes, all[len(all)-1].Hashes)
-			}
-		}
+		p.hash(t.Context(), seen)
+		o.cache.keep(seen)
+		return p.snapshot(seen, nil).Workloads
+	}
+	if before := pass("x"); before[0].Hashes == nil {
+		t.Fatal("it was not hashed")
+	}
+	live.of["a"] = "2"
+	if all := pass("x", "y"); all[0].Hashes != nil || all[1].Hashes == nil {
+		t.Errorf("the hash of what is old is %v, that of what was read %v", all[0].Hashes, all[1].Hashes)
 	}
 }
 

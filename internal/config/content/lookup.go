@@ -75,7 +75,9 @@ func Lacks(ctx context.Context, reader client.Reader, namespace string, pod *cor
 func (s Source) IsForbidden(kind Kind) bool { return s.Forbidden != nil && s.Forbidden(kind) }
 
 // Lookup begins a pass.
-func (s Source) Lookup() *Lookup { return &Lookup{Source: s, facts: Facts{}, newer: map[Object]string{}} }
+func (s Source) Lookup() *Lookup {
+	return &Lookup{Source: s, facts: Facts{}, newer: map[Object]string{}}
+}
 
 // Observe brings what is known of a workload's config up to date, as far as
 // digests tell; version is that of the workload. It returns true if config that
