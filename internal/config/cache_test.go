@@ -9,9 +9,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -107,6 +109,36 @@ func TestAHashOfNewerValuesSaysWhatHasChanged(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		seen.of["b"] = "2"
+	}
+}
+
+// TestNobodyRollsForWhatAnotherFoundToBeOld is that no workload is rolled for what the cache has of an object, if another
+// one was hashed with a newer version: these would be two releases, and one would go first for each.
+func TestNobodyRollsForWhatAnotherFoundToBeOld(t *testing.T) {
+	now, live := time.Now(), values{of: map[string]string{"a": "1"}}
+	o := newObserver(Options{Now: func() time.Time { return now }}, nil, content.Source{Digests: values{of: map[string]string{"a": "1"}, cached: true}, Values: live})
+	pass := func(names ...string) []decision.Workload {
+		p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
+		var seen []*entry
+		for _, name := range names {
+			d := usesSecrets("a")
+			d.Name, d.UID, d.ResourceVersion, d.Spec.Template.Annotations = name, types.UID(name), "1", map[string]string{vocabulary.ConfigHash.Native: "old"}
+			e := o.read(t.Context(), d, nil, now)
+			if err := p.observeWorkload(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, e)
+		}
+		p.hash(t.Context(), seen)
+		o.cache.keep(seen)
+		return p.snapshot(seen, nil).Workloads
+	}
+	if before := pass("x"); before[0].Hashes == nil {
+		t.Fatal("it was not hashed")
+	}
+	live.of["a"] = "2"
+	if all := pass("x", "y"); all[0].Hashes != nil || all[1].Hashes == nil {
+		t.Errorf("the hash of what is old is %v, that of what was read %v", all[0].Hashes, all[1].Hashes)
 	}
 }
 

@@ -299,6 +299,9 @@ func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed
 	o := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
 	for _, e := range seen {
 		w := e.snapshot(refusals)
+		if p.lookup.IsBehind(&e.config) { // it is read again as soon as the cache shows what others were hashed with
+			w.Hashes, w.Unchanged = nil, false
+		}
 		w.MayBeRolled = !e.tried.IsZero() && p.now.Before(e.tried.Add(ring.ShownWithin))
 		w.Judge(p.now)
 		if !p.options.Zones {

@@ -132,9 +132,14 @@ func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord
 	case before != nil && (before.Target == decided.Target && before.FinishedAt == nil || isComplete):
 		keepSince(decided.Causes, before.Causes)
 		decided.StartedAt, decided.Target = before.StartedAt, before.Target
+		if before.MovedAt != nil {
+			decided.MovedAt = before.MovedAt
+		}
 		if len(decided.Changed) == 0 {
 			decided.Changed = before.Changed
 		}
+	case before != nil && before.FinishedAt == nil && before.MovedAt == nil && before.Phase != string(rollout.PhaseFailed): // no unit ever had it
+		decided.StartedAt = at
 	case before != nil:
 		history = append([]v1alpha1.PastRolloutRecord{pastOf(before, at)}, history[:min(len(history), mostPastRecords-1)]...)
 		decided.StartedAt = at
@@ -164,7 +169,7 @@ func keepSince(causes, before []v1alpha1.RolloutCause) {
 
 // pastOf is what a rollout has become, when another one begins.
 func pastOf(r *v1alpha1.RolloutRecord, now metav1.MicroTime) v1alpha1.PastRolloutRecord {
-	past := v1alpha1.PastRolloutRecord{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor}
+	past := v1alpha1.PastRolloutRecord{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, MovedAt: r.MovedAt, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor}
 	switch {
 	case r.FinishedAt != nil:
 		past.Outcome, past.FinishedAt, past.Message = string(rollout.OutcomeComplete), *r.FinishedAt, ""

@@ -24,6 +24,9 @@ type RolloutRecord struct {
 	StartedAt metav1.MicroTime `json:"startedAt"`
 	// +optional
 	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+	// MovedAt is when the first unit was updated to it, absent until then.
+	// +optional
+	MovedAt *metav1.MicroTime `json:"movedAt,omitempty"`
 	// Units counts the units.
 	Units RolloutCounts `json:"units"`
 	// WaitingFor is the sentence that says most about it, empty once it is complete.
@@ -123,4 +126,7 @@ type PastRolloutRecord struct {
 	// StartedAt is when it began, FinishedAt when it was complete or another one began.
 	StartedAt  metav1.MicroTime `json:"startedAt"`
 	FinishedAt metav1.MicroTime `json:"finishedAt"`
+	// MovedAt is when the first unit was updated to it.
+	// +optional
+	MovedAt *metav1.MicroTime `json:"movedAt,omitempty"`
 }

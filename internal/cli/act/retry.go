@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	configs "github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -64,6 +65,13 @@ func groupHasFailed(ctx context.Context, c client.Reader, group *v1alpha1.Rollou
 	}
 }
 
+// keepsChanging is true if workloads wait because the object changes after each roll.
+func keepsChanging(r *v1alpha1.ConfigRollout) bool {
+	return r.Rollout != nil && slices.ContainsFunc(r.Rollout.Causes, func(c v1alpha1.RolloutCause) bool {
+		return c.Reason == string(configs.ReasonConfigKeepsChanging)
+	})
+}
+
 // configHasFailed is true if a workload has a record that a retry of the object ends.
 func configHasFailed(ctx context.Context, c client.Reader, obj client.Object) (bool, error) {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
@@ -82,7 +90,7 @@ func configHasFailed(ctx context.Context, c client.Reader, obj client.Object) (b
 	if err != nil && !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
 		return false, fmt.Errorf("get what has failed: %w", err)
 	}
-	if slices.ContainsFunc(verdict.Read(record), func(v verdict.Verdict) bool { return !retried.After(v.At) }) {
+	if slices.ContainsFunc(verdict.Read(record), func(v verdict.Verdict) bool { return !retried.After(v.At) }) || keepsChanging(record) {
 		return true, nil
 	}
 	return slices.ContainsFunc(workloads, func(w client.Object) bool { return workload.AwaitsRetry(w, object, retried) }), nil

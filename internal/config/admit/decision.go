@@ -123,9 +123,13 @@ func (a attempt) complete(now time.Time) answer {
 		if a.now.Pinning.On { // its Pods could not start with the content before
 			e.SetPins(record.Admitted, nil)
 		}
-		if was := a.hashBefore(); was != a.now.Hashes.Desired { // else its config is not new
+		last := &a.now.Records.Roll
+		switch was := a.hashBefore(); {
+		case was != a.now.Hashes.Desired:
 			record.Was = was
 			record.Unready, record.Available, record.Failing = a.baseline(now)
+		case last.Unready: // its config is not new, and it is still compared with what it was before that
+			record.Was, record.Unready, record.Available, record.Failing = last.Was, true, last.Available, last.Failing
 		}
 		e.Record(record)
 	}

@@ -53,6 +53,11 @@ func rolled(ago time.Duration) func(*workload.Workload) {
 	return func(w *workload.Workload) { w.Records.Roll = workload.Roll{Admitted: now.Add(-ago), Was: "older"} }
 }
 
+// unready is one that was not ready before it got its config.
+func unready(w *workload.Workload) {
+	w.Records.Roll = workload.Roll{Was: "old", Unready: true, Available: 1}
+}
+
 func set(w *workload.Workload) { w.Object = &appsv1.StatefulSet{} }
 
 // text is what admission does, an operation a line.
@@ -104,6 +109,9 @@ func TestAdmit(t *testing.T) {
 		},
 		"but what is so for long": {
 			attempt{now: arriving(rolled(time.Hour)), before: arriving(replicas(1, 0))}, "", hashes + was(`\"was\":\"old\",\"unready\":true`),
+		},
+		"the same config is compared with what was before it": {
+			attempt{now: arriving(unready), before: running}, "", hashes + was(`\"was\":\"old\",\"unready\":true,\"available\":1`),
 		},
 		"an update that rolls anyway takes the config along": {attempt{now: arriving(), before: running}, "", hashes + recorded},
 		"one that does not, rolls nothing":                   {attempt{now: arriving(), before: arriving(), unchanged: true}, "", ""},

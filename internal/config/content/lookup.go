@@ -38,6 +38,19 @@ type Lookup struct {
 	Source
 
 	facts Facts
+	// newer are the versions of objects that were read for a hash, where the cache had another one.
+	newer map[Object]string
+}
+
+// IsBehind is true if an object was read for the hash of another workload, and has another version than is known
+// for this one.
+func (l *Lookup) IsBehind(k *Known) bool {
+	for o, version := range l.newer {
+		if f, uses := k.facts[o]; uses && f.version != version {
+			return true
+		}
+	}
+	return false
 }
 
 // Lacks says what a Pod cannot start without and does not exist, each as a clause.
@@ -67,7 +80,9 @@ func (l *Lookup) Missing(ctx context.Context, d Demand) ([]Missing, error) {
 func (s Source) IsForbidden(kind Kind) bool { return s.Forbidden != nil && s.Forbidden(kind) }
 
 // Lookup begins a pass.
-func (s Source) Lookup() *Lookup { return &Lookup{Source: s, facts: Facts{}} }
+func (s Source) Lookup() *Lookup {
+	return &Lookup{Source: s, facts: Facts{}, newer: map[Object]string{}}
+}
 
 // Observe brings what is known of a workload's config up to date, as far as
 // digests tell; version is that of the workload. It returns true if config that

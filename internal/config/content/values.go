@@ -45,7 +45,21 @@ func (l *Lookup) Hash(ctx context.Context, due []*Known) []error {
 		})
 	}
 	_ = group.Wait() // the errors are in errs
+	for i, k := range due {
+		if errs[i] == nil {
+			l.note(k.facts)
+		}
+	}
 	return errs
+}
+
+// note notes what was read for a hash and is not what the cache has.
+func (l *Lookup) note(read Facts) {
+	for o, f := range read {
+		if known, ok := l.facts[o]; ok && known.version != f.version {
+			l.newer[o] = f.version
+		}
+	}
 }
 
 // Batch chooses workloads to hash together, in their order: those of which about so many

@@ -205,17 +205,32 @@ func (w *Workload) outdated() []content.Object {
 		if w.staged != nil {
 			objects = append(objects, w.staged.Release.Object)
 		}
+		if w.brake != nil {
+			objects = append(objects, w.brake.Object)
+		}
 		objects = append(objects, w.changed(w.Change.Keys)...)
 	}
 	return objects
 }
 
-// underway are the objects that it uses of which some content is recorded to be rolled out.
+// underway are the objects that it uses of which some content is recorded to be rolled out, or another one than they
+// have now and it lacks.
 func (w *Workload) underway(o *Observed) []content.Object {
-	var objects []content.Object
+	var objects, lacks []content.Object
+	if !w.IsCurrent() {
+		for _, r := range w.Lacks(nil) {
+			lacks = append(lacks, r.Object)
+		}
+	}
 	for i := range w.Uses {
-		if r := o.Records[w.Uses[i].Object]; r != nil && r.Rollout != nil && r.Rollout.FinishedAt == nil && !w.Uses[i].Ignored {
-			objects = append(objects, w.Uses[i].Object)
+		object := w.Uses[i].Object
+		r := o.Records[object]
+		if r == nil || r.Rollout == nil || w.Uses[i].Ignored {
+			continue
+		}
+		digest, _ := w.Config.DigestOf(object)
+		if r.Rollout.FinishedAt == nil || r.Rollout.Target != digest && slices.Contains(lacks, object) {
+			objects = append(objects, object)
 		}
 	}
 	return objects

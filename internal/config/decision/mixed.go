@@ -31,7 +31,7 @@ func (w *Workload) proves(r content.Release) bool {
 		return false
 	}
 	kept, _ := workload.Kept(w.Object)
-	return kept == 0 && (w.IsCurrent() || w.Hashes != nil && !slices.Contains(w.ReleasesOf(w.Change.Keys), r))
+	return kept == 0 && (w.IsCurrent() || w.Hashes != nil && !slices.Contains(w.Lacks(w.Change.Keys), r))
 }
 
 // isProven is true if some workload of a namespace proves a content.
@@ -41,7 +41,7 @@ func isProven(workloads []Workload, namespace string, r content.Release) bool {
 
 // isNext is true if the workload would be rolled for a release.
 func (w *Workload) isNext(r content.Release) bool {
-	return w.Settings.Tracked && w.Hashes != nil && !w.IsCurrent() && slices.Contains(w.ReleasesOf(w.Change.Keys), r)
+	return w.Settings.Tracked && w.Hashes != nil && !w.IsCurrent() && slices.Contains(w.Lacks(w.Change.Keys), r)
 }
 
 // addMixed adds the releases that a workload got together with another change, if its new Pods

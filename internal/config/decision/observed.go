@@ -60,6 +60,8 @@ type Workload struct {
 	// failure and stop are what follows from all workloads; see judge.
 	failure *Failure
 	stop    *Stop
+	// brake is the release that changes too often to be rolled now, nil if none does; see brake.
+	brake *braked
 	// staged is why a policy keeps it from being rolled, nil if none does; see stage.
 	staged *Staged
 	// back is that it gets its previous config back, nil if it does not.

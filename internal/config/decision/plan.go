@@ -84,7 +84,7 @@ func (w *Workload) lasts(now time.Time) time.Time {
 
 // decide is what was judged, and what the engine decides about it.
 func decide(o Observed, options Options) (Observed, Plan) {
-	o = judge(o, options)
+	o = brake(judge(o, options), options)
 	o, staged := stage(o, options)
 	o = unstick(o, options)
 	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
@@ -376,6 +376,8 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		return &rollout.Block{Reason: ReasonConfigUnverified, Since: since, Message: "it is not ready, and its Pods are not known: " + w.Pods.Unknown}
 	case w.stop != nil:
 		return &rollout.Block{Reason: w.stop.Reason, Message: w.stop.Message(), About: refTo(w.stop.Release.Object), Since: since}
+	case w.brake != nil:
+		return w.brake.block()
 	case w.staged != nil:
 		return &w.staged.Block
 	default:
@@ -433,7 +435,7 @@ func (w *Workload) Keeps() (said []string) {
 	if w.Hashes == nil || w.IsCurrent() || !w.Suspension.IsSettled() {
 		return said
 	}
-	for _, r := range w.ReleasesOf(w.Change.Keys) {
+	for _, r := range w.Lacks(w.Change.Keys) {
 		if k := w.KeepingOf(r); k != workload.KeepsUnread {
 			said = append(said, r.Object.From(w.Namespace)+": "+k.Clause())
 		}

@@ -61,6 +61,11 @@ const (
 	// Action: correct the object that the message names: the new content is tried. To try the
 	// same content again, run spillway retry for the object.
 	ReasonConfigRolledBack rollout.Reason = "ConfigRolledBack"
+	// ReasonConfigKeepsChanging: a ConfigMap or Secret was changed again after each of its last rolls, as by an
+	// operator that writes addresses of Pods into it, so the next roll waits.
+	// Action: end the loop: find out who writes the object, and let workloads ignore those keys
+	// (spillway.dev/ignore-configmaps, spillway.dev/ignore-secrets). To roll it now, run spillway retry for the object.
+	ReasonConfigKeepsChanging rollout.Reason = "ConfigKeepsChanging"
 	// ReasonSnapshotMissing: the Pod template is pinned to a snapshot that was deleted, and the
 	// content is not known any more, so new Pods cannot start.
 	// Action: restore the snapshot that the message names, or remove the annotation

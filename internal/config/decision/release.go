@@ -208,7 +208,7 @@ func (j *judgment) addStopped() {
 		if !w.Settings.Tracked || w.Settings.Unstoppable || w.Hashes == nil || w.IsCurrent() {
 			continue
 		}
-		for _, r := range w.ReleasesOf(w.Change.Keys) {
+		for _, r := range w.Lacks(w.Change.Keys) {
 			if !j.o.policyFor(w, r.Object).Tolerates() || w.recorded(r, j.now) != nil { // else its stages decide
 				j.addNext(i, w, r)
 			}

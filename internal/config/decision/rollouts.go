@@ -112,11 +112,14 @@ func IsGivenUp(r rollout.Reason) bool {
 }
 
 // record is what there is to say of it, before it is compared with what was recorded.
-func (r *objectRollout) record(digest string) *v1alpha1.RolloutRecord {
+func (r *objectRollout) record(digest string, now time.Time) *v1alpha1.RolloutRecord {
 	phase := r.phase()
 	record := &v1alpha1.RolloutRecord{Target: digest, Changed: r.changed, Phase: string(phase), Causes: ring.Causes(r.units, r.of.Namespace)}
 	slices.Sort(record.Changed)
 	slices.SortStableFunc(record.Causes, func(a, b v1alpha1.RolloutCause) int { return State(a.State).Urgency() - State(b.State).Urgency() })
+	if slices.ContainsFunc(r.units, func(u ring.Waiting) bool { return State(u.State) != StateWaiting }) { // they have it, or get it in this pass
+		record.MovedAt = new(metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond)))
+	}
 	c := &record.Units
 	c.Total = int32(min(max(r.uses, len(r.units)), 1<<30))
 	for i := range r.units {
@@ -160,7 +163,7 @@ func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRo
 	if len(r.units) == 0 && (before.Rollout == nil || isOfNamespace || r.uses == 0) || before.Rollout == nil && !r.lasting {
 		return
 	}
-	after.Rollout, after.History = ring.Record(before.Rollout, before.History, r.record(digest), o.Now)
+	after.Rollout, after.History = ring.Record(before.Rollout, before.History, r.record(digest, o.Now), o.Now)
 	if isOfNamespace {
 		after.History = nil
 	}

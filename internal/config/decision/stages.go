@@ -160,7 +160,7 @@ func (s *staging) find() bool {
 func (w *Workload) releasesUnderway() []content.Release {
 	switch {
 	case !w.IsCurrent():
-		return w.ReleasesOf(w.Change.Keys)
+		return w.Lacks(w.Change.Keys)
 	case w.failure != nil:
 		return w.failure.Releases
 	case w.isRolledBack():
@@ -298,7 +298,9 @@ func (s *staging) leaf(w *Workload, r content.Release) (rollout.Leaf, policy.Cla
 	case w.lacksRoom(s.o.Now) != "": // its config has not run yet
 		return l, policy.ClaimNone
 	case w.isNoWorse():
-		l.HealthySince = w.Pods.FirstReady
+		if l.HealthySince = w.Pods.FirstReady; l.HealthySince.Before(w.Records.Roll.At) { // it had the content before, and shows it since
+			l.HealthySince = w.Records.Roll.At
+		}
 	case w.isProving(s.o.Now) && patient, w.mayFailMixed(s.o.Now) && patient && !isProven(s.workloads, w.Namespace, r):
 		l.Health = rollout.Progressing
 	default:

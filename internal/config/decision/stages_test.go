@@ -9,13 +9,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -199,9 +202,14 @@ func TestStages(t *testing.T) {
 			"WaitingForPrevious: Deployment c is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first has 0 of 1 updated\n" +
 			"Progressing: Deployment a is updating: not ready\n" +
 			"p0: Progressing 1/3, first Progressing 0/1, rest Waiting 1/2\n"},
-		"what was not ready before is no worse": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, 10*time.Minute)), next("b"), next("c")}, Options{}, "rolls b\nrolls c\n" +
+		"what was not ready before is no worse": {[]string{soaking}, []Workload{
+			next("a", rollingFor(dbKey), noWorse(1, 10*time.Minute), rolledAt(now.Add(-11*time.Minute), rollout.Progressing)), next("b"), next("c"),
+		}, Options{}, "rolls b\nrolls c\n" +
 			"Progressing: Deployment a is updating: not ready\n" +
 			"p0: Progressing 1/3, first Complete 1/1, rest Progressing 0/2\n"},
+		"a Pod from before the roll shows it only since then": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, 10*time.Minute)), next("b")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
+			"Soaking: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first is ready; soaking until 4 May 09:09:00 UTC\n" +
+			"p0: Waiting 1/2, first Waiting 1/1, rest Waiting 0/1\n"},
 		"and has to soak": {[]string{soaking}, []Workload{next("a", rollingFor(dbKey), noWorse(1, time.Minute)), next("b")}, Options{}, "Progressing: Deployment a is updating: not ready\n" +
 			"Soaking: Deployment b is waiting: ConfigPolicy p0 holds Secret db@05cb0cf: stage first is ready; soaking until 4 May 09:09:00 UTC\n" +
 			"p0: Waiting 1/2, first Waiting 1/1, rest Waiting 0/1\n"},
@@ -330,6 +338,38 @@ func TestWhatMayHaveAContentKeepsItsPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Observed{Now: now, Policies: inForce(oneFirst), Workloads: []Workload{outdated("a", using(db), changed(dbKey)), a}}
 			if got := textOf(o, Options{}); strings.Contains(got, "rolls a") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// A manager that begins knows from the roll itself what of the config of a workload has changed since, and what
+// others wait for it with.
+func TestTheRollSaysWhatAWorkloadGot(t *testing.T) {
+	db, ca := secret("shop", "db", "bad"), secret("shop", "ca", "1")
+	b := outdated("b", using(db, ca), changed(dbKey))
+	for _, w := range Decide(Observed{Now: now.Add(-time.Minute), Workloads: []Workload{b}}, Options{}).Writes {
+		for _, op := range w.Patches[0].Operations {
+			if value, ok := op.Value.(string); ok && strings.Contains(op.Path, "config-change") {
+				b.Object.SetAnnotations(map[string]string{vocabulary.ConfigChange.Native: value})
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		db, ca *corev1.Secret
+		next   string
+	}{
+		"another object has changed": {db, secret("shop", "ca", "2"), "b"},
+		"the same one has":           {secret("shop", "db", "2"), ca, "a"},
+		"both have":                  {secret("shop", "db", "2"), secret("shop", "ca", "2"), "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := outdated("b", using(test.db, test.ca), done(time.Second), func(w *Workload) {
+				w.Records.Roll, w.Hashes = workload.LastRoll(b.Object), &content.Hashes{Desired: "newer"}
+			})
+			o := Observed{Now: now, Policies: inForce(soaking), Workloads: []Workload{outdated("a", using(test.db)), b}}
+			if got := textOf(o, Options{}); !strings.HasPrefix(got, "rolls "+test.next+"\n") || strings.Count(got, "rolls") != 1 {
 				t.Error(got)
 			}
 		})

@@ -175,6 +175,8 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 		c = notReady(ReasonConfigFailed, w.stop.said+"; "+w.KeepingOf(w.stop.Release).Clause())
 	case w.staged != nil && w.staged.Reason == ReasonConfigFailed:
 		c = notReady(ReasonConfigFailed, w.staged.Message+"; "+w.KeepingOf(w.staged.Release).Clause())
+	case w.brake != nil:
+		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigKeepsChanging, Message: w.brake.text()}
 	case w.saysRolledBack():
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigRolledBack, Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
 	case w.Settings.Tracked && len(w.Pinning.Lost) > 0:

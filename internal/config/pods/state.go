@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -35,7 +36,7 @@ type State struct {
 	// Ready is how many of the new ones are ready, and FirstReady since when one is, zero if none is.
 	Ready      int
 	FirstReady time.Time
-	// LastStart is when the last of them started, zero if none has.
+	// LastStart is when the last of them started or stopped being ready, zero if none has.
 	LastStart time.Time
 	// Failing is how many of the new ones cannot run, and Reason what most of them wait for.
 	Failing int
@@ -97,8 +98,14 @@ func (s *State) add(pod *corev1.Pod, reasons map[string]int, now time.Time) {
 			s.FirstReady = since
 		}
 	}
-	if at := pod.Status.StartTime; at != nil && at.After(s.LastStart) {
-		s.LastStart = at.Time
+	if at := pod.Status.StartTime; at != nil {
+		started := at.Time
+		if !ready && !health.NeverReady(pod) { // it gets as much time as one that starts
+			started = since
+		}
+		if started.After(s.LastStart) {
+			s.LastStart = started
+		}
 	}
 	switch {
 	case !ready || s.New > 1 && s.ReadySince.IsZero():

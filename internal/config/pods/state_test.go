@@ -46,6 +46,8 @@ func crashed(times int32, ago time.Duration, code int32) func(*corev1.Pod) {
 
 func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 
+func started(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: now.Add(-time.Hour)} }
+
 func readyFor(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-d)) }
 }
@@ -56,9 +58,11 @@ func TestState(t *testing.T) {
 		pods []*corev1.Pod
 		want State
 	}{
-		"none":             {nil, State{}},
-		"ready":            {[]*corev1.Pod{pod(), pod(readyFor(time.Minute))}, State{Of: 2, New: 2, Started: 2, Ready: 2, FirstReady: hourAgo, ReadySince: now.Add(-time.Minute)}},
-		"one is not ready": {[]*corev1.Pod{pod(), pod(unready), pod()}, State{Of: 3, New: 3, Started: 3, Ready: 2, FirstReady: hourAgo}},
+		"none":                      {nil, State{}},
+		"ready":                     {[]*corev1.Pod{pod(), pod(readyFor(time.Minute))}, State{Of: 2, New: 2, Started: 2, Ready: 2, FirstReady: hourAgo, ReadySince: now.Add(-time.Minute)}},
+		"one is not ready":          {[]*corev1.Pod{pod(), pod(unready), pod()}, State{Of: 3, New: 3, Started: 3, Ready: 2, FirstReady: hourAgo}},
+		"one was ready, and is not": {[]*corev1.Pod{pod(started, unready, readyFor(time.Minute))}, State{Of: 1, New: 1, Started: 1, LastStart: now.Add(-time.Minute)}},
+		"one was never ready":       {[]*corev1.Pod{pod(started, unready)}, State{Of: 1, New: 1, Started: 1, LastStart: hourAgo}},
 		"crashing": {
 			[]*corev1.Pod{pod(waits("CrashLoopBackOff")), pod(waits("CrashLoopBackOff")), pod(waits("CreateContainerConfigError"))},
 			State{Of: 3, New: 3, Started: 3, Failing: 3, Reason: "CrashLoopBackOff"},

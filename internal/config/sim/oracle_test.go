@@ -18,6 +18,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
+// ofBefore follows a value that an object had before it was created again.
+const ofBefore = " of before"
+
 // reached is an object with a value.
 type reached struct {
 	object content.Object
@@ -171,7 +174,8 @@ func (o *oracle) recorded(r *v1alpha1.ConfigRollout) {
 		}
 	}
 	for value := range o.failed[object] {
-		if !is[value] && w.live[object] == value && isBad(value) && w.isUsed(object) {
+		// As long as the manager sees the object as it was before it was created again, it is recorded of that.
+		if !is[value] && !is[value+ofBefore] && w.live[object] == value && isBad(value) && w.isUsed(object) {
 			o.complainf("that %s failed with %s is forgotten", object.Name, value)
 		}
 	}

@@ -220,7 +220,7 @@ func (w *world) put(o content.Object, value string) {
 		delete(w.oracle.failed, o)
 		for digest, r := range w.oracle.digests {
 			if r.object == o {
-				w.oracle.digests[digest] = reached{o, r.value + " of before"}
+				w.oracle.digests[digest] = reached{o, strings.TrimSuffix(r.value, ofBefore) + ofBefore}
 			}
 		}
 		w.must(w.store.Create(quiet, obj))

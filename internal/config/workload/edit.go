@@ -71,7 +71,7 @@ func (e *Edit) SetTemplateHash(annotation, hash string) {
 
 // Record writes when and why the workload was rolled.
 func (e *Edit) Record(roll Roll) {
-	roll.Inputs = e.w.inputs
+	roll.Inputs, roll.Got = e.w.inputs, e.w.got()
 	e.annotate(vocabulary.ConfigChange, encode(roll))
 }
 

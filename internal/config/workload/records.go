@@ -84,6 +84,9 @@ type Roll struct {
 	// Inputs identifies what the hash was computed from, so that a manager that begins reads
 	// only what has changed since.
 	Inputs string `json:"inputs,omitempty"`
+	// Got are marks of the contents that the workload got with the hash, so that a manager that
+	// begins knows which of them have changed since, and for which others may wait for it.
+	Got []string `json:"got,omitempty"`
 	// Hash is what a StatefulSet was rolled to, so that a Pod that waits with it in vain is
 	// known as the ring's also where a user was faster to undo it than the ring to see it fail.
 	Hash string `json:"hash,omitempty"`

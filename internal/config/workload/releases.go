@@ -1,6 +1,10 @@
 package workload
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -30,6 +34,39 @@ func (w *Workload) ReleasesOf(keys []string) []content.Release {
 		return w.ReleasesOf(nil)
 	}
 	return releases
+}
+
+// Lacks are those of [Workload.ReleasesOf] that a workload is to be rolled for. Where it is not known what has
+// changed, because the manager has just begun, they are those that it did not get with its hash.
+func (w *Workload) Lacks(keys []string) []content.Release {
+	releases, got := w.ReleasesOf(keys), w.Records.Roll.Got
+	if len(keys) > 0 || len(got) == 0 {
+		return releases
+	}
+	hash := cmp.Or(w.Template.Hash, w.Accepted())
+	lacks := slices.DeleteFunc(slices.Clone(releases), func(r content.Release) bool { return slices.Contains(got, markOf(r, hash)) })
+	if len(lacks) == 0 { // what has changed is none of them
+		return releases
+	}
+	return lacks
+}
+
+// got are marks of the present contents of what a workload uses.
+func (w *Workload) got() []string {
+	if w.Hashes == nil {
+		return nil
+	}
+	var marks []string
+	for _, r := range w.ReleasesOf(nil) {
+		marks = append(marks, markOf(r, w.Hashes.Desired))
+	}
+	return marks
+}
+
+// markOf is a mark of a content that a workload got with a hash. With another hash it is another one.
+func markOf(r content.Release, hash string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %s", hash, r.Object, r.Digest))
+	return hex.EncodeToString(sum[:8])
 }
 
 // mostReleases is more than what a user changes at a time for one workload.
