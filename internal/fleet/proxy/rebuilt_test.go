@@ -17,6 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
+	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -258,6 +262,43 @@ func TestAHubThatIsRebuiltDoesNotSendWhatWasGivenUp(t *testing.T) {
 	w.publish("v3")
 	w.steadily("v3", ", onFailure: Rollback")
 	w.runs("v3", "v3", "v3")
+	w.phase("Complete")
+}
+
+// The user retries on such a hub what was given up, as it was corrected where it is fetched. A cluster that joins
+// the hub later tells that it was given up: that is known, and stops nothing.
+func TestARetryCountsMoreThanCopies(t *testing.T) {
+	w := newWorld(t)
+	w.numbered()
+	w.publishText("v2", "}{")
+	w.steadily("v2", ", onFailure: Rollback")
+	w.phase("RolledBack")
+	w.runs("v1", "v1", "v1")
+	w.copied(3)
+	w.rebuild(2)
+	for i := range 2 {
+		w.label(i, map[string]string{"place": fmt.Sprint(i)})
+	}
+	const staged = ", onFailure: Rollback, stages: [{name: canary, clusters: 1, gates: [{name: approve}]}, {name: rest}]"
+	w.steadily("v2", staged)
+	w.phase("RolledBack")
+	w.publish("v2")
+	ref := describe.Ref{Kind: model.KindModule, Namespace: w.namespace, Name: "shop"}
+	if _, err := act.Do(t.Context(), w.hub, act.Request{Verb: act.Retry, Ref: ref}, change.Author{By: "carol", At: metav1.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	w.runs("v2", "v1", "v1")
+	w.create(w.hub, testenv.KubeconfigSecret(w.T, w.namespace, "c2", testenv.Workload(2)))
+	w.label(2, map[string]string{})
+	testenv.Eventually(t, func(ctx context.Context) error {
+		p := proxied()
+		if err := w.hub.Get(ctx, w.key("c2"), p); err != nil || len(p.Spec.Assemblage.Syncs) != 1 || !p.Spec.Assemblage.Syncs[0].Found {
+			return fmt.Errorf("c2 is not taken over: %+v, %w", p.Spec, err)
+		}
+		return nil
+	})
+	w.approve()
+	w.runs("v2", "v2", "v2")
 	w.phase("Complete")
 }
 
