@@ -333,3 +333,66 @@ func (w *world) copied(clusters int) {
 		return nil
 	})
 }
+
+// bootstraps is a BootstrapModule as steadily has it of a Module.
+func (w *world) bootstraps(tag, rollout string) {
+	w.Helper()
+	m := &v1alpha1.BootstrapModule{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
+	w.write(m, func() {
+		m.Spec = v1alpha1.ModuleSpec{}
+		if err := yaml.UnmarshalStrict(fmt.Appendf(nil, oneByOne+"rollout: {orderBy: {labelKey: place}%s}\n", w.url, tag, rollout), &m.Spec); err != nil {
+			w.Fatal(err)
+		}
+	})
+}
+
+// bootstrapping waits until the BootstrapModule is in a phase.
+func (w *world) bootstrapping(phase string) *v1alpha1.BootstrapModule {
+	w.Helper()
+	m := &v1alpha1.BootstrapModule{}
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		if m.Status.Phase != phase || m.Status.ObservedGeneration != m.Generation {
+			return fmt.Errorf("%s: %s", m.Status.Phase, m.Status.WaitingFor)
+		}
+		return nil
+	})
+	return m
+}
+
+// The hub is lost after a BootstrapModule has given up a revision. Nothing of that lies on the clusters, as nothing
+// of Spillway does: the new hub tries the revision on the first cluster, and stops there. The others keep what
+// they run, and nothing is pruned anywhere.
+func TestAHubThatIsRebuiltTriesABootstrapModuleOnOneCluster(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	for i := range 3 {
+		w.create(w.on(i), namespaceOf(w))
+		w.join(i)
+		w.label(i, map[string]string{"place": fmt.Sprint(i)})
+	}
+	w.publish("v1")
+	w.bootstraps("v1", "")
+	w.runs("v1", "v1", "v1")
+	w.bootstrapping("Complete")
+	w.publishText("v2", "}{")
+	w.bootstraps("v2", ", onFailure: Rollback")
+	w.bootstrapping("RolledBack")
+	w.runs("v1", "v1", "v1")
+	before := w.everything(3)
+
+	w.rebuild(3)
+	for i := range 3 {
+		w.label(i, map[string]string{"place": fmt.Sprint(i)})
+	}
+	w.bootstraps("v2", ", onFailure: Rollback")
+	m := w.bootstrapping("Failed")
+	if !strings.Contains(m.Status.WaitingFor, "c0 failed") || m.Status.Summary.Updated != 1 {
+		t.Errorf("%s, %+v", m.Status.WaitingFor, m.Status.Summary)
+	}
+	if after := w.everything(3); after != before {
+		t.Errorf("on the clusters there was\n%s\nand now there is\n%s", before, after)
+	}
+}
