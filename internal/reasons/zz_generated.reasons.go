@@ -118,7 +118,7 @@ var table = map[string]entry{
 	"RevisionMissing":              {"revisionmissing", "the ModuleRevision does not exist yet", "nothing, it is created automatically; if it is not, fix the error that the log of the manager shows"},
 	"RevisionTaken":                {"revisiontaken", "a ModuleRevision with the name that the module needs exists, and has another owner", "delete it, unless its module was deleted: then it is deleted automatically"},
 	"RevisionUnresolved":           {"revisionunresolved", "the commit or digest of a revision's tag cannot be recorded", "nothing if a retry succeeds; otherwise let the manager write modulerevisions/status, as the role of spillway install does"},
-	"RolledBack":                   {"rolledback", "a revision failed, and the clusters return to the last one that reached all of them", "fix what failed, and change the template of the module to try again"},
+	"RolledBack":                   {"rolledback", "a revision failed, and the clusters return to the last one that reached all of them", "fix what failed, and change the template of the module, or try it once more with spillway retry"},
 	"RolledBackTo":                 {"rolledbackto", "a user has set the revision of a module or a workload, or returned to the revision of the template of a module, or an Instance to an earlier execution", "to follow the template of a module again: spillway fleet rollback --to latest; to roll a workload for the present config: spillway retry for the object"},
 	"RolloutComplete":              {"rolloutcomplete", "a revision has reached all clusters", "nothing, for information only"},
 	"RolloutPaused":                {"rolloutpaused", "a user has paused a rollout", "resume it: spillway resume"},

@@ -71,7 +71,7 @@ var targets = []target{
 		name: "modules", ring: metrics.RingFleet, group: fleetv1.GroupVersion.Group, version: fleetv1.GroupVersion.Version, resources: []string{"bootstrapmodules", "modules"},
 		acts: []act{{
 			isPaused: "object.spec.?suspend.orValue(false)", annotations: vocabulary.Steered.Names(), fields: []string{"suspend"},
-		}},
+		}, retriedBy(vocabulary.RetryModule)},
 	},
 }
 

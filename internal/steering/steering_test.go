@@ -64,7 +64,7 @@ var objects = map[string]object{
 	},
 	"Module": {
 		manifest: `{apiVersion: fleet.squaremo.dev/v1alpha1, kind: Module, spec: {selector: {}, template: {spec: {sync: {source: {git: {url: "https://example.com/web", version: {tag: v1}}}}}}}}`,
-		resource: "modules", other: `{"spec": {"targetRevision": "x"}}`,
+		resource: "modules", retry: `{"metadata": {"annotations": {"spillway.dev/retry-module": "{}"}}}`, other: `{"spec": {"targetRevision": "x"}}`,
 	},
 }
 

@@ -176,6 +176,7 @@ func fleetKeys() []Entry {
 		{Key: Repointed, Place: Annotation, Kinds: []string{"Kustomization"}, Written: true},
 		{Key: SharedSource, Place: Label, Written: true},
 		{Key: ApproveRemoval, Place: Annotation, Kinds: modules},
+		{Key: RetryModule, Place: Annotation, Kinds: modules, Order: true},
 		{Key: Steered, Place: Annotation, Kinds: modules, Written: true},
 		{Key: WrittenBy, Place: Annotation, Kinds: []string{"ModuleRevision"}, Written: true},
 	}

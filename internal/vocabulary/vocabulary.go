@@ -229,6 +229,9 @@ var (
 	// Steered is the last command that a user gave for a module, as JSON: what, who, why and
 	// when.
 	Steered = Key{Native: "spillway.dev/steered"}
+	// RetryModule names, as JSON, the revision of a module that is rolled out once more, and when it
+	// was given up. "spillway retry" sets it.
+	RetryModule = Key{Native: "spillway.dev/retry-module"}
 	// WrittenBy is the field manager that wrote the revision of the module.
 	WrittenBy = Key{Native: "spillway.dev/written-by"}
 )

@@ -94,6 +94,10 @@ type GivenUp struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Cluster string `json:"cluster,omitempty"`
+	// Gate is the RolloutGate that was refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Gate string `json:"gate,omitempty"`
 	// Message says why.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512

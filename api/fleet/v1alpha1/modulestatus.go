@@ -41,12 +41,16 @@ type ModuleStatus struct {
 	// +optional
 	TargetRevision string `json:"targetRevision,omitempty"`
 	// RolledBack is a revision that failed and was rolled back. It is not tried
-	// again until the template or the spec's targetRevision changes.
+	// again until the template or the spec's targetRevision changes, or a user retries it.
 	// +optional
 	RolledBack string `json:"rolledBack,omitempty"`
 	// GivenUp says why, and since when. A copy of it lies with each cluster.
 	// +optional
 	GivenUp *GivenUp `json:"givenUp,omitempty"`
+	// Retried is the last retry of the target revision, until it has reached all clusters or is
+	// given up again.
+	// +optional
+	Retried *Retried `json:"retried,omitempty"`
 	// ObservedSync is the sync of the spec when it was last observed; only its
 	// source if the whole is larger than 8 KiB.
 	// +optional
@@ -97,6 +101,25 @@ type ModuleStatus struct {
 	// absent where no earlier rollout of the stages is recorded.
 	// +optional
 	Forecast *Forecast `json:"forecast,omitempty"`
+}
+
+// Retried is how a user has ended a verdict: what was given up is rolled out once more.
+type Retried struct {
+	// Revision is what was given up.
+	Revision string `json:"revision"`
+	// At is when that was permitted.
+	At metav1.MicroTime `json:"at"`
+	// By and Reason are who has retried it, and why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+	// Gate is the RolloutGate that was approved after all, empty if it was retried by a command.
+	// Its decision is valid for this rollout.
+	// +optional
+	Gate string `json:"gate,omitempty"`
 }
 
 // Forecast is when a rollout ends, by how long each stage took in the last rollouts.

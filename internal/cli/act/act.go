@@ -40,7 +40,7 @@ const (
 // The kinds that can be acted upon. A gate is decided by its name, or by what waits for it.
 var (
 	PausedKinds  = slices.Concat(command.RolledKinds, command.ReleasingKinds)
-	RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.KindSecret}
+	RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.KindSecret, describe.KindModule, describe.KindBootstrap}
 	GatedKinds   = []string{describe.KindGate, "RolloutGroup", "Instance", describe.KindPolicy, describe.KindModule, describe.KindBootstrap}
 )
 

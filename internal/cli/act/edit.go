@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // newObject returns an empty object of a kind that can be paused.
@@ -164,8 +165,11 @@ func retry(obj client.Object, who change.Author) error {
 		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}
 		return nil
 	}
-	if i, ok := obj.(*v1beta1.Instance); ok {
-		return RetryPlan(i, who)
+	switch o := obj.(type) {
+	case *v1beta1.Instance:
+		return RetryPlan(o, who)
+	case *fleetv1.Module, *fleetv1.BootstrapModule:
+		return retryModule(o, who)
 	}
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
@@ -175,6 +179,21 @@ func retry(obj client.Object, who change.Author) error {
 	annotations[vocabulary.RetryConfig.Native] = next.UTC().Format(time.RFC3339)
 	obj.SetAnnotations(annotations)
 	return nil
+}
+
+// retryModule has what a module has given up rolled out once more.
+func retryModule(module client.Object, who change.Author) error {
+	spec, status := model.Parts(module)
+	retry := model.NewRetry(status, who.By, who.Reason)
+	switch {
+	case retry == nil && status.Phase == string(rollout.PhaseFailed):
+		return errors.New("has given up no revision: fix the cluster that failed, which counts again when it is ready; nothing was changed")
+	case retry == nil:
+		return errors.New("has given up no revision: nothing was changed")
+	case spec.TargetRevision != "" && spec.TargetRevision != retry.Revision:
+		return fmt.Errorf("is set to revision %s by spec.targetRevision, and not to %s, which was given up", spec.TargetRevision, retry.Revision)
+	}
+	return retry.Note(module)
 }
 
 // RetryPlan orders the plan of an Instance that has failed to continue from where it failed.

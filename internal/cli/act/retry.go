@@ -11,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -33,7 +34,7 @@ func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj clien
 		not    string
 	)
 	switch o := obj.(type) {
-	case *v1beta1.Instance: // [RetryPlan] knows
+	case *v1beta1.Instance, *fleetv1.Module, *fleetv1.BootstrapModule: // [retry] knows
 		return nil
 	case *v1alpha1.RolloutGroup:
 		failed, not, err = groupHasFailed(ctx, c, o, now)

@@ -51,7 +51,9 @@ func NewRetry(env command.Environment) *cobra.Command {
 		short: "Retry a rollout that has failed",
 		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
 			"what has failed with it so far holds no workload any more, and workloads that were rolled\n" +
-			"back from it are rolled again. What has not failed is not changed, and the exit code is 1.",
+			"back from it are rolled again; or a Module or BootstrapModule: the revision that it has\n" +
+			"given up is rolled out once more, once all clusters have returned from it. What has not\n" +
+			"failed is not changed, and the exit code is 1.",
 		example: "secret/db -n shop",
 	})
 }

@@ -36,7 +36,7 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 	case len(m.e.Problems) > 0:
 		m.own().Next = m.Kubectl("edit", m.ref)
 	case m.e.Phase == string(decision.PhaseRolledBack):
-		m.own().Next = m.fleet("history")
+		m.own().Next = m.Spillway("retry", m.ref)
 		return m.failing(ctx)
 	case m.e.Phase == string(rollout.PhaseComplete):
 	case hold == nil && len(m.e.Clusters) == 0 && len(m.e.Notes) > 0:

@@ -70,7 +70,7 @@ func (r *reporter) emit(before, after client.Object) {
 	}
 	metrics.Ended(metrics.RingFleet, past(was.History), past(is.History))
 	switch {
-	case was.RolledBack != is.RolledBack && is.RolledBack != "":
+	case was.RolledBack != is.RolledBack && is.RolledBack != "" && is.CurrentRevision != "":
 		r.Warning(after, decision.ReasonRolledBack, "%s failed: rolling back to %s", is.RolledBack, is.CurrentRevision)
 	case was.CurrentRevision != is.CurrentRevision:
 		r.Normal(after, decision.EventComplete, "%s is on all clusters: %s", is.CurrentRevision, is.Clusters)

@@ -17,6 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
+	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -261,6 +265,43 @@ func TestAHubThatIsRebuiltDoesNotSendWhatWasGivenUp(t *testing.T) {
 	w.phase("Complete")
 }
 
+// The user retries on such a hub what was given up, as it was corrected where it is fetched. A cluster that joins
+// the hub later tells that it was given up: that is known, and stops nothing.
+func TestARetryCountsMoreThanCopies(t *testing.T) {
+	w := newWorld(t)
+	w.numbered()
+	w.publishText("v2", "}{")
+	w.steadily("v2", ", onFailure: Rollback")
+	w.phase("RolledBack")
+	w.runs("v1", "v1", "v1")
+	w.copied(3)
+	w.rebuild(2)
+	for i := range 2 {
+		w.label(i, map[string]string{"place": fmt.Sprint(i)})
+	}
+	const staged = ", onFailure: Rollback, stages: [{name: canary, clusters: 1, gates: [{name: approve}]}, {name: rest}]"
+	w.steadily("v2", staged)
+	w.phase("RolledBack")
+	w.publish("v2")
+	ref := describe.Ref{Kind: model.KindModule, Namespace: w.namespace, Name: "shop"}
+	if _, err := act.Do(t.Context(), w.hub, act.Request{Verb: act.Retry, Ref: ref}, change.Author{By: "carol", At: metav1.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	w.runs("v2", "v1", "v1")
+	w.create(w.hub, testenv.KubeconfigSecret(w.T, w.namespace, "c2", testenv.Workload(2)))
+	w.label(2, map[string]string{})
+	testenv.Eventually(t, func(ctx context.Context) error {
+		p := proxied()
+		if err := w.hub.Get(ctx, w.key("c2"), p); err != nil || len(p.Spec.Assemblage.Syncs) != 1 || !p.Spec.Assemblage.Syncs[0].Found {
+			return fmt.Errorf("c2 is not taken over: %+v, %w", p.Spec, err)
+		}
+		return nil
+	})
+	w.approve()
+	w.runs("v2", "v2", "v2")
+	w.phase("Complete")
+}
+
 // copied waits until a copy of what was given up lies with so many clusters.
 func (w *world) copied(clusters int) {
 	w.Helper()
@@ -291,4 +332,67 @@ func (w *world) copied(clusters int) {
 		}
 		return nil
 	})
+}
+
+// bootstraps is a BootstrapModule as steadily has it of a Module.
+func (w *world) bootstraps(tag, rollout string) {
+	w.Helper()
+	m := &v1alpha1.BootstrapModule{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
+	w.write(m, func() {
+		m.Spec = v1alpha1.ModuleSpec{}
+		if err := yaml.UnmarshalStrict(fmt.Appendf(nil, oneByOne+"rollout: {orderBy: {labelKey: place}%s}\n", w.url, tag, rollout), &m.Spec); err != nil {
+			w.Fatal(err)
+		}
+	})
+}
+
+// bootstrapping waits until the BootstrapModule is in a phase.
+func (w *world) bootstrapping(phase string) *v1alpha1.BootstrapModule {
+	w.Helper()
+	m := &v1alpha1.BootstrapModule{}
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		if m.Status.Phase != phase || m.Status.ObservedGeneration != m.Generation {
+			return fmt.Errorf("%s: %s", m.Status.Phase, m.Status.WaitingFor)
+		}
+		return nil
+	})
+	return m
+}
+
+// The hub is lost after a BootstrapModule has given up a revision. Nothing of that lies on the clusters, as nothing
+// of Spillway does: the new hub tries the revision on the first cluster, and stops there. The others keep what
+// they run, and nothing is pruned anywhere.
+func TestAHubThatIsRebuiltTriesABootstrapModuleOnOneCluster(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	for i := range 3 {
+		w.create(w.on(i), namespaceOf(w))
+		w.join(i)
+		w.label(i, map[string]string{"place": fmt.Sprint(i)})
+	}
+	w.publish("v1")
+	w.bootstraps("v1", "")
+	w.runs("v1", "v1", "v1")
+	w.bootstrapping("Complete")
+	w.publishText("v2", "}{")
+	w.bootstraps("v2", ", onFailure: Rollback")
+	w.bootstrapping("RolledBack")
+	w.runs("v1", "v1", "v1")
+	before := w.everything(3)
+
+	w.rebuild(3)
+	for i := range 3 {
+		w.label(i, map[string]string{"place": fmt.Sprint(i)})
+	}
+	w.bootstraps("v2", ", onFailure: Rollback")
+	m := w.bootstrapping("Failed")
+	if !strings.Contains(m.Status.WaitingFor, "c0 failed") || m.Status.Summary.Updated != 1 {
+		t.Errorf("%s, %+v", m.Status.WaitingFor, m.Status.Summary)
+	}
+	if after := w.everything(3); after != before {
+		t.Errorf("on the clusters there was\n%s\nand now there is\n%s", before, after)
+	}
 }

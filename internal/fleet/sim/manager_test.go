@@ -259,7 +259,7 @@ func (m *manager) observed() model.Observed {
 		Now: m.now(), Looks: m.world.mortal, AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
 		Module: model.Module{
 			Kind: model.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
-			Finalized: v.module.finalized, RemovalApproval: v.module.approval, Spec: v.module.spec, Status: v.module.status,
+			Finalized: v.module.finalized, RemovalApproval: v.module.approval, Retry: v.module.retry, Spec: v.module.spec, Status: v.module.status,
 		},
 	}
 
@@ -489,6 +489,7 @@ func (u moduleWriter) Update(_ context.Context, obj client.Object, _ ...client.S
 	}
 
 	w.writes++
+	w.oracle.checkRetry(u.request)
 	w.oracle.permitted(u.request)
 	w.module.status, w.module.version = *u.request.status, w.next()
 	m.view.module = w.module

@@ -21,8 +21,8 @@ type oracle struct {
 	// disrupted are the clusters that were assigned another revision while they were
 	// up, and that have not been up since.
 	disrupted map[string]bool
-	// rolledBack are revisions that were given up while they were wanted.
-	rolledBack map[string]bool
+	// retried are the verdicts that a retry has ended.
+	retried map[string]bool
 	// grants is how many removals each approval of the user is still good for, removals
 	// are the clusters of which one was permitted and not made.
 	grants   map[string]int
@@ -43,7 +43,7 @@ type oracle struct {
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}, failed: map[string]time.Time{}, returned: map[string]time.Time{}, told: map[string]bool{}}
+	return &oracle{world: w, disrupted: map[string]bool{}, retried: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}, failed: map[string]time.Time{}, returned: map[string]time.Time{}, told: map[string]bool{}}
 }
 
 func (o *oracle) complainf(format string, args ...any) {

@@ -99,6 +99,8 @@ func broken() map[string]*rules {
 		"who was sick before is evidence":            blind(noneSick),
 		"who does not answer is evidence":            blind(allAnswer),
 		"the copies of what was given up are lost":   blind(noCopies),
+		"a retry ends every verdict":                 blind(endsAll),
+		"copies count after a retry":                 blind(func(_ *manager, o *model.Observed) { o.Module.Status.Retried = nil }),
 		"nothing is looked for":                      blind(neverLook),
 		"a stage without evidence is complete":       blind(noEvidence),
 		"one failed try is a failure":                blind(noTries),
@@ -230,6 +232,12 @@ func noTries(_ *manager, o *model.Observed) {
 		if o.Records[i].Reason == triedOnce {
 			o.Records[i].State = v1alpha1.StateFailed
 		}
+	}
+}
+
+func endsAll(_ *manager, o *model.Observed) {
+	if o.Module.Retry != nil {
+		o.Module.Retry = model.NewRetry(&o.Module.Status, "", "")
 	}
 }
 

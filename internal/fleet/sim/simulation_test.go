@@ -38,7 +38,7 @@ func game() *worlds.Game {
 
 // often is in how many worlds, at the most, something happens once.
 func often() map[string]int {
-	often := map[string]int{"downs under a total": 100, string(decision.Fence): 100}
+	often := map[string]int{"downs under a total": 100, string(decision.Fence): 100, "retries": 50, "retried": 100}
 	for _, what := range []string{
 		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "approvals", "removals", "gates", "pins", "unready",
 		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(decision.Resolve), string(decision.Assign), string(decision.Correct), string(decision.Unassign),

@@ -30,6 +30,7 @@ func stories() map[string]func(*story) {
 		"a revision is made again while it is being deleted":      theRevisionIsMadeAgain,
 		"a revision is needed by what a view does not show":       theRevisionIsUsedUnseen,
 		"a hub is lost that has given up a revision":              theHubIsLostAfterAReturn,
+		"a cluster tells what was retried meanwhile":              theRetryIsTold,
 	}
 }
 
@@ -341,6 +342,32 @@ func theHubIsLostAfterAReturn(s *story) {
 	w.loseHub()
 	s.first.begins()
 	s.second.begins()
+
+	for range 50 {
+		s.goesOn(s.first)
+	}
+}
+
+// theRetryIsTold: after such a loss the user retries the third revision, which works by now. A cluster that was
+// unknown until then tells that it was given up.
+func theRetryIsTold(s *story) {
+	w := s.world
+	theHubIsLostAfterAReturn(s)
+	last := &w.clusters[len(w.clusters)-1]
+	last.hidden, w.clustersAt = true, w.next()
+	w.loseHub()
+	s.first.begins()
+	s.second.begins()
+
+	for range 50 {
+		s.goesOn(s.first)
+	}
+	w.retries(1)
+
+	for range 10 {
+		s.goesOn(s.first)
+	}
+	last.hidden, w.clustersAt = false, w.next()
 
 	for range 50 {
 		s.goesOn(s.first)

@@ -44,6 +44,9 @@ func (w *world) policy() v1alpha1.ModuleSpec {
 	case 1, 2:
 		r.OnFailure = v1alpha1.Rollback
 	}
+	if w.stubborn {
+		r.OnFailure, r.MaxFailures = v1alpha1.Rollback, nil
+	}
 
 	if w.chance(0.3) {
 		r.MaxFailures = new(intstr.FromInt(w.rnd.IntN(3)))
@@ -163,7 +166,9 @@ func (w *world) respec(change func(*v1alpha1.ModuleSpec)) {
 func (w *world) users() {
 	switch w.rnd.IntN(80) {
 	case 0, 1, 2:
-		w.newTag(w.chance(0.5))
+		if !w.stubborn || w.chance(0.2) {
+			w.newTag(w.chance(0.5))
+		}
 	case 6:
 		w.respec(func(s *v1alpha1.ModuleSpec) { s.Suspend = !s.Suspend })
 		w.notef("suspended: %v", w.module.spec.Suspend)
@@ -177,6 +182,7 @@ func (w *world) users() {
 	default:
 		w.decideGates(0.1)
 		w.approveRemovals(0.1)
+		w.retries(0.3)
 		w.touch()
 	}
 
@@ -253,6 +259,19 @@ func (w *world) approveRemovals(likely float64) {
 	}
 	w.module.version = w.next()
 	w.notef("the user approves %q", w.module.approval)
+}
+
+// retries is that the user retries what was given up, which has become good or not; the order is
+// left where it is.
+func (w *world) retries(likely float64) {
+	s := &w.module.status
+	if s.RolledBack == "" || w.module.retry.Ends(s) || !w.chance(likely) {
+		return
+	}
+	w.good[s.RolledBack] = !w.storm || w.good[s.RolledBack] || w.chance(0.5)
+	w.module.retry, w.module.version = model.NewRetry(s, "ann", ""), w.next()
+	w.notef("the user retries %s, which works: %v", s.RolledBack, w.good[s.RolledBack])
+	w.count("retries")
 }
 
 // moveTag has the tag of a revision be another commit.
@@ -385,7 +404,10 @@ func (w *world) endStorm() {
 		})
 	}
 
-	if !w.isGood(w.wanted()) || w.module.status.RolledBack == w.wanted() || w.chance(0.3) {
+	if w.module.status.RolledBack == w.wanted() && w.chance(0.5) {
+		w.module.retry = nil
+		w.retries(1)
+	} else if !w.isGood(w.wanted()) || w.module.status.RolledBack == w.wanted() || w.chance(0.3) {
 		w.newTag(true)
 	}
 

@@ -16,6 +16,7 @@ import (
 // begins forgets what a hub that was lost had permitted. What is down is as far down as before.
 func (o *oracle) begins() {
 	clear(o.told)
+	clear(o.retried) // a new hub finds the copy of a verdict that was retried before
 	o.recent, o.lately = 0, time.Time{}
 	o.grants, o.removals, o.charged = map[string]int{}, map[string]bool{}, map[string]string{}
 }
@@ -32,10 +33,37 @@ func (o *oracle) checkVerdict(v *model.Observed, p *decision.Plan) {
 		return r.Found != nil && r.Found.GivenUp != nil && r.Found.GivenUp.Revision == given
 	})
 
+	if told && isRetried(&v.Module.Status, given) {
+		o.complainf("%s is given up because clusters tell so, and was retried", given)
+	}
+
 	if gate || told || slices.ContainsFunc(v.Records, func(r model.Record) bool { return r.Revision == given && r.Assigned && o.testifies(v, &r) }) {
 		return
 	}
 	o.complainf("%s is given up for nothing: %s", given, p.At().Message())
+}
+
+// isRetried is true of a revision that is rolled out once more.
+func isRetried(s *v1alpha1.ModuleStatus, revision string) bool {
+	return s.Retried != nil && s.Retried.Revision == revision
+}
+
+// checkRetry checks that a verdict about what the user wants ends by a retry of that very verdict, once, and not
+// while a cluster has what was given up and could return.
+func (o *oracle) checkRetry(r *request) {
+	w := o.world
+	was, is := &w.module.status, r.status
+	if was.RolledBack == "" || was.RolledBack != w.asked() || is.RolledBack != "" {
+		return
+	}
+	w.count("retried")
+
+	verdict := was.RolledBack + was.GivenUp.At.String()
+	gate := slices.ContainsFunc(w.gates, func(g model.Gate) bool { return g.Name == was.GivenUp.Gate && g.Verdict == rollout.Passed })
+	if o.retried[verdict] || !gate && !w.module.retry.Ends(was) {
+		o.complainf("%s is tried once more, and no user retries that", was.RolledBack)
+	}
+	o.retried[verdict] = true
 }
 
 // testifies is true of a cluster that is evidence against what it is assigned. One that is unknown is, if it
@@ -114,6 +142,10 @@ func (o *oracle) checkFound(c *cluster, revision string) {
 		o.complainf("%s is assigned %s over what it had, which was not taken over", c.Name, revision)
 	}
 	if w.module.status.CurrentRevision != "" {
+		return
+	}
+
+	if isRetried(&w.module.status, revision) {
 		return
 	}
 

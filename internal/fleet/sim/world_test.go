@@ -90,7 +90,9 @@ type module struct {
 	spec       v1alpha1.ModuleSpec
 	// approval is what the user has approved of removals.
 	approval string
-	status   v1alpha1.ModuleStatus
+	// retry is what the user has retried last.
+	retry  *model.Retry
+	status v1alpha1.ModuleStatus
 }
 
 // world is what there is, and the dice.
@@ -135,6 +137,8 @@ type world struct {
 	// ailing is true of a world in which some clusters are suspended, sick or offline, and the
 	// first try of some fails.
 	ailing bool
+	// stubborn is true of a world in which what fails is given up, and the user retries it.
+	stubborn bool
 	// lost is how often the hub was.
 	lost int
 	// flaps is true of a world in which clusters become unready without a write.
@@ -177,6 +181,7 @@ func newWorld(seed uint64, told bool) *world {
 	if seed%16 == 6 {
 		w.capped = 1 + int(seed/16%3)
 	}
+	w.stubborn = seed%16 == 5 || seed%32 == 7
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
@@ -192,8 +197,12 @@ func newWorld(seed uint64, told bool) *world {
 		w.join()
 	}
 
-	if w.chance(0.8) {
+	if w.stubborn || w.chance(0.8) {
 		w.settled()
+	}
+
+	if w.stubborn {
+		w.newTag(false)
 	}
 
 	return w

@@ -96,7 +96,7 @@ func (d *decision) takes() []Write {
 // toldGivenUp is what clusters tell that was given up before, nil if none tells that of what is
 // wanted, or if it is known: of several the oldest, so that it does not depend on which is seen first.
 func (d *decision) toldGivenUp() *v1alpha1.GivenUp {
-	if !d.isFresh() || len(d.problems) > 0 || d.o.Module.Status.RolledBack == d.wanted {
+	if !d.isFresh() || len(d.problems) > 0 || d.o.Module.Status.RolledBack == d.wanted || d.isRetried() {
 		return nil
 	}
 	var told *v1alpha1.GivenUp
@@ -120,7 +120,7 @@ func (d *decision) isStopped() bool {
 }
 
 func (d *decision) whyStopped() string {
-	return "the clusters keep what they run: " + d.wanted + " was given up " + because(d.o.Module.Status.GivenUp) + "; change the template to try again"
+	return "the clusters keep what they run: " + d.wanted + " was given up " + because(d.o.Module.Status.GivenUp) + "; change the template, or " + d.howToRetry()
 }
 
 // because is when and why something was given up, as the end of a clause.
@@ -166,12 +166,12 @@ func (d *decision) giveUp() *v1alpha1.GivenUp {
 	})
 	for i := range d.o.Gates {
 		if gate := &d.o.Gates[i]; gate.Revision == d.wanted && gate.Verdict == rollout.Refused && failed < 0 {
-			g.Message = model.Short("gate "+gate.Gate+" of stage "+gate.Stage+" was refused: "+cmp.Or(gate.Message, "no reason was given"), model.SaidLength)
+			g.Gate, g.Message = gate.Name, model.Short("gate "+gate.Gate+" of stage "+gate.Stage+" was refused: "+cmp.Or(gate.Message, "no reason was given"), model.SaidLength)
 		}
 	}
 	if failed >= 0 {
 		f := d.members[failed].failure()
-		g.Cluster, g.Message = f.Name, model.Short(f.Message, model.SaidLength)
+		g.Cluster, g.Gate, g.Message = f.Name, "", model.Short(f.Message, model.SaidLength)
 	}
 	return g
 }

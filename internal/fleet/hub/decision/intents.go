@@ -34,7 +34,7 @@ func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	}
 	status := d.status()
 	if rollsBack {
-		status.RolledBack, status.GivenUp = d.wanted, d.giveUp()
+		status.RolledBack, status.GivenUp, status.Retried = d.wanted, d.giveUp(), nil
 		status.History = d.history(rollout.PhaseRollingBack, status.Stages)
 		noteWhy(status.History, status.GivenUp)
 	}

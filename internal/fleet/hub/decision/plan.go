@@ -40,6 +40,11 @@ func Decide(o model.Observed) Plan {
 	if d.resolve(&p) {
 		return p
 	}
+	if retried := d.retried(); retried != nil {
+		p.Permits, p.Status = true, d.status()
+		p.Status.RolledBack, p.Status.GivenUp, p.Status.Retried = "", nil, retried
+		return p
+	}
 	if given := d.toldGivenUp(); given != nil { // before anything is taken over that tells so
 		p.Permits, p.Status = true, d.status()
 		p.Status.RolledBack, p.Status.GivenUp = d.wanted, given

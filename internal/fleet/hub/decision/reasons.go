@@ -63,7 +63,8 @@ const (
 const (
 	// ReasonRolledBack: a revision failed, and the clusters return to the last one that
 	// reached all of them.
-	// Action: fix what failed, and change the template of the module to try again.
+	// Action: fix what failed, and change the template of the module, or try it once more with
+	// spillway retry.
 	ReasonRolledBack rollout.Reason = "RolledBack"
 	// EventComplete: a revision has reached all clusters.
 	// Action: nothing, for information only.

@@ -63,6 +63,9 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	if d.isComplete() && d.isNews() {
 		s.CurrentRevision = d.target
 	}
+	if s.Retried != nil && (s.Retried.Revision != d.wanted || s.CurrentRevision == d.wanted) {
+		s.Retried = nil
+	}
 	s.Summary, s.Stages = d.summary(), d.rows()
 	s.FailingClusters, s.FailingTruncated = d.failing()
 	s.Phase, s.Stage = string(d.phase()), d.place(s.Stages)
@@ -140,8 +143,8 @@ func (d *decision) verdict() (reason rollout.Reason, message string, since time.
 	case d.isStopped():
 		return ReasonRolledBack, model.Short(d.whyStopped(), sentenceLength), d.o.Module.Status.GivenUp.At.Time
 	case d.phase() == PhaseRolledBack:
-		return ReasonRolledBack, model.Short(fmt.Sprintf("%s failed and was rolled back: all clusters are at %s; change the template to try again%s",
-			d.wanted, d.target, reasonOf(d.o.Module.Status.GivenUp)), sentenceLength), time.Time{}
+		return ReasonRolledBack, model.Short(fmt.Sprintf("%s failed and was rolled back: all clusters are at %s; change the template, or %s%s",
+			d.wanted, d.target, d.howToRetry(), reasonOf(d.o.Module.Status.GivenUp)), sentenceLength), time.Time{}
 	case answer.Hold != nil:
 		return answer.Hold.Reason, model.Short(answer.Hold.Message, sentenceLength), answer.Hold.Since
 	case answer.Step != nil:

@@ -78,6 +78,8 @@ type Module struct {
 	Finalized bool
 	// RemovalApproval is what a user has approved of removals, as the annotation says.
 	RemovalApproval string
+	// Retry is what a user has retried, as the annotation says, nil if nothing was.
+	Retry *Retry
 	// Steered is the last command of a user, nil if there is none.
 	Steered *Steering
 	Spec    v1alpha1.ModuleSpec
