@@ -66,6 +66,11 @@ func (n *needs) add(u *unstructured.Unstructured) {
 		into = &n.namespaced
 	}
 	*into = append(append(*into, rule), granted(u)...)
+	if gvk.GroupKind() == object.CRDKind { // what a change of it breaks is asked before
+		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+		plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
+		n.cluster = append(n.cluster, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural}, Verbs: []string{"list"}})
+	}
 }
 
 // addPipe adds what a task with Pods needs, and the names of what it keeps.

@@ -27,6 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
+	"github.com/spillway-dev/spillway/internal/plans/definition"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -127,7 +128,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	s := snapshot{answers: m.answers.to(instance), kept: m.kept.of(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Impossible: map[object.Ref]string{},
-			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
+			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Definitions: map[string]definition.Result{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: account.Of(instance, b.options.DefaultServiceAccount),
 	}}
@@ -323,6 +324,27 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 		default:
 			s.Objects[ref] = objects[i]
 		}
+	}
+	return b.checkDefinitions(ctx, s, needs.Definitions)
+}
+
+// checkDefinitions says what the changes of CustomResourceDefinitions would break, as the account
+// reads it. One that may not read it must not change them; to the manager packages have granted
+// what they apply, and nothing to read what others made of it.
+func (b *observer) checkDefinitions(ctx context.Context, s *snapshot, changes map[string]definition.Change) error {
+	for sent, change := range changes {
+		if s.Account.IsManager() {
+			change.Namespace = s.Instance.Namespace
+		}
+		result, err := change.Check(ctx, s.rights.Live)
+		if err != nil {
+			return err
+		}
+		if why, ok := account.Denied(s.Account, result.Forbidden); ok {
+			ref := object.RefOf(change.Live)
+			s.Forbidden[ref] = fmt.Sprintf("cannot tell what a change of %s breaks: %s", ref, why)
+		}
+		s.Definitions[sent] = result
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision
 		if len(w.Write.dropped) > 0 {
 			r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, strings.Join(w.Write.dropped, ", "))
 		}
+		if w.Write.Unchecked != "" && w.Err == nil {
+			r.Warning(s.Instance, decision.EventUnchecked, "%s: changed without knowing that objects stay valid: %s", w.Change.Object, w.Write.Unchecked)
+		}
 		if w.Write.refusal != nil && w.Write.IsToInstance() && m.IsNew("refused", w.Write.refusal.Reason) {
 			r.Warning(s.Instance, decision.EventRefused, "cannot update Instance %s: %s", s.Instance.Name, w.Write.refusal.Reason)
 		}

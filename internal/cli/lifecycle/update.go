@@ -158,6 +158,8 @@ func (o *operation) checkImmutable(ctx context.Context, i *v1beta1.Instance, ver
 			refusals = append(refusals, fmt.Errorf("plan %s would fail: %s: %s", plan, d.Ref, d.Refused))
 		case d.Unknown != "":
 			_, _ = fmt.Fprintf(o.env.Err, "note: %s is not checked: %s\n", d.Ref, d.Unknown)
+		case d.Unchecked != "":
+			_, _ = fmt.Fprintf(o.env.Err, "note: %s: it is not known whether objects stay valid: %s\n", d.Ref, d.Unchecked)
 		case d.Recreated:
 			_, _ = fmt.Fprintf(o.env.Err, "note: %s would be deleted and created again, because an immutable field changes\n", d.Ref)
 		}

@@ -56,6 +56,11 @@ const (
 	// EventDropped: an object was applied without fields that its kind does not have.
 	// Action: fix the name or the place of the fields in the template; spillway lint finds them.
 	EventDropped rollout.Reason = "UnknownFields"
+	// EventUnchecked: a CustomResourceDefinition was changed, and the manager could not check all
+	// objects of the kind by its new schema.
+	// Action: let the manager list the kind, by a ClusterRole with the label that the page on plans
+	// names, or have the Instance act as an account that may.
+	EventUnchecked rollout.Reason = "ObjectsUnchecked"
 	// EventRefused: the API server does not accept a write to the Instance itself, such as
 	// that of its finalizer.
 	EventRefused = reasons.WriteRefused

@@ -42,7 +42,7 @@ const (
 func (s *Snapshot) title(live *unstructured.Unstructured, inTemplate bool) title {
 	onObject := vocabulary.Adopt.Get(live.GetAnnotations())
 	switch {
-	case s.isOwned(live):
+	case s.IsOwned(live):
 		return own
 	case metav1.GetControllerOfNoCopy(live) != nil:
 		return foreign
@@ -94,5 +94,5 @@ func (s *Snapshot) whose(live *unstructured.Unstructured) string {
 // otherInstance is true of an object that another Instance has applied.
 func (s *Snapshot) otherInstance(live *unstructured.Unstructured) bool {
 	_, applied := live.GetAnnotations()[vocabulary.Instance.Native]
-	return (applied || live.GetLabels()[vocabulary.Heritage] == vocabulary.HeritageOf) && !s.isOwned(live)
+	return (applied || live.GetLabels()[vocabulary.Heritage] == vocabulary.HeritageOf) && !s.IsOwned(live)
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/spillway-dev/spillway/internal/plans/definition"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -114,11 +115,34 @@ func (w *work) write(f *Finding, ref object.Ref, u, live *unstructured.Unstructu
 	case refusal.Immutable != "" && refusal.Immutable == live.GetUID():
 		w.replace(f, ref, u, live, refusal.Reason)
 	case !w.isApplied(live) || len(apply.Generate) > 0:
+		if w.breaks(f, &apply, live) {
+			return
+		}
 		apply.TakeOver = object.Takeover(live, write.FieldOwner(w.o.Instance.Name))
 		f.Writes = append(f.Writes, apply)
 	default:
 		w.await(f, ref, live)
 	}
+}
+
+// breaks reports whether a CustomResourceDefinition must not be changed as wanted, or not yet:
+// objects that exist would be invalid.
+func (w *work) breaks(f *Finding, apply *write.Write, live *unstructured.Unstructured) bool {
+	if apply.Ref.GroupKind() != object.CRDKind || !definition.IsNarrowed(live, apply.Object) {
+		return false
+	}
+	sent := apply.Sent()
+	result, isChecked := w.o.Definitions[sent]
+	switch {
+	case !isChecked:
+		f.Needs.definition(sent, definition.Change{Live: live, Wanted: apply.Object, Owns: w.o.IsOwned})
+	case result.Breaks != "":
+		f.Fatal = fmt.Sprintf("%s cannot be changed: %s", apply.Ref, result.Breaks)
+	default:
+		apply.Unchecked = result.Unchecked
+		return false
+	}
+	return true
 }
 
 // await records what the object waits for.

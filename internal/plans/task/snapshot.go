@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
+	"github.com/spillway-dev/spillway/internal/plans/definition"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
 	"github.com/spillway-dev/spillway/internal/plans/write"
@@ -32,6 +33,8 @@ type Snapshot struct {
 	// Served are the versions in which the API server serves kinds that it does not
 	// serve in the version that it was asked about.
 	Served map[schema.GroupKind][]string
+	// Definitions are the changes of CustomResourceDefinitions that were checked, by what is sent.
+	Definitions map[string]definition.Result
 	// Refusals are the writes that the API server has refused.
 	Refusals write.Refusals
 	// Gates are the RolloutGates of the Instance.
@@ -46,10 +49,14 @@ type Snapshot struct {
 type Needs struct {
 	Objects []object.Ref
 	Kinds   []schema.GroupVersionKind
+	// Definitions are the changes of CustomResourceDefinitions to check, by what is sent.
+	Definitions map[string]definition.Change
 }
 
 // IsEmpty is true if nothing is missing.
-func (n *Needs) IsEmpty() bool { return len(n.Objects) == 0 && len(n.Kinds) == 0 }
+func (n *Needs) IsEmpty() bool {
+	return len(n.Objects) == 0 && len(n.Kinds) == 0 && len(n.Definitions) == 0
+}
 
 // Add adds what another decision needs.
 func (n *Needs) Add(other Needs) {
@@ -59,6 +66,16 @@ func (n *Needs) Add(other Needs) {
 	for _, gvk := range other.Kinds {
 		n.kind(gvk)
 	}
+	for sent, change := range other.Definitions {
+		n.definition(sent, change)
+	}
+}
+
+func (n *Needs) definition(sent string, change definition.Change) {
+	if n.Definitions == nil {
+		n.Definitions = map[string]definition.Change{}
+	}
+	n.Definitions[sent] = change
 }
 
 func (n *Needs) kind(gvk schema.GroupVersionKind) {
@@ -81,10 +98,10 @@ func (n *Needs) object(r object.Ref) {
 	}
 }
 
-// isOwned reports whether an object belongs to this Instance. It does not matter which
+// IsOwned reports whether an object belongs to this Instance. It does not matter which
 // client applied it. KUDO marked cluster-scoped objects with the name of the Instance alone,
 // which Instances of other namespaces may have as well, and with the execution that applied them.
-func (s *Snapshot) isOwned(live *unstructured.Unstructured) bool {
+func (s *Snapshot) IsOwned(live *unstructured.Unstructured) bool {
 	for _, owner := range live.GetOwnerReferences() {
 		if owner.UID == s.Instance.UID {
 			return true

@@ -56,6 +56,8 @@ type Write struct {
 	// TakeOver is a JSON patch to make before Object is applied, nil for none; see
 	// [object.Takeover].
 	TakeOver []byte
+	// Unchecked is what could not be checked before; see [definition.Result].
+	Unchecked string
 	// UID and ResourceVersion are preconditions, empty for none.
 	UID             types.UID
 	ResourceVersion string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/definition"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
@@ -32,8 +33,9 @@ type Difference struct {
 	// Recreated: an immutable field would change, and the template permits the manager to
 	// replace the object for that.
 	Recreated bool
-	// Unknown is why it is not known what would become of the object.
-	Unknown string
+	// Unknown is why it is not known what would become of the object, Unchecked why it is not known
+	// whether objects of its kind would stay valid.
+	Unknown, Unchecked string
 }
 
 // Differences are what a plan would do to objects in the end, by server-side dry run.
@@ -84,6 +86,9 @@ func (t Trial) judge(ctx context.Context, i *v1beta1.Instance, d *Difference, de
 	if defined[d.Ref.GroupKind()] && d.before == nil || d.deletedFirst && d.before != nil {
 		return // the API server would judge another object
 	}
+	if t.breaks(ctx, i, d); d.Refused != "" || d.Unknown != "" {
+		return
+	}
 	after := d.after.DeepCopy()
 	err := t.try(ctx, i, after)
 	var (
@@ -118,6 +123,18 @@ func (t Trial) judge(ctx context.Context, i *v1beta1.Instance, d *Difference, de
 	default:
 		d.Refused = refusal.Reason
 	}
+}
+
+// breaks says whether the change of a CustomResourceDefinition would make objects invalid.
+func (t Trial) breaks(ctx context.Context, i *v1beta1.Instance, d *Difference) {
+	if d.before == nil || d.Ref.GroupKind() != object.CRDKind || !definition.IsNarrowed(d.before, d.after) {
+		return
+	}
+	result, err := definition.Change{Live: d.before, Wanted: d.after, Owns: (&task.Snapshot{Instance: i}).IsOwned}.Check(ctx, t.Client)
+	if err != nil {
+		d.Unknown = err.Error()
+	}
+	d.Refused, d.Unchecked = result.Breaks, result.Unchecked
 }
 
 // readAll reads the objects of a plan.

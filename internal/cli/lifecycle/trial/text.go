@@ -32,6 +32,8 @@ func (d *Difference) Write(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s would be deleted and created again, because an immutable field changes\n", name)
 	case d.before == nil:
 		_, _ = fmt.Fprintf(w, "%s would be created\n", name)
+	case d.Unchecked != "":
+		_, _ = fmt.Fprintf(w, "%s: it is not known whether objects stay valid: %s\n", name, d.Unchecked)
 	}
 	before, after := Hidden(stripped(d.before), stripped(d.after))
 	_, lines, _ := bytes.Cut(diff.Diff(name+" now", text(before), name+" then", text(after)), []byte("\n")) // the first names both again
