@@ -31,6 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/node"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -165,6 +166,9 @@ func (w *world) serve(hooks []admission.Webhook, change func(*manager.Options)) 
 // pinnable lets workloads of the namespace keep the config of their revisions.
 func (w *world) pinnable() {
 	w.t.Helper()
+	if why, err := snapshots.Refusal(w.client.RESTMapper(), pin.ByPolicy); err != nil || why != "" {
+		w.t.Skip(why, err)
+	}
 	w.options.PinNamespaces = pin.In(w.namespace)
 	testenv.Pins(w.t, w.client, w.namespace, w.options.PinNamespaces)
 }

@@ -19,11 +19,9 @@ import (
 // at a time than there are processors: most of the time they wait for containers.
 func MainNode(m *testing.M, tests int) {
 	Parallel(tests)
-	if os.Getenv(controlplane.ExistingVariable) == "" {
-		if err := node.Check(); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
+	if err := check(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
 	}
 	end := func() error { return nil }
 	interrupted := make(chan os.Signal, 1)
@@ -49,4 +47,20 @@ func MainNode(m *testing.M, tests int) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// check is nil if the stories can run: on a node here, or on the cluster that the environment names, with its image.
+func check(ctx context.Context) error {
+	if os.Getenv(controlplane.ExistingVariable) == "" {
+		return node.Check()
+	}
+	cp, err := controlplane.Start(ctx, Options{})
+	if err != nil {
+		return err
+	}
+	c, err := cp.Clientset()
+	if err != nil {
+		return err
+	}
+	return node.CheckCluster(ctx, c, os.Getenv("IMAGE"))
 }
