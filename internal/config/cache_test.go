@@ -112,9 +112,9 @@ func TestAHashOfNewerValuesSaysWhatHasChanged(t *testing.T) {
 	}
 }
 
-// TestNobodyRollsForWhatAnotherFoundToBeOld is that no workload is rolled for what the cache has of an object, if another
+// TestNoneRollsForWhatAnotherFoundToBeOld is that no workload is rolled for what the cache has of an object, if another
 // one was hashed with a newer version: these would be two releases, and one would go first for each.
-func TestNobodyRollsForWhatAnotherFoundToBeOld(t *testing.T) {
+func TestNoneRollsForWhatAnotherFoundToBeOld(t *testing.T) {
 	now, live := time.Now(), values{of: map[string]string{"a": "1"}}
 	o := newObserver(Options{Now: func() time.Time { return now }}, nil, content.Source{Digests: values{of: map[string]string{"a": "1"}, cached: true}, Values: live})
 	pass := func(names ...string) []decision.Workload {
