@@ -240,7 +240,7 @@ func TestSnapshotsAreCollected(t *testing.T) {
 	pinnable(w)
 	w.options.Now, w.options.CoalesceWindow = later, 0
 	w.secret("db", "p", "0")
-	w.apply(replaceOnce(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true"), "replicas: 1", "replicas: 1\n  revisionHistoryLimit: 2"))
+	w.apply(replaceOnce(workload("Deployment", "app", envFrom(secretRef("db")), native+"pin-config", "true", native+"stop-on-failure", "false"), "replicas: 1", "replicas: 1\n  revisionHistoryLimit: 2"))
 	w.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: mine, labels: {" + native + "snapshot: \"true\"}, annotations: {" + native + "snapshot-of: x/db}}\nimmutable: true")
 	w.manage()
 	pins := w.pinnedAgain("Deployment", "app", "")

@@ -230,8 +230,8 @@ func (m *mortal) played(ctx context.Context, w watcher) (Played, error) {
 }
 
 // passing is what of a text is another each time: times, durations and random identities; whether something was seen
-// unready in between; and inputs, which save a restart some reads, and which an answer that was lost does not give.
-var passing = regexp.MustCompile(`,"unready":true|,"inputs":"[0-9a-f]*"|\d{4}-\d\d-\d\dT[0-9:.]+Z|\d\d:\d\d:\d\d|(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b|\d+h(\d+m)?\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+// unready in between; and inputs and marks, which save a restart some reads, and which an answer that was lost does not give.
+var passing = regexp.MustCompile(`,"unready":true|,"inputs":"[0-9a-f]*"|,"got":\[[^]]*\]|\d{4}-\d\d-\d\dT[0-9:.]+Z|\d\d:\d\d:\d\d|(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b|\d+h(\d+m)?\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // saying is what an object says, a line each field.
 func saying(obj client.Object) string {
