@@ -49,6 +49,8 @@ type Explanation struct {
 	Status  v1beta1.ExecutionStatus `json:"status,omitempty"`
 	Phases  []v1beta1.PhaseStatus   `json:"phases,omitempty"`
 	History []v1beta1.PastExecution `json:"history,omitempty"`
+	// Drift are objects that differ from what was applied, nil if there are none.
+	Drift *v1beta1.Drift `json:"drift,omitempty"`
 	// Forecast is when the plan ends, as the last step said.
 	Forecast *v1beta1.Forecast `json:"forecast,omitempty"`
 }
@@ -78,7 +80,7 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 	s := &i.Status
 	e := Explanation{
 		Namespace: i.Namespace, Name: i.Name, OperatorVersion: i.Spec.OperatorVersion.Name,
-		Sentence: s.WaitingFor, History: s.History, Forecast: s.Forecast,
+		Sentence: s.WaitingFor, History: s.History, Drift: s.Drift, Forecast: s.Forecast,
 	}
 	if vocabulary.Paused.Get(i.Annotations) == "true" {
 		e.Pause = &rollout.Pause{}
@@ -111,7 +113,7 @@ func (e *Explanation) summarize(i *v1beta1.Instance) {
 		e.Reason = rollout.ReasonRetry
 	}
 	if e.Sentence == "" {
-		e.Sentence = decision.IdleSentence
+		e.Sentence = decision.Idle(e.Drift)
 	}
 }
 

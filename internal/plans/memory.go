@@ -28,6 +28,8 @@ type memory struct {
 	state   string
 	answers answers
 	kept    kept
+	// heads are what was compared last.
+	heads map[object.Ref]*task.Head
 	// rendered is kept from pass to pass of one reconcile.
 	rendered *render.Memo
 }

@@ -46,6 +46,8 @@ type snapshot struct {
 	kept    map[object.Ref]*unstructured.Unstructured
 	// shown is true if an OperatorVersion is the one that its watch shows, which may be older than the Instance.
 	shown bool
+	// heads are those of the last pass: they need no read while their watches show the same version.
+	heads map[object.Ref]*task.Head
 	// rights are how the objects of the plans are read and written.
 	rights account.Rights
 	// hasPin is true if the content that the execution begins with is kept already.
@@ -125,9 +127,9 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
 	m.rendered = m.rendered.Next()
-	s := snapshot{answers: m.answers.to(instance), kept: m.kept.of(instance), Snapshot: decision.Snapshot{
+	s := snapshot{heads: m.heads, answers: m.answers.to(instance), kept: m.kept.of(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
-			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Impossible: map[object.Ref]string{},
+			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Heads: map[object.Ref]*task.Head{}, Forbidden: map[object.Ref]string{}, Impossible: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Definitions: map[string]definition.Result{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: account.Of(instance, b.options.DefaultServiceAccount),
@@ -299,6 +301,9 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 			s.Served[gvk.GroupKind()] = b.served(gvk.GroupKind())
 		}
 	}
+	if err := b.readHeads(ctx, s, needs.Heads); err != nil {
+		return err
+	}
 	objects, unwatched, errs := make([]*unstructured.Unstructured, len(needs.Objects)), make([]bool, len(needs.Objects)), make([]error, len(needs.Objects))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -404,6 +409,54 @@ func (b *observer) object(ctx context.Context, key types.NamespacedName, ref obj
 		return u, err
 	}
 	return b.followed(ctx, s, ref, false, unwatched)
+}
+
+// readHeads reads the metadata of objects that are compared with what was applied.
+func (b *observer) readHeads(ctx context.Context, s *snapshot, refs []object.Ref) error {
+	heads, unwatched, errs := make([]*task.Head, len(refs)), make([]bool, len(refs)), make([]error, len(refs))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, ref := range refs {
+		group.Go(func() error {
+			heads[i], errs[i] = b.head(ctx, s, ref, &unwatched[i])
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are beside the heads
+	s.Unwatched = s.Unwatched || slices.Contains(unwatched, true)
+	for i, ref := range refs {
+		switch err := errs[i]; {
+		case apierrors.IsForbidden(err):
+			s.Forbidden[ref] = forbidden(s.Account, ref, err)
+		case err != nil:
+			return err
+		default:
+			s.Heads[ref] = heads[i]
+		}
+	}
+	return nil
+}
+
+// head is the head of an object, nil if it does not exist: the one of the last pass, if its watch shows the same
+// version.
+func (b *observer) head(ctx context.Context, s *snapshot, ref object.Ref, unwatched *bool) (*task.Head, error) {
+	for _, marked := range []bool{isMarkedKind(ref), false} {
+		if err := b.followAs(ctx, s, ref, marked, unwatched); err != nil {
+			return nil, err
+		}
+		if h := s.heads[ref]; h != nil && b.follower.Shows(ctx, watched(ref), marked, h.UID, h.ResourceVersion) {
+			return h, nil
+		}
+		u := &metav1.PartialObjectMetadata{}
+		u.SetGroupVersionKind(ref.GroupVersionKind)
+		if err := s.rights.Live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u); err != nil {
+			return nil, ignoreNotFound(err, "get the metadata of "+ref.String())
+		}
+		if !marked || u.Labels[vocabulary.Heritage] == vocabulary.HeritageOf {
+			return task.HeadOf(u, s.Instance.Name), nil
+		}
+	}
+	return nil, nil //nolint:nilnil // the second read returns
 }
 
 // isMarked is true of an object that is watched as one that plans have applied.

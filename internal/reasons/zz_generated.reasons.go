@@ -84,6 +84,7 @@ var table = map[string]entry{
 	"NotReady":                     {"notready", "a workload, or an object of another kind, is not ready yet, or not any more", "follow the chain, and check the object that its last link names"},
 	"Notifying":                    {"notifying", "the Notifier sends its messages", "nothing, this is the desired state"},
 	"ObjectMissing":                {"objectmissing", "a required object does not exist", "create it, as the command says"},
+	"ObjectsDiffer":                {"objectsdiffer", "other clients have changed or deleted objects that plans have applied", "run spillway package diff instance/NAME to see the difference, and run the plan again with spillway plan trigger to undo it, or change the parameters"},
 	"ObjectsUnchecked":             {"objectsunchecked", "a CustomResourceDefinition was changed, and the manager could not check all objects of the kind by its new schema", "let the manager list the kind, by a ClusterRole with the label that the page on plans names, or have the Instance act as an account that may"},
 	"OperatorVersionNotFound":      {"operatorversionnotfound", "the OperatorVersion does not exist, or is of another namespace that does not share it", "install the OperatorVersion that the message names, or name one that exists"},
 	"OrphanPending":                {"orphanpending", "the module is being removed from the cluster, and what runs is to stay, but the Kustomization does not say so yet", "nothing if the cluster answers; otherwise check why its assemblage is not applied"},

@@ -58,6 +58,10 @@ type InstanceStatus struct {
 	// +optional
 	// +listType=atomic
 	History []PastExecution `json:"history,omitempty"`
+	// Drift are objects that differ from what plans have applied, as other clients have changed or
+	// deleted them; absent if there are none. It is found while no plan is running.
+	// +optional
+	Drift *Drift `json:"drift,omitempty"`
 	// KUDOExecutions are the executions of KUDO before Spillway managed the Instance. What they
 	// applied without a namespace belongs to the Instance.
 	// +optional
@@ -67,6 +71,33 @@ type InstanceStatus struct {
 	// and absent where no earlier execution of the plan is recorded.
 	// +optional
 	Forecast *Forecast `json:"forecast,omitempty"`
+}
+
+// Drift counts the objects that differ from what plans have applied.
+type Drift struct {
+	// Count is how many differ.
+	Count int32 `json:"count"`
+	// Objects are examples of them, at most 10.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Objects []DriftedObject `json:"objects"`
+}
+
+// DriftedObject is an object that differs from what a plan has applied.
+type DriftedObject struct {
+	// +optional
+	Group string `json:"group,omitempty"`
+	Kind  string `json:"kind"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Missing is true of an object that was deleted.
+	// +optional
+	Missing bool `json:"missing,omitempty"`
+	// By is the field manager that was the last to write it, besides Spillway's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	By string `json:"by,omitempty"`
 }
 
 // Forecast is when a plan ends, by how long each step took in its last executions.
@@ -265,6 +296,11 @@ type InventoryEntry struct {
 	// removes: it does not run again there.
 	// +optional
 	CompletedIn string `json:"completedIn,omitempty"`
+	// Applied identifies the fields that its step has applied, once that is complete. While the
+	// Instance owns just these, no other client has changed one of them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Applied string `json:"applied,omitempty"`
 }
 
 // PastExecution is one of the last executions.

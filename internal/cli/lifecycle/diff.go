@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 func newDiff(env command.Environment) *cobra.Command {
@@ -19,8 +23,9 @@ func newDiff(env command.Environment) *cobra.Command {
 		Use: "diff instance/NAME [PACKAGE]", Short: "Show what other parameters or another version would change",
 		Long: "Show the plan that other parameters or another version of the package would run, and how\n" +
 			"objects would change, by server-side dry run. Immutable fields that would change are named.\n" +
-			"Nothing is written. Values of Secrets are not shown. The exit code is 0, also if there are\n" +
-			"differences, or 1 with an error if the plan would fail.",
+			"Nothing is written. Values of Secrets are not shown. Where no plan would run, objects are\n" +
+			"shown that other clients have changed or deleted since they were applied. The exit code is\n" +
+			"0, also if there are differences, or 1 with an error if the plan would fail.",
 		Example: "  spillway package diff instance/zk -n shop -p NODE_COUNT=5\n" +
 			"  spillway package diff instance/zk zookeeper-0.4.0.tgz -n shop",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +68,7 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 	}
 	if chosen.Plan == "" {
 		_, _ = fmt.Fprintf(u.out, "instance/%s: no plan would run\n", i.Name)
-		return nil
+		return u.drift(ctx, i, next)
 	}
 	_, _ = fmt.Fprintf(u.out, "instance/%s: plan %s would run (%s)\n", i.Name, chosen.Plan, chosen.Changed)
 	if former != nil {
@@ -89,6 +94,25 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 		return fmt.Errorf("plan %s would fail: the API server would not accept %d of its objects", chosen.Plan, refused)
 	}
 	return nil
+}
+
+// drift shows which objects differ from what was applied, and how the plan deploy would change them.
+func (u *upgrade) drift(ctx context.Context, i *v1beta1.Instance, version *choice.Version) error {
+	d := i.Status.Drift
+	if d == nil {
+		return nil
+	}
+	_, _ = fmt.Fprintf(u.out, "instance/%s: %s; spillway plan trigger %s would change:\n",
+		i.Name, task.DriftSentence(d), shell.Join(i.Name, v1beta1.DeployPlan, "-n", i.Namespace))
+	all, err := u.trial().Differences(ctx, i, version, v1beta1.DeployPlan)
+	for k := range all {
+		if slices.ContainsFunc(d.Objects, func(o v1beta1.DriftedObject) bool {
+			return all[k].Ref.Same(object.EntryRef(v1beta1.InventoryEntry{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}))
+		}) {
+			all[k].Write(u.out)
+		}
+	}
+	return err
 }
 
 // wantedVersion is the OperatorVersion of the package that is named, or the one that the

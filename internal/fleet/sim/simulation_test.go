@@ -96,6 +96,7 @@ func (s *simulation) tick() {
 	} else {
 		s.world.decideGates(1)
 		s.world.approveRemovals(1)
+		s.world.retries(1) // a cluster may tell late that something was given up
 		active = active[:1]
 	}
 
@@ -225,4 +226,12 @@ func (s *simulation) Counts() worlds.Counts {
 	maps.Copy(counts, s.world.counts)
 
 	return counts
+}
+
+// TestAWithdrawnMoveKeepsNoPlace plays a world in which a cluster is suspended while it waits for a move that is
+// withdrawn, to the end of the world: others are not kept waiting for it.
+func TestAWithdrawnMoveKeepsNoPlace(t *testing.T) {
+	if failure := play(12983, allRules(), false).Verdict(); failure != "" {
+		t.Error(failure)
+	}
 }

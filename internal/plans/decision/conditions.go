@@ -15,12 +15,16 @@ import (
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // quietFor is how long the status keeps its messages if nothing else changes.
 const quietFor = 10 * time.Second
+
+// ConditionDrifted is true while objects differ from what plans have applied.
+const ConditionDrifted = "Drifted"
 
 // IdleSentence is the message of an Instance with nothing to do.
 const IdleSentence = "no plan is running, and all workloads are ready"
@@ -132,8 +136,16 @@ func (d *decider) summary() (reason rollout.Reason, message string) {
 	case d.unready != "":
 		return ReasonUnready, d.unready
 	default:
-		return ReasonIdle, IdleSentence
+		return ReasonIdle, Idle(d.Status.Drift)
 	}
+}
+
+// Idle is the message of an Instance with nothing to do, with what differs from what was applied.
+func Idle(d *v1beta1.Drift) string {
+	if d == nil {
+		return IdleSentence
+	}
+	return IdleSentence + "; " + task.DriftSentence(d)
 }
 
 // progress is what the running plan waits for.
@@ -184,10 +196,23 @@ func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Con
 	if running {
 		ready = metav1.ConditionUnknown
 	}
-	return []metav1.Condition{
+	conditions := []metav1.Condition{
 		{Type: ring.ConditionReady, Status: ready, Reason: string(reason), Message: message},
 		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion || reason == ReasonDeleting), Reason: string(reason), Message: message},
 		{Type: ring.ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
+	}
+	return append(conditions, d.drifted()...)
+}
+
+// drifted is a condition from when an object differs for the first time.
+func (d *decider) drifted() []metav1.Condition {
+	switch {
+	case d.Status.Drift != nil:
+		return []metav1.Condition{{Type: ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(ReasonDrifted), Message: message.Sentence(task.DriftSentence(d.Status.Drift))}}
+	case meta.FindStatusCondition(d.before.Conditions, ConditionDrifted) != nil:
+		return []metav1.Condition{{Type: ConditionDrifted, Status: metav1.ConditionFalse, Reason: string(ReasonIdle), Message: "all objects are as they were applied"}}
+	default:
+		return nil
 	}
 }
 

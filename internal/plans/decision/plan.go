@@ -93,7 +93,10 @@ func (d *decider) decide() {
 	}
 	d.endGates()
 	if d.next == "" {
+		drift, needs := d.Drift()
 		d.unready, d.Needs = d.Unready()
+		d.Needs.Add(needs)
+		d.Status.Drift = drift
 	}
 }
 

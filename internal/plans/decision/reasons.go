@@ -31,6 +31,10 @@ const (
 	ReasonIdle = reasons.Complete
 	// ReasonDeleting: the Instance is being deleted, and no plan is running.
 	ReasonDeleting = reasons.Deleting
+	// ReasonDrifted: other clients have changed or deleted objects that plans have applied.
+	// Action: run spillway package diff instance/NAME to see the difference, and run the plan
+	// again with spillway plan trigger to undo it, or change the parameters.
+	ReasonDrifted rollout.Reason = "ObjectsDiffer"
 	// ReasonUnready: no plan is running and a workload is not ready.
 	// Action: fix the workload that the message names.
 	ReasonUnready rollout.Reason = "WorkloadNotReady"

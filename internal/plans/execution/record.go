@@ -23,6 +23,9 @@ func (r *run) record() {
 	for _, f := range r.findings() {
 		r.recordObjects(f)
 	}
+	for i := range r.active {
+		r.recordApplied(&r.active[i])
+	}
 	r.recordAbove()
 }
 
@@ -129,6 +132,26 @@ func (r *run) recordObjects(f *task.Finding) {
 	for _, ref := range f.Removes {
 		if live, read := r.Snapshot.Objects[ref]; read && live == nil {
 			r.status.Inventory = slices.DeleteFunc(r.status.Inventory, is(ref))
+		}
+	}
+}
+
+// recordApplied notes of the objects of a step that is complete what it has applied, so that it is noticed when
+// another client changes them.
+func (r *run) recordApplied(a *activeStep) {
+	if !a.isDone() {
+		return
+	}
+	for i := range r.status.Inventory {
+		e := &r.status.Inventory[i]
+		for _, f := range a.findings {
+			at := slices.IndexFunc(f.Applies, object.EntryRef(*e).Same)
+			if at < 0 {
+				continue
+			}
+			if live := r.Snapshot.Objects[f.Applies[at]]; live != nil {
+				e.Applied = task.HeadOf(live, r.Snapshot.Instance.Name).Applied
+			}
 		}
 	}
 }

@@ -23,6 +23,8 @@ type Snapshot struct {
 	// Objects are those that were read; nil of one that does not exist. Of a Secret
 	// the keys are enough.
 	Objects map[object.Ref]*unstructured.Unstructured
+	// Heads are those of objects that were compared; nil of one that does not exist.
+	Heads map[object.Ref]*Head
 	// Forbidden are objects that the manager must not read, and why.
 	Forbidden map[object.Ref]string
 	// Impossible are objects that no request can be about, such as one of a kind that can only
@@ -51,11 +53,13 @@ type Needs struct {
 	Kinds   []schema.GroupVersionKind
 	// Definitions are the changes of CustomResourceDefinitions to check, by what is sent.
 	Definitions map[string]definition.Change
+	// Heads are objects that are compared with what was applied.
+	Heads []object.Ref
 }
 
 // IsEmpty is true if nothing is missing.
 func (n *Needs) IsEmpty() bool {
-	return len(n.Objects) == 0 && len(n.Kinds) == 0 && len(n.Definitions) == 0
+	return len(n.Objects)+len(n.Kinds)+len(n.Definitions)+len(n.Heads) == 0
 }
 
 // Add adds what another decision needs.
@@ -66,6 +70,7 @@ func (n *Needs) Add(other Needs) {
 	for _, gvk := range other.Kinds {
 		n.kind(gvk)
 	}
+	n.Heads = append(n.Heads, other.Heads...)
 	for sent, change := range other.Definitions {
 		n.definition(sent, change)
 	}
