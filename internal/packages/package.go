@@ -54,7 +54,7 @@ func (o *Operator) Task(name string) *v1beta1.Task {
 
 // UsedBy are the templates and the package that a task is made of.
 func UsedBy(t *v1beta1.Task) []string {
-	all := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.Package)
+	all := append(slices.Clone(t.Spec.Resources), t.Spec.Chart, t.Spec.Values, t.Spec.Pod, t.Spec.Package)
 	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
 }
 

@@ -47,6 +47,16 @@ func (p *Package) Permissions(parameters map[string]string) (namespaced, cluster
 				n.add(u)
 			}
 		}
+		if t := &p.Operator.Tasks[i].Spec; t.Chart != "" {
+			chart := render.Chart{Name: t.Chart, Archive: p.Templates[t.Chart], ValuesName: t.Values, Values: p.Templates[t.Values]}
+			objects, err := chart.Objects(context)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, u := range objects {
+				n.add(u)
+			}
+		}
 	}
 	return compacted(n.namespaced), compacted(n.cluster), nil
 }

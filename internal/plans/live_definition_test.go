@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,9 +31,16 @@ func (c *cluster) definition(name, versions string) {
 		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %s}, spec: {group: %s, scope: Namespaced, names: {kind: Widget, plural: widgets, singular: widget}, versions: %s}}",
 		c.kind(), c.group(), versions)))
 	c.t.Cleanup(func() {
-		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: c.kind()}}
-		_ = c.client.Delete(context.WithoutCancel(c.t.Context()), crd)
+		_ = c.client.Delete(context.WithoutCancel(c.t.Context()), definitionOf(c.kind()))
 	})
+}
+
+// definitionOf is the CustomResourceDefinition of a name.
+func definitionOf(name string) *metav1.PartialObjectMetadata {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.Name = name
+	return crd
 }
 
 func (c *cluster) group() string { return strings.ReplaceAll(c.namespace, "-", "") + ".test" }

@@ -218,6 +218,17 @@ type TaskSpec struct {
 	// +nullable
 	// +listType=atomic
 	Resources []string `json:"resources,omitempty"`
+	// Chart is the template with the archive of a Helm chart, in base64: Apply, Delete, Toggle.
+	// What the chart makes is added to the objects of Resources. A Delete leaves its
+	// CustomResourceDefinitions, and what the chart keeps.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+	// Values is the template that makes the values of the chart.
+	// +optional
+	Values string `json:"values,omitempty"`
+	// Hook is the hook of Helm whose objects are meant, such as pre-install; empty are those of none.
+	// +optional
+	Hook string `json:"hook,omitempty"`
 	// Parameter is the parameter of a Toggle: it applies if it is true, and else
 	// deletes.
 	// +optional

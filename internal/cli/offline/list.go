@@ -131,10 +131,8 @@ func newListTasks(env command.Environment) *cobra.Command {
 		_, _ = fmt.Fprintln(w, "NAME\tKIND\tRESOURCES")
 		for i := range p.Operator.Tasks {
 			t := &p.Operator.Tasks[i]
-			resources := slices.Clone(t.Spec.Resources)
-			if t.Spec.Pod != "" {
-				resources = append(resources, t.Spec.Pod)
-			}
+			resources := append(slices.Clone(t.Spec.Resources), t.Spec.Chart, t.Spec.Values, t.Spec.Pod)
+			resources = slices.DeleteFunc(resources, func(name string) bool { return name == "" })
 			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", t.Name, t.Kind, strings.Join(resources, ", "))
 		}
 	})

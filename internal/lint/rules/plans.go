@@ -245,7 +245,7 @@ func steps(v *v1beta1.OperatorVersion, visit func(path []string, plan, phase str
 
 // templatesOf are the templates that a task names.
 func templatesOf(t *v1beta1.Task) []string {
-	named := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.ParameterFile)
+	named := append(slices.Clone(t.Spec.Resources), t.Spec.Chart, t.Spec.Values, t.Spec.Pod, t.Spec.ParameterFile)
 	return slices.DeleteFunc(named, func(s string) bool { return s == "" })
 }
 

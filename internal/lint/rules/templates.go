@@ -186,7 +186,7 @@ func unrenderable(m *manifest.Manifests, r *reporter) {
 			for _, t := range tasksOf(v, plan) {
 				for _, name := range judged(v, plan, t, seen) {
 					seen[name] = true
-					err := renderedBy(t, name, v.Spec.Templates[name], contextOf(v, plan))
+					err := renderedBy(t, name, v.Spec.Templates, contextOf(v, plan))
 					if err != nil && !errors.Is(err, render.ErrUnavailable) {
 						r.findf(o, lineNamed(name, err), "with the defaults of all parameters: %s", oneLine(err))
 					}
@@ -223,9 +223,12 @@ func isJudged(v *v1beta1.OperatorVersion, plan, name string) bool {
 }
 
 // renderedBy renders a template as a task does.
-func renderedBy(t *v1beta1.Task, name, text string, c render.Context) error {
+func renderedBy(t *v1beta1.Task, name string, templates map[string]string, c render.Context) error {
 	var err error
-	switch name {
+	switch text := templates[name]; name {
+	case t.Spec.Chart: // with its values
+	case t.Spec.Values:
+		_, err = (&render.Chart{Name: t.Spec.Chart, Archive: templates[t.Spec.Chart], ValuesName: name, Values: text}).Objects(c)
 	case t.Spec.ParameterFile:
 		_, err = render.Values(name, text, c)
 	case t.Spec.Pod:

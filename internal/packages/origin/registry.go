@@ -40,28 +40,37 @@ const (
 // fromRegistry reads a package from a registry. What is read has the digest that the
 // manifest says, and the manifest that of the reference, if that has one.
 func (o *Origin) fromRegistry(ctx context.Context, name string) (*packages.Package, error) {
+	archive, name, err := o.pull(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return packages.Read(name, bytes.NewReader(archive))
+}
+
+// pull reads the archive of an artifact, and returns its name with the digest.
+func (o *Origin) pull(ctx context.Context, name string) (archive []byte, digested string, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, registryPatience)
 	defer cancel()
 	repo, err := o.repository(name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	manifest, raw, err := oras.FetchBytes(ctx, repo, repo.Reference.Reference, oras.FetchBytesOptions{MaxBytes: mostManifest})
 	if err != nil {
-		return nil, unavailable(ctx, name, err)
+		return nil, "", unavailable(ctx, name, err)
 	}
 	layer, err := archiveIn(manifest, raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, "", fmt.Errorf("%s: %w", name, err)
 	}
-	archive, err := content.FetchAll(ctx, repo.Blobs(), layer)
+	archive, err = content.FetchAll(ctx, repo.Blobs(), layer)
 	if err != nil {
-		return nil, unavailable(ctx, name, err)
+		return nil, "", unavailable(ctx, name, err)
 	}
 	if !strings.Contains(name, "@") {
 		name += "@" + manifest.Digest.String()
 	}
-	return packages.Read(name, bytes.NewReader(archive))
+	return archive, name, nil
 }
 
 // archiveIn is the one layer that is an archive.

@@ -28,6 +28,9 @@ mustChunk derivePassword buildCustomCert decryptAES semver semverCompare fail du
 regexMatch mustRegexMatch regexFindAll mustRegexFindAll regexFind mustRegexFind regexReplaceAll mustRegexReplaceAll
 regexReplaceAllLiteral mustRegexReplaceAllLiteral regexSplit mustRegexSplit regexQuoteMeta urlParse urlJoin`
 
+// aboutFiles is what is wrong with functions of paths.
+const aboutFiles = "it is about the file system of the manager"
+
 // refused are the others, by what is wrong with them.
 var refused = map[string]string{ //nolint:gosec // names of functions, no credentials
 	"its result is different each time; for a password, use the annotation spillway.dev/generate-once on a Secret": `
@@ -38,7 +41,7 @@ now ago date date_in_zone date_modify dateInZone dateModify durationRound htmlDa
 mustDateModify mustToDate toDate unixEpoch`,
 	"it reads the environment of the manager": "env expandenv",
 	"it asks the network":                     "getHostByName",
-	"it is about the file system of the manager": `
+	aboutFiles: `
 base dir clean ext isAbs osBase osClean osDir osExt osIsAbs`,
 }
 

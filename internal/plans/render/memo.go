@@ -15,7 +15,7 @@ type Memo struct {
 }
 
 // made is what objects are made of.
-type made struct{ name, text, defaultName, context string }
+type made struct{ name, text, defaultName, chart, context string }
 
 // Next is the memo of the pass that follows.
 func (m *Memo) Next() *Memo {
@@ -28,20 +28,33 @@ func (m *Memo) Next() *Memo {
 
 // Objects is [Objects], of a template that is executed once. An error is not remembered.
 func (m *Memo) Objects(name, text string, c Context, defaultName string) ([]*unstructured.Unstructured, error) {
-	if m == nil {
+	return m.objects(made{name: name, text: text, defaultName: defaultName}, c, func() ([]*unstructured.Unstructured, error) {
 		return Objects(name, text, c, defaultName)
+	})
+}
+
+// Chart is [Chart.Objects], of a chart that is rendered once.
+func (m *Memo) Chart(chart *Chart, c Context) ([]*unstructured.Unstructured, error) {
+	return m.objects(made{name: chart.ValuesName, text: chart.Values, chart: chart.Archive}, c, func() ([]*unstructured.Unstructured, error) {
+		return chart.Objects(c)
+	})
+}
+
+func (m *Memo) objects(key made, c Context, render func() ([]*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
+	if m == nil {
+		return render()
 	}
 	context, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("template %s: %w", name, err)
+		return nil, fmt.Errorf("template %s: %w", key.name, err)
 	}
-	key := made{name, text, defaultName, string(context)}
+	key.context = string(context)
 	objects, ok := m.now[key]
 	if !ok {
 		objects, ok = m.before[key]
 	}
 	if !ok {
-		if objects, err = Objects(name, text, c, defaultName); err != nil {
+		if objects, err = render(); err != nil {
 			return nil, err
 		}
 	}

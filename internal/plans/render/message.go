@@ -14,6 +14,7 @@ const (
 	doObjects    = "objects"
 	doValues     = "values"
 	doVerify     = "verify"
+	doChart      = "chart"
 	doReferences = "references"
 )
 
@@ -25,6 +26,8 @@ type request struct {
 	Context Context `json:"context"`
 	// DefaultName is that of objects without a name, empty if they are refused.
 	DefaultName string `json:"defaultName,omitempty"`
+	// Chart is for doChart; the template is that of its values.
+	Chart *Chart `json:"chart,omitempty"`
 }
 
 // reply is its answer.

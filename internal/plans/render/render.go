@@ -33,7 +33,11 @@ func Render(name, text string, c Context) (string, error) {
 // Objects executes a template and reads the objects of the manifest that it makes. An
 // object without a name gets the default; where that is empty, it is refused.
 func Objects(name, text string, c Context, defaultName string) ([]*unstructured.Unstructured, error) {
-	r, err := ask(&request{Do: doObjects, Name: name, Text: text, Context: c, DefaultName: defaultName})
+	return objectsOf(&request{Do: doObjects, Name: name, Text: text, Context: c, DefaultName: defaultName})
+}
+
+func objectsOf(asked *request) ([]*unstructured.Unstructured, error) {
+	r, err := ask(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func Objects(name, text string, c Context, defaultName string) ([]*unstructured.
 	for i, raw := range r.Objects {
 		objects[i] = &unstructured.Unstructured{}
 		if err := objects[i].UnmarshalJSON(raw); err != nil {
-			return nil, fmt.Errorf("template %s: %w", name, err)
+			return nil, fmt.Errorf("template %s: %w", asked.Name, err)
 		}
 	}
 	return objects, nil

@@ -110,6 +110,8 @@ func (r *request) answer() (a reply) {
 		a.Text, err = execute(r.Name, r.Text, &r.Context)
 	case doObjects:
 		a.Objects, err = r.objects()
+	case doChart:
+		a.Objects, err = r.chartObjects()
 	case doValues:
 		a.Values, err = r.parameterValues()
 	case doReferences:

@@ -30,12 +30,12 @@ func (applyTask) assess(w *work) Finding {
 }
 
 // apply applies objects. Namespaces and CustomResourceDefinitions must be healthy
-// before the others are applied.
+// before the others are applied, and objects of a hook before those of a greater weight.
 func (w *work) apply(objects []*unstructured.Unstructured) Finding {
 	f := Finding{}
 	founded := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return !object.IsFoundation(u) })
 	for i, u := range objects {
-		if i == founded && !f.IsDone() {
+		if (i == founded || i > 0 && w.spec.Hook != "" && weight(objects[i-1]) != weight(u)) && !f.IsDone() {
 			return f
 		}
 		w.applyOne(&f, u)
@@ -92,7 +92,7 @@ func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstruc
 		w.noteRun(f, ref, live)
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted%s", ref, holders(live))
-	case w.adopts(f, ref, u, live, inTemplate) && !w.runsAgain(f, ref, live):
+	case w.adopts(f, ref, u, live, inTemplate) && !w.runsAgain(f, ref, u, live):
 		w.retryChild(u, live)
 		w.write(f, ref, u, live)
 	}

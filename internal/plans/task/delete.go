@@ -19,7 +19,7 @@ func (deleteTask) assess(w *work) Finding {
 	if c := w.Contradiction(w.phase, w.step); c != nil {
 		return fatal("%s; give each of them a step of its own", c)
 	}
-	objects, err := w.objects(w.spec.Resources)
+	objects, err := w.deletions()
 	if err != nil {
 		return unrenderable(err)
 	}

@@ -30,13 +30,16 @@ func (w *work) enhance(u *unstructured.Unstructured, scope object.Scope) {
 }
 
 // place sets the Instance's namespace and makes the Instance the owner, unless the
-// object is cluster-scoped.
+// object is cluster-scoped, or a chart keeps it.
 func (w *work) place(u *unstructured.Unstructured, scope object.Scope) {
 	if scope != object.Namespaced {
 		u.SetNamespace("")
 		return
 	}
 	u.SetNamespace(w.o.Instance.Namespace)
+	if w.staysWithoutInstance(u) {
+		return
+	}
 	owner := map[string]any{
 		"apiVersion": v1beta1.GroupVersion.String(), "kind": "Instance",
 		"name": w.o.Instance.Name, "uid": string(w.o.Instance.UID),

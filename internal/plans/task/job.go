@@ -42,9 +42,10 @@ func (w *work) noteRun(f *Finding, ref object.Ref, live *unstructured.Unstructur
 	f.Completed[ref] = w.at()
 }
 
-// runsAgain deletes a Job that has failed in an earlier execution, so that it is created again.
-func (w *work) runsAgain(f *Finding, ref object.Ref, live *unstructured.Unstructured) bool {
-	if end, _ := jobEnd(live); end != jobFailed || w.isApplied(live) {
+// runsAgain deletes a Job that has failed in an earlier execution, or what a hook has made in
+// one, so that it is created again.
+func (w *work) runsAgain(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) bool {
+	if end, _ := jobEnd(live); w.isApplied(live) || end != jobFailed && !w.isMadeAgain(u) {
 		return false
 	}
 	f.Writes = append(f.Writes, write.Write{Act: write.Delete, Ref: ref, UID: live.GetUID()})

@@ -19,6 +19,8 @@ type Preview struct {
 	// Path is the task: phase, step and task.
 	Path    rollout.Path
 	Deletes bool
+	// IsHook reports that what exists is deleted before it is applied; see [v1beta1.TaskSpec].
+	IsHook bool
 	// Objects are as they are applied, with labels, annotations, namespace and owner. An
 	// Instance that does not exist yet owns nothing.
 	Objects []*unstructured.Unstructured
@@ -49,7 +51,7 @@ func (r *Run) Preview(scope func(schema.GroupVersionKind) object.Scope) ([]Previ
 }
 
 func (w *work) preview(kind string, scope func(schema.GroupVersionKind) object.Scope) (Preview, error) {
-	p := Preview{Path: rollout.Path{w.phase, w.step, w.name}}
+	p := Preview{Path: rollout.Path{w.phase, w.step, w.name}, IsHook: w.spec.Hook != ""}
 	var err error
 	if p.Deletes, err = w.deletes(kind); err != nil {
 		return p, err
@@ -96,7 +98,7 @@ func (w *work) previewed(kind string) ([]*unstructured.Unstructured, error) {
 		pod, err := w.pipePod()
 		return []*unstructured.Unstructured{pod}, err
 	case v1beta1.DeleteTask:
-		return w.objects(w.spec.Resources)
+		return w.deletions()
 	default:
 		return w.makes(kind)
 	}

@@ -63,7 +63,7 @@ func (w *work) prune(f *Finding, ref object.Ref) {
 	if !read {
 		return
 	}
-	if live != nil && (w.o.title(live, false) != own || vocabulary.Prune.Get(live.GetAnnotations()) == "false") {
+	if live != nil && (w.o.title(live, false) != own || vocabulary.Prune.Get(live.GetAnnotations()) == "false" || isKeptByChart(live)) {
 		return
 	}
 	w.remove(f, ref)

@@ -151,7 +151,15 @@ const MaxObjects = 1000
 // objects are those of the templates. Where two templates contain the same object,
 // the last one counts, as it would if all were applied in turn.
 func (w *work) objects(templates []string) ([]*unstructured.Unstructured, error) {
-	return w.named("", templates)
+	if w.spec.Chart == "" {
+		return w.named("", templates)
+	}
+	others, err := w.named("", templates)
+	if err != nil {
+		return nil, err
+	}
+	all, err := w.charted()
+	return append(all, others...), err
 }
 
 // named are the objects of the templates. One without a name gets the default.

@@ -67,7 +67,7 @@ func inTheEnd(previews []task.Preview, live map[object.Ref]*unstructured.Unstruc
 	var all []Difference
 	for _, p := range previews {
 		for _, u := range p.Objects {
-			d := Difference{Ref: object.RefOf(u), before: live[object.RefOf(u)]}
+			d := Difference{Ref: object.RefOf(u), before: live[object.RefOf(u)], deletedFirst: p.IsHook}
 			if !p.Deletes {
 				d.after = u
 			}

@@ -1,0 +1,1 @@
+{{- define "shop.name" -}}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 }}{{- end }}
