@@ -424,11 +424,11 @@ func (o *oracle) checkMembers(v *model.Observed, p *decision.Plan) {
 	}
 }
 
-// isPending is true of a cluster with a move that its record does not show, and that may still be made: it was
-// assigned what it has before the moment that the move gives it, and no fence has withdrawn that.
+// isPending is true of a cluster with a move that its record does not show: it was assigned
+// what it has before the moment that the move gives it.
 func isPending(v *model.Observed, name string, r *model.Record) bool {
 	return slices.ContainsFunc(v.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return m.Cluster == name && !m.Remove && (r == nil || r.UID != m.UID || r.Fence == m.Fence) && (r == nil || !r.Assigned || r.AssignedAt.Before(momentOf(&m)))
+		return m.Cluster == name && !m.Remove && (r == nil || !r.Assigned || r.AssignedAt.Before(momentOf(&m)))
 	})
 }
 

@@ -227,11 +227,3 @@ func (s *simulation) Counts() worlds.Counts {
 
 	return counts
 }
-
-// TestAWithdrawnMoveKeepsNoPlace plays a world in which a cluster is suspended while it waits for a move that is
-// withdrawn, to the end of the world: others are not kept waiting for it.
-func TestAWithdrawnMoveKeepsNoPlace(t *testing.T) {
-	if failure := play(12983, allRules(), false).Verdict(); failure != "" {
-		t.Error(failure)
-	}
-}

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -415,7 +416,8 @@ func (w *world) endStorm() {
 		c.Ready, c.Unreachable, c.hidden, c.sick = true, false, false, false
 		a := w.assemblages[c.Name]
 		isWell := a.assigned && a.state == v1alpha1.StateSucceeded && a.proven.Equal(a.at) && a.revision != w.wanted() && a.hold == nil
-		c.suspended = w.ailing && isWell && w.chance(0.3)
+		isMoving := slices.ContainsFunc(w.module.status.Moves, func(m v1alpha1.Move) bool { return m.Cluster == c.Name }) // and may get it though it is suspended
+		c.suspended = w.ailing && isWell && !isMoving && w.chance(0.3)
 		w.counts["suspended to the end"] += one(c.suspended)
 		if a.state == v1alpha1.StateFailed {
 			a.state, c.begun, c.takes = v1alpha1.StateUpdating, w.now, 0

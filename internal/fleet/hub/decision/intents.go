@@ -159,12 +159,6 @@ func (d *decision) state(m *v1alpha1.Move) ring.State {
 	}
 }
 
-// isWithdrawn is true of an assignment that a fence keeps from being made: the cluster is as it was, and may be
-// suspended by now, which nothing would say of it while it counts as updating.
-func isWithdrawn(m *v1alpha1.Move, r *model.Record) bool {
-	return !m.Remove && r != nil && r.UID == m.UID && r.Fence != m.Fence
-}
-
 // isDone is true of a move if the assemblage shows it, or something later.
 func isDone(m *v1alpha1.Move, r *model.Record) bool {
 	if m.Remove {

@@ -95,7 +95,7 @@ func (d *decision) joinRecords() []member {
 		move := &d.o.Module.Status.Moves[i]
 		m := d.findOrAdd(move.Cluster)
 		switch {
-		case isDone(move, m.record), isWithdrawn(move, m.record): // what it has is what its assemblage says
+		case isDone(move, m.record):
 		case move.Remove:
 			m.removing = true
 		default:
