@@ -15,8 +15,8 @@
 //
 // # Why
 //
-// A webhook that writes snapshots would do so for a dry run, and would refuse Jobs while no
-// manager answers. A Job is suspended, and not gated, because the references of a Pod cannot
+// A webhook that writes snapshots would refuse Jobs while no manager answers, or let them
+// start without pins. A Job is suspended, and not gated, because the references of a Pod cannot
 // be changed. Pins in the jobTemplate of a CronJob would be those of an earlier content for a
 // Job that starts just after a change.
 package jobs
