@@ -12,10 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/pin"
@@ -40,17 +38,6 @@ func pinnableIn(w *world, namespaces pin.Namespaces) {
 	w.t.Helper()
 	w.options.PinNamespaces = namespaces
 	testenv.Pins(w.t, w.client, w.namespace, namespaces)
-}
-
-// parse is an object of the namespace.
-func (w *world) parse(manifest string) *unstructured.Unstructured {
-	w.t.Helper()
-	obj := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
-		w.t.Fatal(err)
-	}
-	obj.SetNamespace(w.namespace)
-	return obj
 }
 
 // pinned is a workload that keeps the config of its revisions, and whose Pods only

@@ -38,27 +38,32 @@ func (p *Package) Permissions(parameters map[string]string) (namespaced, cluster
 		n.addPipe(&p.Operator.Tasks[i], context.Pipes)
 	}
 	for i := range p.Operator.Tasks {
-		for _, name := range p.Operator.Tasks[i].Spec.Resources {
-			objects, err := render.Objects(name, p.Templates[name], context, "")
-			if err != nil {
-				return nil, nil, err
-			}
-			for _, u := range objects {
-				n.add(u)
-			}
+		objects, err := p.objectsOf(&p.Operator.Tasks[i].Spec, context)
+		if err != nil {
+			return nil, nil, err
 		}
-		if t := &p.Operator.Tasks[i].Spec; t.Chart != "" {
-			chart := render.Chart{Name: t.Chart, Archive: p.Templates[t.Chart], ValuesName: t.Values, Values: p.Templates[t.Values]}
-			objects, err := chart.Objects(context)
-			if err != nil {
-				return nil, nil, err
-			}
-			for _, u := range objects {
-				n.add(u)
-			}
+		for _, u := range objects {
+			n.add(u)
 		}
 	}
 	return compacted(n.namespaced), compacted(n.cluster), nil
+}
+
+// objectsOf are those that a task renders.
+func (p *Package) objectsOf(t *v1beta1.TaskSpec, context render.Context) (all []*unstructured.Unstructured, _ error) {
+	for _, name := range t.Resources {
+		objects, err := render.Objects(name, p.Templates[name], context, "")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	if t.Chart == "" {
+		return all, nil
+	}
+	chart := render.Chart{Name: t.Chart, Archive: p.Templates[t.Chart], ValuesName: t.Values, Values: p.Templates[t.Values]}
+	objects, err := chart.Objects(context)
+	return append(all, objects...), err
 }
 
 // needs are the permissions that were found.

@@ -223,7 +223,7 @@ func (b *observer) shownVersion(ctx context.Context, s *snapshot, ref object.Ref
 	}
 	r, err, shared := b.reading.Do(watched(ref).NamespacedName.String(), func() (any, error) { return b.readContent(ctx, ref) })
 	s.shown = s.shown || shared // it may have begun before the Instance was seen
-	return r.(*readOnce), err   //nolint:forcetypeassert // that is what is returned above
+	return r.(*readOnce), err   //nolint:forcetypeassert,wrapcheck // that is what is returned above
 }
 
 // readVersion reads an OperatorVersion; of one that was read before the content only if it has changed.

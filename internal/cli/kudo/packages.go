@@ -31,26 +31,30 @@ func (g *grammar) packages() *cobra.Command {
 func (g *grammar) add() *cobra.Command {
 	cmd := packaging.NewAdd()
 	for _, part := range cmd.Commands() {
-		check, run := part.Args, part.RunE
-		part.Args = nil
-		part.RunE = func(cmd *cobra.Command, args []string) error {
-			if isNamed := len(args) == 2 && cmd.Name() == "maintainer"; len(args) == 0 || isNamed {
-				dir, err := packageHere()
-				if err != nil {
-					return err
-				}
-				args = slices.Insert(args, 0, dir)
-			}
-			if len(args) == 1 {
-				_ = cmd.Flags().Set("interactive", "true") // it has that flag
-			}
-			if err := check(cmd, args); err != nil {
-				return err
-			}
-			return run(cmd, args)
-		}
+		addHere(part)
 	}
 	return cmd
+}
+
+func addHere(cmd *cobra.Command) {
+	check, run := cmd.Args, cmd.RunE
+	cmd.Args = nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if isNamed := len(args) == 2 && cmd.Name() == "maintainer"; len(args) == 0 || isNamed {
+			dir, err := packageHere()
+			if err != nil {
+				return err
+			}
+			args = slices.Insert(args, 0, dir)
+		}
+		if len(args) == 1 {
+			_ = cmd.Flags().Set("interactive", "true") // it has that flag
+		}
+		if err := check(cmd, args); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
 }
 
 // packageHere is the directory in which KUDO's command finds the package to change.

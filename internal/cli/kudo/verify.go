@@ -69,7 +69,10 @@ func (g *grammar) showVerdict(cmd *cobra.Command, from string, checks []string, 
 	failed := g.run(cmd.Context(), &raw, packageWord, "verify", from, "-o", "json")
 	var findings []report.Finding
 	if err := json.Unmarshal(raw.Bytes(), &findings); err != nil {
-		return cmp.Or(failed, err)
+		if failed != nil {
+			return failed
+		}
+		return fmt.Errorf("read the findings: %w", err)
 	}
 	v := verdict{Errors: []string{}, Warnings: []string{}, Valid: failed == nil}
 	for i := range findings {

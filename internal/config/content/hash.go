@@ -133,9 +133,12 @@ func encodeMap(to hash.Hash, keys []string, value func(key string) error) error 
 
 func encode(to hash.Hash, v any) error {
 	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode a value: %w", err)
+	}
 	to.Write(raw)
 	clear(raw)
-	return err
+	return nil
 }
 
 func (s scope) document(c contents, h hollow) document {

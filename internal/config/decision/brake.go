@@ -53,15 +53,13 @@ func brake(o Observed, options Options) Observed {
 			continue
 		}
 		for _, r := range w.Lacks(w.Change.Keys) {
-			since, until := o.brakes(w, r)
-			if !until.After(o.Now) || w.brake != nil && !until.After(w.brake.until) {
-				continue
+			if since, until := o.brakes(w, r); until.After(o.Now) && (w.brake == nil || until.After(w.brake.until)) {
+				if !isCopy {
+					o.Workloads, isCopy = slices.Clone(o.Workloads), true
+					w = &o.Workloads[i]
+				}
+				w.brake = &braked{Release: r, namespace: w.Namespace, since: since, until: until}
 			}
-			if !isCopy {
-				o.Workloads, isCopy = slices.Clone(o.Workloads), true
-				w = &o.Workloads[i]
-			}
-			w.brake = &braked{Release: r, namespace: w.Namespace, since: since, until: until}
 		}
 	}
 	return o

@@ -176,17 +176,17 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 	case w.staged != nil && w.staged.Reason == ReasonConfigFailed:
 		c = notReady(ReasonConfigFailed, w.staged.Message+"; "+w.KeepingOf(w.staged.Release).Clause())
 	case w.brake != nil:
-		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigKeepsChanging, Message: w.brake.text()}
+		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonConfigKeepsChanging, Message: w.brake.text()}
 	case w.saysRolledBack():
-		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigRolledBack, Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
+		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonConfigRolledBack, Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
 	case w.Settings.Tracked && len(w.Pinning.Lost) > 0:
 		c = notReady(ReasonSnapshotMissing, w.lostText())
 	case w.Settings.Tracked && w.Pinning.Refused != "" && w.Pinning.By == "": // else the policy says so
-		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonPinsUnavailable, Message: w.Pinning.Refused}
+		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonPinsUnavailable, Message: w.Pinning.Refused}
 	case len(w.LeftOut) > 0:
-		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}
+		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}
 	case len(w.Settings.Problems) > 0:
-		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
+		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
 	default:
 		return nil
 	}

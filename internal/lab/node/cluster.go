@@ -55,37 +55,40 @@ func tryImage(ctx context.Context, c kubernetes.Interface, image string) error {
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no,
 		Containers: []corev1.Container{{Name: "c", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"once"}}},
 	}}
-	last := errors.New("no node has taken it")
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, imageTimeout, true, func(ctx context.Context) (bool, error) {
+	last, end := errors.New("no node has taken it"), error(nil)
+	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, imageTimeout, true, func(ctx context.Context) (bool, error) {
 		if pod.UID == "" { // its ServiceAccount may not exist yet
 			made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-			if err != nil {
-				last = err
-				return false, nil
-			}
-			pod = made
-		}
-		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil {
-			last = err
-			return false, nil
-		}
-		if s := now.Status.ContainerStatuses; len(s) > 0 && s[0].State.Waiting != nil {
-			last = fmt.Errorf("%s: %s", s[0].State.Waiting.Reason, s[0].State.Waiting.Message)
-			if slices.Contains([]string{"ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName"}, s[0].State.Waiting.Reason) {
-				return false, last
+			if last = cmp.Or(err, last); err == nil {
+				pod = made
 			}
 		}
-		if now.Status.Phase == corev1.PodFailed {
-			return false, fmt.Errorf("it failed: %+v", now.Status.ContainerStatuses)
+		if now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{}); err == nil {
+			last, end = ranOnce(now, last)
+			return end != nil || last == nil, nil
 		}
-		return now.Status.Phase == corev1.PodSucceeded, nil
+		return false, nil
 	})
-	if wait.Interrupted(err) {
-		err = last
-	}
-	if err != nil {
+	if err := cmp.Or(end, last); err != nil {
 		return fmt.Errorf("a Pod of the image %s of IMAGE does not run on the cluster: %w; 'go run ./hack/node image program.tar' writes the image, and 'kind load image-archive program.tar' or 'k3d image import program.tar' loads it", image, err)
 	}
 	return nil
+}
+
+// ranOnce is why a Pod has not run to its end, and why it never will; both are nil once it has.
+func ranOnce(pod *corev1.Pod, last error) (why, never error) {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded:
+		return nil, nil
+	case corev1.PodFailed:
+		failed := fmt.Errorf("it failed: %+v", pod.Status.ContainerStatuses)
+		return failed, failed
+	}
+	if s := pod.Status.ContainerStatuses; len(s) > 0 && s[0].State.Waiting != nil {
+		last = fmt.Errorf("%s: %s", s[0].State.Waiting.Reason, s[0].State.Waiting.Message)
+		if slices.Contains([]string{"ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName"}, s[0].State.Waiting.Reason) {
+			return last, last
+		}
+	}
+	return last, nil
 }

@@ -60,10 +60,11 @@ func NewFromChart(dir, name string, archive []byte, overwrite bool) ([]string, e
 	if c.Metadata.Description != "" {
 		operator += fmt.Sprintf("description: %s\n", quoted(c.Metadata.Description))
 	}
-	hooks := ""
+	var hooks strings.Builder
 	for _, at := range []string{"install", "upgrade", "delete"} {
-		hooks += fmt.Sprintf("- {name: pre-%s, kind: Apply, spec: {chart: chart.b64, values: values.yaml, hook: pre-%[1]s}}\n", at) +
-			fmt.Sprintf("- {name: post-%s, kind: Apply, spec: {chart: chart.b64, values: values.yaml, hook: post-%[1]s}}\n", at)
+		for _, when := range []string{"pre", "post"} {
+			fmt.Fprintf(&hooks, "- {name: %[1]s-%[2]s, kind: Apply, spec: {chart: chart.b64, values: values.yaml, hook: %[1]s-%[2]s}}\n", when, at)
+		}
 	}
 	parameters, values, err := parametersOf(c.Values)
 	if err != nil {
@@ -71,7 +72,7 @@ func NewFromChart(dir, name string, archive []byte, overwrite bool) ([]string, e
 	}
 	dir = cmp.Or(dir, name)
 	return writeNew(dir, overwrite, map[string]string{
-		"operator.yaml": operator + strings.TrimPrefix(strings.Replace(chartPlans, "HOOKS", hooks, 1), "\n"), "params.yaml": parameters,
+		"operator.yaml": operator + strings.TrimPrefix(strings.Replace(chartPlans, "HOOKS", hooks.String(), 1), "\n"), "params.yaml": parameters,
 		"templates/values.yaml": values, "templates/chart.b64": base64.StdEncoding.EncodeToString(archive) + "\n",
 	})
 }

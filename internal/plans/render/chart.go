@@ -27,9 +27,11 @@ import (
 // Chart is a Helm chart with the template of its values.
 type Chart struct {
 	// Name is the file of the archive, Archive its content in base64.
-	Name, Archive string
+	Name    string `json:"name"`
+	Archive string `json:"archive"`
 	// Values are the template; its name is ValuesName.
-	ValuesName, Values string
+	ValuesName string `json:"valuesName"`
+	Values     string `json:"values"`
 }
 
 // Objects are those that the chart makes, its CustomResourceDefinitions and hooks among them.
@@ -92,7 +94,7 @@ func manifestsOf(c *chart.Chart, given map[string]any, r *Context) ([]manifest, 
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller names the chart
 	}
-	rendered, err := engine.Engine{CustomTemplateFuncs: refusing()}.Render(c, values)
+	rendered, err := engine.Engine{CustomTemplateFuncs: refusing()}.Render(c, values) //nolint:staticcheck // what takes long ends the process
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller names the chart
 	}

@@ -34,11 +34,13 @@ func (applyTask) assess(w *work) Finding {
 func (w *work) apply(objects []*unstructured.Unstructured) Finding {
 	f := Finding{}
 	founded := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return !object.IsFoundation(u) })
+	var before *unstructured.Unstructured
 	for i, u := range objects {
-		if (i == founded || i > 0 && w.spec.Hook != "" && weight(objects[i-1]) != weight(u)) && !f.IsDone() {
+		if (i == founded || before != nil && w.spec.Hook != "" && weight(before) != weight(u)) && !f.IsDone() {
 			return f
 		}
 		w.applyOne(&f, u)
+		before = u
 	}
 	return f
 }

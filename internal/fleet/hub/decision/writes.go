@@ -83,7 +83,7 @@ func (d *decision) formerGates() []Write {
 	}
 	var writes []Write
 	for i := range d.o.Gates {
-		if g := &d.o.Gates[i]; g.Revision == d.target && !d.isPutOff(g.Name) && !(d.isRetried() && d.o.Module.Status.Retried.Gate == g.Name) {
+		if g := &d.o.Gates[i]; g.Revision == d.target && !d.isPutOff(g.Name) && (!d.isRetried() || d.o.Module.Status.Retried.Gate != g.Name) {
 			writes = append(writes, Write{
 				Act: DeleteGate, Revision: g.Revision, Stage: g.Stage, Gate: v1alpha1.Gate{Name: g.Gate, When: g.When}, UID: g.UID, ResourceVersion: g.ResourceVersion,
 			})
