@@ -180,7 +180,13 @@ func theManagerSleepsBeforeTheAct(s *story) {
 func theWithdrawalIsRefused(s *story) {
 	s.permits(s.first)
 	s.goesBack()
-	s.second.refusals[s.first.requests[0].write.Cluster.Name] = ring.Refusal{At: s.second.now().Add(10 * time.Second), Reason: "it was refused"}
+
+	for i := range s.first.requests {
+		if c := s.first.requests[i].write.Cluster; c != nil {
+			s.second.refusals[c.Name] = ring.Refusal{At: s.second.now().Add(10 * time.Second), Reason: "it was refused"}
+		}
+	}
+
 	s.firstActsLater()
 }
 
