@@ -159,7 +159,7 @@ func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision.De
 		return ring.Next{}, nil
 	}
 	err := endedBy(done)
-	m.answers, m.kept, m.heads = answersOf(s, done), keptOf(s, done), s.Heads
+	m.answers, m.kept, m.heads = answersOf(s, done), keptOf(s, done), headsOf(s, done)
 	next := ring.Next{
 		Again: err == nil && (len(done.Writes) > 0 || d.Again),
 		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), d.Status.Execution, done)),

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ type memory struct {
 	state   string
 	answers answers
 	kept    kept
-	// heads are what was compared last.
+	// heads are those of the objects of the inventory, as far as they were seen.
 	heads map[object.Ref]*task.Head
 	// rendered is kept from pass to pass of one reconcile.
 	rendered *render.Memo
@@ -119,4 +120,35 @@ func (m *memory) learn(now time.Time, e *v1beta1.Execution, done *results) time.
 		}
 	}
 	return m.conflicts.Again(now, done.Conflict())
+}
+
+// headsOf are those of the objects of the inventory, as they were seen last: compared, read whole, or answered by the
+// API server. Each is good while its watch shows the same version.
+func headsOf(s *snapshot, done *results) map[object.Ref]*task.Head {
+	i := s.Instance
+	if done.Written() {
+		i = done.Object
+	}
+	seen := map[object.Ref]*unstructured.Unstructured{}
+	maps.Copy(seen, s.Objects)
+	for w := range slices.Values(done.Writes) {
+		if w.Write.answer != nil {
+			seen[w.Write.Ref] = w.Write.answer
+		}
+	}
+	heads := map[object.Ref]*task.Head{}
+	for _, entry := range i.Status.Inventory {
+		ref := object.EntryRef(entry)
+		h := s.heads[ref]
+		if compared := s.Heads[ref]; compared != nil {
+			h = compared
+		}
+		if u := seen[ref]; u != nil && (h == nil || h.UID != u.GetUID() || h.ResourceVersion != u.GetResourceVersion()) {
+			h = task.HeadOf(u, i.Name)
+		}
+		if h != nil {
+			heads[ref] = h
+		}
+	}
+	return heads
 }
