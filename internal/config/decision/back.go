@@ -12,7 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/message"
-	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -179,7 +178,7 @@ func giveBack(w *Workload, now time.Time) Write {
 	e.Record(workload.Roll{At: at, Changed: w.Records.Roll.Changed, Template: workload.TemplateDigest(w.Object), Over: w.over(), Hash: w.rolledTo(w.Records.Answered.Before.Hash), Back: w.back.why})
 	e.DropBaseline()
 	text := rolledBackText(w.back.why, w.Records.Roll.Changed)
-	e.SetCondition(w.stamped(&workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonConfigRolledBack, Message: text}, now))
+	e.SetCondition(w.stamped(stalledFor(ReasonConfigRolledBack, text), now))
 	write.Events = []Event{{corev1.EventTypeWarning, ReasonConfigRolledBack, message.Sentence(text)}}
 	write.Patches = []workload.Patch{e.Patch()}
 	return write

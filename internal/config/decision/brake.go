@@ -48,21 +48,29 @@ func brake(o Observed, options Options) Observed {
 	}
 	isCopy := false
 	for i := range o.Workloads {
-		w := &o.Workloads[i]
-		if !w.isStaged() || w.Settings.Unstoppable || w.Hashes == nil || w.IsCurrent() {
+		b := o.brakeOf(&o.Workloads[i])
+		if b == nil {
 			continue
 		}
-		for _, r := range w.Lacks(w.Change.Keys) {
-			if since, until := o.brakes(w, r); until.After(o.Now) && (w.brake == nil || until.After(w.brake.until)) {
-				if !isCopy {
-					o.Workloads, isCopy = slices.Clone(o.Workloads), true
-					w = &o.Workloads[i]
-				}
-				w.brake = &braked{Release: r, namespace: w.Namespace, since: since, until: until}
-			}
+		if !isCopy {
+			o.Workloads, isCopy = slices.Clone(o.Workloads), true
 		}
+		o.Workloads[i].brake = b
 	}
 	return o
+}
+
+// brakeOf is the release of a workload that has to wait longest, nil if none has.
+func (o *Observed) brakeOf(w *Workload) (longest *braked) {
+	if !w.isStaged() || w.Settings.Unstoppable || w.Hashes == nil || w.IsCurrent() {
+		return nil
+	}
+	for _, r := range w.Lacks(w.Change.Keys) {
+		if since, until := o.brakes(w, r); until.After(o.Now) && (longest == nil || until.After(longest.until)) {
+			longest = &braked{Release: r, namespace: w.Namespace, since: since, until: until}
+		}
+	}
+	return longest
 }
 
 // brakes is when the last content of an object was rolled before a release, and until when that has to wait; zero if it

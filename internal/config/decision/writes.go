@@ -176,17 +176,17 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 	case w.staged != nil && w.staged.Reason == ReasonConfigFailed:
 		c = notReady(ReasonConfigFailed, w.staged.Message+"; "+w.KeepingOf(w.staged.Release).Clause())
 	case w.brake != nil:
-		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonConfigKeepsChanging, Message: w.brake.text()}
+		c = stalledFor(ReasonConfigKeepsChanging, w.brake.text())
 	case w.saysRolledBack():
-		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonConfigRolledBack, Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
+		c = stalledFor(ReasonConfigRolledBack, rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed))
 	case w.Settings.Tracked && len(w.Pinning.Lost) > 0:
 		c = notReady(ReasonSnapshotMissing, w.lostText())
 	case w.Settings.Tracked && w.Pinning.Refused != "" && w.Pinning.By == "": // else the policy says so
-		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonPinsUnavailable, Message: w.Pinning.Refused}
+		c = stalledFor(ReasonPinsUnavailable, w.Pinning.Refused)
 	case len(w.LeftOut) > 0:
-		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}
+		c = stalledFor(ReasonNotPermitted, w.LeftOutText())
 	case len(w.Settings.Problems) > 0:
-		c = &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
+		c = stalledFor(ReasonInvalidAnnotation, w.problems())
 	default:
 		return nil
 	}
@@ -195,6 +195,10 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 
 func notReady(reason rollout.Reason, message string) *workload.Condition {
 	return &workload.Condition{Type: "Ready", Status: "False", Reason: reason, Message: message}
+}
+
+func stalledFor(reason rollout.Reason, message string) *workload.Condition {
+	return &workload.Condition{Type: ring.ConditionStalled, Status: "True", Reason: reason, Message: message}
 }
 
 // stamped is a condition as a sentence, with the time since when it is so.

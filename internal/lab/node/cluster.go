@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // CheckCluster is nil if the stories can run on an existing cluster: who asks may do everything, a node takes
@@ -55,40 +56,44 @@ func tryImage(ctx context.Context, c kubernetes.Interface, image string) error {
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no,
 		Containers: []corev1.Container{{Name: "c", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"once"}}},
 	}}
-	last, end := errors.New("no node has taken it"), error(nil)
+	ran, ends := errors.New("no node has taken it"), false
 	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, imageTimeout, true, func(ctx context.Context) (bool, error) {
-		if pod.UID == "" { // its ServiceAccount may not exist yet
-			made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-			if last = cmp.Or(err, last); err == nil {
-				pod = made
-			}
-		}
-		if now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{}); err == nil {
-			last, end = ranOnce(now, last)
-			return end != nil || last == nil, nil
-		}
-		return false, nil
+		ends, ran = lookAt(ctx, pods, pod, ran)
+		return ends, nil
 	})
-	if err := cmp.Or(end, last); err != nil {
-		return fmt.Errorf("a Pod of the image %s of IMAGE does not run on the cluster: %w; 'go run ./hack/node image program.tar' writes the image, and 'kind load image-archive program.tar' or 'k3d image import program.tar' loads it", image, err)
+	if ran != nil {
+		return fmt.Errorf("a Pod of the image %s of IMAGE does not run on the cluster: %w; 'go run ./hack/node image program.tar' writes the image, and 'kind load image-archive program.tar' or 'k3d image import program.tar' loads it", image, ran)
 	}
 	return nil
 }
 
-// ranOnce is why a Pod has not run to its end, and why it never will; both are nil once it has.
-func ranOnce(pod *corev1.Pod, last error) (why, never error) {
+// lookAt creates a Pod if it does not exist yet, and looks at it: ended is true if it has run, or never will. The error
+// is why it has not run to its end.
+func lookAt(ctx context.Context, pods typedcorev1.PodInterface, pod *corev1.Pod, last error) (ended bool, _ error) {
+	if pod.UID == "" { // its ServiceAccount may not exist yet
+		made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+		if err != nil {
+			return false, fmt.Errorf("create a Pod: %w", err)
+		}
+		pod.UID = made.UID
+	}
+	now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("get the Pod: %w", err)
+	}
+	return ranOnce(now, last)
+}
+
+func ranOnce(pod *corev1.Pod, last error) (ended bool, _ error) {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
-		return nil, nil
+		return true, nil
 	case corev1.PodFailed:
-		failed := fmt.Errorf("it failed: %+v", pod.Status.ContainerStatuses)
-		return failed, failed
+		return true, fmt.Errorf("it failed: %+v", pod.Status.ContainerStatuses)
 	}
 	if s := pod.Status.ContainerStatuses; len(s) > 0 && s[0].State.Waiting != nil {
 		last = fmt.Errorf("%s: %s", s[0].State.Waiting.Reason, s[0].State.Waiting.Message)
-		if slices.Contains([]string{"ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName"}, s[0].State.Waiting.Reason) {
-			return last, last
-		}
+		return slices.Contains([]string{"ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName"}, s[0].State.Waiting.Reason), last
 	}
-	return last, nil
+	return false, last
 }
