@@ -159,7 +159,8 @@ func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision.De
 		return ring.Next{}, nil
 	}
 	err := endedBy(done)
-	m.answers, m.kept, m.heads = answersOf(s, done), keptOf(s, done), headsOf(s, done)
+	m.answers, m.kept = answersOf(s, done), keptOf(s, done)
+	m.heads = headsOf(s, s.after(done), m.answers.objects)
 	next := ring.Next{
 		Again: err == nil && (len(done.Writes) > 0 || d.Again),
 		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), d.Status.Execution, done)),

@@ -1,7 +1,7 @@
 package plans
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"time"
 
@@ -43,13 +43,17 @@ type answers struct {
 	objects   map[object.Ref]*unstructured.Unstructured
 }
 
+// after is the Instance after a pass.
+func (s *snapshot) after(done *results) *v1beta1.Instance {
+	if done.Written() {
+		return done.Object
+	}
+	return s.Instance
+}
+
 // answersOf are those of a pass.
 func answersOf(s *snapshot, done *results) answers {
-	i := s.Instance
-	if done.Written() {
-		i = done.Object
-	}
-	all := answers{i.ResourceVersion, map[object.Ref]*unstructured.Unstructured{}}
+	all := answers{s.after(done).ResourceVersion, map[object.Ref]*unstructured.Unstructured{}}
 	for w := range slices.Values(done.Writes) {
 		if w.Write.answer != nil {
 			all.objects[w.Write.Ref] = w.Write.answer
@@ -78,10 +82,7 @@ type kept struct {
 
 // keptOf are those of a pass, if its plan is running.
 func keptOf(s *snapshot, done *results) kept {
-	i := s.Instance
-	if done.Written() {
-		i = done.Object
-	}
+	i := s.after(done)
 	if i.Status.Running() == nil {
 		return kept{}
 	}
@@ -124,18 +125,7 @@ func (m *memory) learn(now time.Time, e *v1beta1.Execution, done *results) time.
 
 // headsOf are those of the objects of the inventory, as they were seen last: compared, read whole, or answered by the
 // API server. Each is good while its watch shows the same version.
-func headsOf(s *snapshot, done *results) map[object.Ref]*task.Head {
-	i := s.Instance
-	if done.Written() {
-		i = done.Object
-	}
-	seen := map[object.Ref]*unstructured.Unstructured{}
-	maps.Copy(seen, s.Objects)
-	for w := range slices.Values(done.Writes) {
-		if w.Write.answer != nil {
-			seen[w.Write.Ref] = w.Write.answer
-		}
-	}
+func headsOf(s *snapshot, i *v1beta1.Instance, answered map[object.Ref]*unstructured.Unstructured) map[object.Ref]*task.Head {
 	heads := map[object.Ref]*task.Head{}
 	for _, entry := range i.Status.Inventory {
 		ref := object.EntryRef(entry)
@@ -143,7 +133,7 @@ func headsOf(s *snapshot, done *results) map[object.Ref]*task.Head {
 		if compared := s.Heads[ref]; compared != nil {
 			h = compared
 		}
-		if u := seen[ref]; u != nil && (h == nil || h.UID != u.GetUID() || h.ResourceVersion != u.GetResourceVersion()) {
+		if u := cmp.Or(answered[ref], s.Objects[ref]); u != nil && (h == nil || h.UID != u.GetUID() || h.ResourceVersion != u.GetResourceVersion()) {
 			h = task.HeadOf(u, i.Name)
 		}
 		if h != nil {

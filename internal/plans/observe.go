@@ -304,21 +304,33 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 	if err := b.readHeads(ctx, s, needs.Heads); err != nil {
 		return err
 	}
-	objects, unwatched, errs := make([]*unstructured.Unstructured, len(needs.Objects)), make([]bool, len(needs.Objects)), make([]error, len(needs.Objects))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	if pin := s.decision.MayPin; pin != nil && len(needs.Objects) > 0 && !s.hasPin {
 		group.Go(func() error { s.hasPin = b.isPinned(ctx, s.Instance, pin); return nil })
 	}
-	for i, ref := range needs.Objects {
+	err := readAll(s, &group, needs.Objects, s.Objects, func(ref object.Ref, unwatched *bool) (*unstructured.Unstructured, error) {
+		return b.object(ctx, key, ref, s, unwatched)
+	})
+	if err != nil {
+		return err
+	}
+	return b.checkDefinitions(ctx, s, needs.Definitions)
+}
+
+// readAll reads what is needed of objects, several at a time, and what else the group has begun. What must not, or
+// cannot, be read is noted.
+func readAll[T any](s *snapshot, group *errgroup.Group, refs []object.Ref, into map[object.Ref]T, read func(ref object.Ref, unwatched *bool) (T, error)) error {
+	found, unwatched, errs := make([]T, len(refs)), make([]bool, len(refs)), make([]error, len(refs))
+	for i, ref := range refs {
 		group.Go(func() error {
-			objects[i], errs[i] = b.object(ctx, key, ref, s, &unwatched[i])
+			found[i], errs[i] = read(ref, &unwatched[i])
 			return nil
 		})
 	}
-	_ = group.Wait() // the errors are beside the objects
+	_ = group.Wait() // the errors are beside what was found
 	s.Unwatched = s.Unwatched || slices.Contains(unwatched, true)
-	for i, ref := range needs.Objects {
+	for i, ref := range refs {
 		switch err := errs[i]; {
 		case apierrors.IsForbidden(err):
 			s.Forbidden[ref] = forbidden(s.Account, ref, err)
@@ -327,10 +339,10 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 		case err != nil:
 			return err
 		default:
-			s.Objects[ref] = objects[i]
+			into[ref] = found[i]
 		}
 	}
-	return b.checkDefinitions(ctx, s, needs.Definitions)
+	return nil
 }
 
 // checkDefinitions says what the changes of CustomResourceDefinitions would break, as the account
@@ -413,28 +425,11 @@ func (b *observer) object(ctx context.Context, key types.NamespacedName, ref obj
 
 // readHeads reads the metadata of objects that are compared with what was applied.
 func (b *observer) readHeads(ctx context.Context, s *snapshot, refs []object.Ref) error {
-	heads, unwatched, errs := make([]*task.Head, len(refs)), make([]bool, len(refs)), make([]error, len(refs))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for i, ref := range refs {
-		group.Go(func() error {
-			heads[i], errs[i] = b.head(ctx, s, ref, &unwatched[i])
-			return nil
-		})
-	}
-	_ = group.Wait() // the errors are beside the heads
-	s.Unwatched = s.Unwatched || slices.Contains(unwatched, true)
-	for i, ref := range refs {
-		switch err := errs[i]; {
-		case apierrors.IsForbidden(err):
-			s.Forbidden[ref] = forbidden(s.Account, ref, err)
-		case err != nil:
-			return err
-		default:
-			s.Heads[ref] = heads[i]
-		}
-	}
-	return nil
+	return readAll(s, &group, refs, s.Heads, func(ref object.Ref, unwatched *bool) (*task.Head, error) {
+		return b.head(ctx, s, ref, unwatched)
+	})
 }
 
 // head is the head of an object, nil if it does not exist: the one of the last pass, if its watch shows the same

@@ -162,23 +162,19 @@ func (t *Tree) fold(units []describe.Unit) []shownUnit {
 	for i := range units {
 		u := &units[i]
 		is := likenessOf(u)
-		kind, more := is.coarse(), 0
-		if !t.Whole && is != kind && same[is] > shownSame {
-			more = same[is] - 1
+		kind, n := is.coarse(), same[is]
+		if n == 0 { // the first was shown for it
+			continue
 		}
-		switch {
-		case same[is] == 0: // the first was shown for it
-		case !t.Whole && alike[kind] >= shownAlike:
-			alike[kind]++
-		default:
-			alike[kind]++
-			shown = append(shown, shownUnit{unit: u})
-			if more > 0 {
-				same[is] = 0
-				shown = append(shown, shownUnit{more: fmt.Sprintf("... and %d more, for the same reason: %s", more, pausedPhase(u))})
-			}
-			last[kind] = len(shown)
+		if alike[kind]++; !t.Whole && alike[kind] > shownAlike {
+			continue
 		}
+		shown = append(shown, shownUnit{unit: u})
+		if !t.Whole && is != kind && n > shownSame {
+			same[is] = 0
+			shown = append(shown, shownUnit{more: fmt.Sprintf("... and %d more, for the same reason: %s", n-1, pausedPhase(u))})
+		}
+		last[kind] = len(shown)
 	}
 	if t.Whole {
 		return shown

@@ -234,16 +234,22 @@ func TestAHubThatIsRebuiltInARolloutGoesOn(t *testing.T) {
 	}
 }
 
-// The hub is lost after it has given up a revision. The new hub, to which the same manifests are applied, knows
-// that from the clusters: nothing is sent, and it is said why. The next revision is rolled out.
-func TestAHubThatIsRebuiltDoesNotSendWhatWasGivenUp(t *testing.T) {
-	w := newWorld(t)
+// givesUp has the hub give up v2, after which all three clusters run v1 again and have a copy of the verdict.
+func (w *world) givesUp() {
+	w.Helper()
 	w.numbered()
 	w.publishText("v2", "}{")
 	w.steadily("v2", ", onFailure: Rollback")
 	w.phase("RolledBack")
 	w.runs("v1", "v1", "v1")
 	w.copied(3)
+}
+
+// The hub is lost after it has given up a revision. The new hub, to which the same manifests are applied, knows
+// that from the clusters: nothing is sent, and it is said why. The next revision is rolled out.
+func TestAHubThatIsRebuiltDoesNotSendWhatWasGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.givesUp()
 	before := w.everything(3)
 	w.rebuild(3)
 	w.steadily("v2", ", onFailure: Rollback")
@@ -269,12 +275,7 @@ func TestAHubThatIsRebuiltDoesNotSendWhatWasGivenUp(t *testing.T) {
 // the hub later tells that it was given up: that is known, and stops nothing.
 func TestARetryCountsMoreThanCopies(t *testing.T) {
 	w := newWorld(t)
-	w.numbered()
-	w.publishText("v2", "}{")
-	w.steadily("v2", ", onFailure: Rollback")
-	w.phase("RolledBack")
-	w.runs("v1", "v1", "v1")
-	w.copied(3)
+	w.givesUp()
 	w.rebuild(2)
 	for i := range 2 {
 		w.label(i, map[string]string{"place": fmt.Sprint(i)})

@@ -120,12 +120,13 @@ func (h *Head) isAs(applied string) bool {
 }
 
 // Drift are the objects of the inventory that differ from what was applied, nil if none does. A Job is not
-// compared, as it may be removed once it is complete, nor is what must not be read.
+// compared, as it may be removed once it is complete, nor is what must not, or cannot, be read.
 func (s *Snapshot) Drift() (drift *v1beta1.Drift, needs Needs) {
 	for _, entry := range s.Instance.Status.Inventory {
 		ref := object.EntryRef(entry)
 		_, forbidden := s.Forbidden[ref]
-		if entry.Applied == "" || forbidden || ref.GroupKind() == object.JobKind {
+		_, impossible := s.Impossible[ref]
+		if entry.Applied == "" || forbidden || impossible || ref.GroupKind() == object.JobKind {
 			continue
 		}
 		head, read := s.head(ref)

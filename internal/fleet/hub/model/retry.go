@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,17 +36,7 @@ func NewRetry(s *v1alpha1.ModuleStatus, by, reason string) *Retry {
 
 // Note writes it down on a module.
 func (r *Retry) Note(module client.Object) error {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode the retry: %w", err)
-	}
-	annotations := module.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[vocabulary.RetryModule.Native] = string(raw)
-	module.SetAnnotations(annotations)
-	return nil
+	return note(module, vocabulary.RetryModule.Native, r)
 }
 
 // RetryOf returns the retry that stands on a module, nil if there is none, or if it cannot be read.

@@ -32,15 +32,20 @@ type Steering struct {
 
 // Note writes it down on a module.
 func (s *Steering) Note(module client.Object) error {
-	raw, err := json.Marshal(s)
+	return note(module, vocabulary.Steered.Native, s)
+}
+
+// note writes what a user wants into an annotation of a module.
+func note(module client.Object, annotation string, what any) error {
+	raw, err := json.Marshal(what)
 	if err != nil {
-		return fmt.Errorf("encode who wants it: %w", err)
+		return fmt.Errorf("encode what a user wants: %w", err)
 	}
 	annotations := module.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[vocabulary.Steered.Native] = string(raw)
+	annotations[annotation] = string(raw)
 	module.SetAnnotations(annotations)
 	return nil
 }
