@@ -58,7 +58,7 @@ func tryImage(ctx context.Context, c kubernetes.Interface, image string) error {
 	}}
 	ran, ends := errors.New("no node has taken it"), false
 	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, imageTimeout, true, func(ctx context.Context) (bool, error) {
-		ends, ran = lookAt(ctx, pods, pod, ran)
+		ends, ran = tryOnce(ctx, pods, pod, ran)
 		return ends, nil
 	})
 	if ran != nil {
@@ -67,9 +67,9 @@ func tryImage(ctx context.Context, c kubernetes.Interface, image string) error {
 	return nil
 }
 
-// lookAt creates a Pod if it does not exist yet, and looks at it: ended is true if it has run, or never will. The error
+// tryOnce creates a Pod if it does not exist yet, and reads it: ended is true if it has run, or never will. The error
 // is why it has not run to its end.
-func lookAt(ctx context.Context, pods typedcorev1.PodInterface, pod *corev1.Pod, last error) (ended bool, _ error) {
+func tryOnce(ctx context.Context, pods typedcorev1.PodInterface, pod *corev1.Pod, last error) (ended bool, _ error) {
 	if pod.UID == "" { // its ServiceAccount may not exist yet
 		made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 		if err != nil {
