@@ -9,6 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/reloader"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -26,14 +27,18 @@ type entry struct {
 	health   health.Report
 	// trackedBy is the policy that tracks it, as it was then.
 	trackedBy *policy.Policy
+	// reloader has its annotations of Reloader read, nil if they are not.
+	reloader *reloader.Options
 	// refused is why it could not keep its config, when that was decided.
 	refused string
 	// rolled is when the workload was rolled by its record. A time in the future counts as
 	// the moment when the record was read first.
 	rolled time.Time
 
-	config  content.Known
-	changes changes
+	config content.Known
+	// demandedAt is what the demand was found by, if annotations of Reloader decide it.
+	demandedAt string
+	changes    changes
 	// tried is when it may have been rolled: the answer was lost. It is zero once another spec was seen.
 	tried time.Time
 }
@@ -139,7 +144,11 @@ func (e *entry) allow(refused string) {
 }
 
 func (e *entry) readAgain(obj client.Object) workload.Workload {
-	if e.trackedBy == nil {
+	e.demandedAt = ""
+	switch {
+	case e.trackedBy == nil && e.reloader != nil:
+		return workload.ReadReloaded(obj, e.reloader)
+	case e.trackedBy == nil:
 		return workload.Read(obj)
 	}
 	return workload.ReadTracked(obj, e.trackedBy.String(), e.trackedBy.TracksSince())

@@ -44,13 +44,13 @@ const usesIndex = "spillway.dev/config"
 
 // Interests are what the ring watches: ConfigMaps and Secrets as digests, and the
 // relevant workloads.
-func Interests() []kube.Interest {
+func Interests(o Options) []kube.Interest {
 	interests := []kube.Interest{
-		{Object: &corev1.ConfigMap{}, Reduce: content.Digest, Attributed: true},
-		{Object: &corev1.Secret{}, Reduce: content.Digest, Attributed: true},
+		{Object: &corev1.ConfigMap{}, Reduce: o.Reloader.Reduce, Attributed: true},
+		{Object: &corev1.Secret{}, Reduce: o.Reloader.Reduce, Attributed: true},
 	}
 	for _, kind := range workload.Kinds() { // a policy may track any of them
-		interests = append(interests, kube.Interest{Object: workload.New(kind), Reduce: workload.Slim, Attributed: true})
+		interests = append(interests, kube.Interest{Object: workload.New(kind), Reduce: workload.SlimFor(o.Reloader), Attributed: true})
 	}
 	return interests
 }

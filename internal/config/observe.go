@@ -61,7 +61,7 @@ type observer struct {
 
 func newObserver(o Options, workloads client.Reader, source content.Source) *observer {
 	source.Namespaces, source.AllowCrossNamespace = o.Namespaces, o.AllowCrossNamespace
-	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, tracker: &tracker{}, pods: pods.Listing{Client: source.Values}, pins: snapshots.NewWhere(o.PinNamespaces, workloads), noPins: map[string]string{}}
+	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, tracker: &tracker{reloader: o.Reloader}, pods: pods.Listing{Client: source.Values}, pins: snapshots.NewWhere(o.PinNamespaces, workloads), noPins: map[string]string{}}
 }
 
 // observe reads every relevant workload. It reads values only for those whose
@@ -127,6 +127,9 @@ func (o *observer) namespaces() []string {
 // read returns the entry of a workload. Retries begin again with another spec.
 func (o *observer) read(ctx context.Context, obj client.Object, policies policy.Set, now time.Time) *entry {
 	e := o.cache.of(obj)
+	if e.reloader = nil; o.tracker.isReloaded(obj) {
+		e.reloader = o.options.Reloader
+	}
 	if e.read(obj, policies.Tracking(obj), now) {
 		o.accept(&e.workload)
 	}
@@ -155,6 +158,8 @@ type pass struct {
 	now      time.Time
 	lookup   *content.Lookup
 	refusals ring.Refusals
+	// listed are the objects of namespaces that may roll workloads with annotations of Reloader.
+	listed map[string]listing
 }
 
 // observeWorkload brings the entry of a workload up to date as far as digests tell.
@@ -168,7 +173,11 @@ func (p *pass) observeWorkload(ctx context.Context, e *entry) error {
 	if !e.workload.Settings.Tracked {
 		return nil
 	}
-	changed, err := p.lookup.Observe(ctx, &e.config, e.version, e.workload.Demand)
+	version, err := p.demand(ctx, e)
+	if err != nil {
+		return err
+	}
+	changed, err := p.lookup.Observe(ctx, &e.config, version, e.workload.Demand)
 	if err != nil {
 		return err
 	}
@@ -272,7 +281,7 @@ func inTurn(due []*entry) []*entry {
 func (p *pass) isDue(e *entry) bool {
 	known := &e.config
 	return e.workload.Settings.Tracked && known.Hashes() == nil && known.IsComplete() && (!workload.IsUnchanged(&e.workload, known) || p.needsPins(e)) &&
-		!p.now.Before(e.changes.pending.SettlesAt(p.window(&e.workload))) && !p.isPutOff(e)
+		!p.now.Before(p.settlesAt(e)) && !p.isPutOff(e)
 }
 
 // needsPins is true if a workload that has the right hash is to be rolled for its pins.
@@ -284,13 +293,13 @@ func (p *pass) needsPins(e *entry) bool {
 	return w.NeedsPins()
 }
 
-// window is how long changes are collected for a workload. One that has no hash
-// yet is not delayed.
-func (p *pass) window(w *workload.Workload) time.Duration {
+// settlesAt is when the changes of a workload were collected. One that has no hash yet is not delayed.
+func (p *pass) settlesAt(e *entry) time.Time {
+	w := e.observed()
 	if w.Accepted() == "" {
-		return 0
+		return e.changes.pending.SettlesAt(0)
 	}
-	return p.options.Window(w)
+	return p.options.SettlesAt(&w, &e.changes.pending)
 }
 
 // snapshot is the value that the plan is made from.

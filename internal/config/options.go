@@ -6,6 +6,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/reloader"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -36,6 +37,8 @@ type Options struct {
 	// LeaseNamespace and LeaseName are those of the Lease by which managers elect a leader.
 	// What was rolled is recorded beside it, if the namespace is known.
 	LeaseNamespace, LeaseName string
+	// Reloader has annotations of Reloader read, nil for none.
+	Reloader *reloader.Options
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -107,7 +107,7 @@ func gvkOf(obj client.Object) schema.GroupVersionKind {
 func objectMatters(ctx context.Context, workloads client.Reader, t *tracker) predicate.Predicate {
 	p := predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, t, content.ObjectOf(obj)) })
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
-		return (kube.IsResync(e) || content.Differ(e.ObjectOld, e.ObjectNew)) && isUsed(ctx, workloads, t, content.ObjectOf(e.ObjectNew))
+		return (kube.IsResync(e) || content.Differ(e.ObjectOld, e.ObjectNew) || t.reloader.Differ(e.ObjectOld, e.ObjectNew)) && isUsed(ctx, workloads, t, content.ObjectOf(e.ObjectNew))
 	}
 	return p
 }
@@ -118,10 +118,11 @@ func providedMatters(ctx context.Context, workloads client.Reader, t *tracker) p
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, t, content.ObjectOf(obj)) })
 }
 
-// isUsed is true if a tracked workload uses the object, and when in doubt: what workloads use that policies
-// track is not indexed, as that changes with the policies. They use what other namespaces share.
+// isUsed is true if a tracked workload uses the object, and when in doubt: what workloads use that policies or
+// annotations of Reloader track is not indexed, as that changes with the policies and with the objects. They use
+// what other namespaces share.
 func isUsed(ctx context.Context, workloads client.Reader, t *tracker, o content.Object) bool {
-	if t.policies().Tracks() {
+	if t.policies().Tracks() || t.reloader != nil {
 		return true
 	}
 	for _, kind := range workload.Kinds() {

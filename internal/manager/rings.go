@@ -145,7 +145,7 @@ func (o Options) rings() ([]ring, error) {
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
-			interests: config.Interests(), attributed: policy.Attributed(),
+			interests: config.Interests(o.Config), attributed: policy.Attributed(),
 			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return admit.Routes(mgr, o.admitOptions()) },
 		},

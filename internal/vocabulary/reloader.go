@@ -33,3 +33,96 @@ func IsOfReloader(name string) bool {
 	domain, _, _ := strings.Cut(name, "/")
 	return domain == reloaderDomain || strings.HasSuffix(domain, "."+reloaderDomain)
 }
+
+// ReloaderKey is an annotation of Reloader.
+type ReloaderKey struct {
+	Name string
+	// Flag renames it, empty if none does.
+	Flag string
+	// Rolls is true of those that roll a workload.
+	Rolls bool
+	// Differs says what differs from Reloader, empty if it is the same.
+	Differs string
+	// Instead says what has the same effect where Spillway does not read it.
+	Instead string
+}
+
+// ReloaderKeys has every annotation of Reloader 1.4.21.
+func ReloaderKeys() []ReloaderKey {
+	follow := ConfigTracked.Native + `: "true" follows all config that its Pods use`
+	listed := follow + "; what its program reads through the API is named by "
+	classes := follow + ", also what the Secrets Store CSI Driver mounts"
+	mounted := "counts the SecretProviderClasses that the Pod template mounts, and not the annotations of a SecretProviderClass"
+	return []ReloaderKey{
+		{Name: ReloaderAuto, Flag: "auto-annotation", Rolls: true, Instead: follow},
+		{Name: ReloaderAutoConfigMaps, Flag: "configmap-auto-annotation", Rolls: true, Instead: follow + ", Secrets as well"},
+		{Name: ReloaderAutoSecrets, Flag: "secret-auto-annotation", Rolls: true, Instead: follow + ", ConfigMaps as well"},
+		{Name: ReloaderAutoClasses, Flag: "secretproviderclass-auto-annotation", Rolls: true, Differs: mounted, Instead: classes},
+		{Name: ReloaderListConfigMaps, Flag: "configmap-annotation", Rolls: true, Differs: reloaderLimits, Instead: listed + ExtraConfigMaps.Native},
+		{Name: ReloaderListSecrets, Flag: "secret-annotation", Rolls: true, Differs: reloaderLimits, Instead: listed + ExtraSecrets.Native},
+		{Name: ReloaderListClasses, Flag: "secretproviderclass-annotation", Rolls: true, Differs: mounted + "; " + reloaderLimits, Instead: classes},
+		{Name: ReloaderSearch, Flag: "auto-search-annotation", Rolls: true, Instead: follow + ", whether that is marked or not; " + Ignored.Native + ` on config leaves it out`},
+		{Name: ReloaderMatch, Flag: "search-match-annotation", Instead: "what a workload that is followed uses needs no mark; " + Ignored.Native + " leaves it out"},
+		{Name: ReloaderIgnore, Flag: "ignore-annotation", Instead: Ignored.Native + `: "true" keeps its changes from rolling anything`},
+		{Name: ReloaderExcludeConfigMap, Flag: "configmap-exclude-annotation", Instead: IgnoredConfigMaps.Native + " leaves ConfigMaps out"},
+		{Name: ReloaderExcludeSecrets, Flag: "secret-exclude-annotation", Instead: IgnoredSecrets.Native + " leaves Secrets out"},
+		{Name: ReloaderExcludeClasses, Flag: "secretproviderclass-exclude-annotation", Instead: "nothing has the same effect: what the driver mounts counts"},
+		{
+			Name: ReloaderPausePeriod, Flag: "pause-deployment-annotation", Instead: CollectFor.Native + " makes one roll of the changes within that time from the first one on",
+			Differs: "does not pause the Deployment: the hash is written at the end of the period, so that a user's own rollouts go on meanwhile. An invalid value delays nothing; with Reloader it rolls nothing",
+		},
+		{
+			Name: ReloaderPausedAt, Flag: "pause-deployment-time-annotation", Instead: "nothing is needed: no Deployment is paused",
+			Differs: "is not written, because no Deployment is paused. One that Reloader has paused stays so: resume it",
+		},
+		{
+			Name: ReloaderRolloutStrategy, Flag: "rollout-strategy-annotation", Instead: "nothing is needed: the workload rolls as its own strategy says",
+			Differs: "has no effect, because Spillway rolls no Argo Rollouts; on other kinds Reloader does not read it either",
+		},
+		{
+			Name: ReloaderLastReloadedFrom, Flag: "last-reloaded-from-annotation", Instead: "nothing is needed: " + ConfigChange.Native + " says what a workload was rolled for",
+			Differs: "is not written: " + ConfigChange.Native + " on the workload says when and why it was rolled. What Reloader has written stays until the Pod template is replaced",
+		},
+	}
+}
+
+const reloaderLimits = "has at most 200 entries, with 1024 bytes of regular expressions. An invalid entry is reported, and the others count"
+
+// ReloaderFlag is a flag of Reloader that renames no annotation.
+type ReloaderFlag struct {
+	Name string
+	// Accepted is true if the manager has the flag, or one of that name.
+	Accepted bool
+	// Differs says what differs, or what has the same effect; empty if it is the same.
+	Differs string
+}
+
+// ReloaderFlags has every flag of Reloader 1.4.21 that renames no annotation, and what it reads of its environment.
+func ReloaderFlags() []ReloaderFlag {
+	return []ReloaderFlag{
+		{"auto-reload-all", true, "a workload whose containers read nothing is not written"},
+		{"namespaces", true, ""},
+		{"KUBERNETES_NAMESPACE", false, "`--namespaces`"},
+		{"namespaces-to-ignore", true, "for annotations of Reloader alone: those of Spillway count in all namespaces that it watches"},
+		{"namespace-selector", false, "`--namespaces` or `--namespaces-to-ignore`, because the manager reads no labels of namespaces for it; or a ClusterConfigPolicy with `track` and `namespaces`"},
+		{"resource-label-selector", true, ""},
+		{"resources-to-ignore", true, ""},
+		{"ignored-workload-types", true, "has no effect, because neither Jobs nor CronJobs are rolled"},
+		{"reload-on-create", true, "an object that is deleted and created with another content within the coalesce window is a change of it in any case, and so is one without which no Pod can start"},
+		{"reload-on-delete", true, "not for an object that only a regular expression names"},
+		{"sync-after-restart", false, "not needed: what has changed while the manager was down is rolled when it runs again, and nothing else"},
+		{"enable-csi-integration", true, "the versions count that the newest Pod has mounted"},
+		{"reload-strategy", false, "not needed: the hash is an annotation of the Pod template, as with `annotations`; no environment variable is written"},
+		{"webhook-url", false, "a [Notifier](notify.md), which is told of rolls; it does not replace them"},
+		{"is-Argo-Rollouts", false, "Spillway rolls no Argo Rollouts"},
+		{"enable-ha", false, "`spillway install` runs two replicas, which elect a leader"},
+		{"leader-election-lease-duration", false, "not needed: the durations are fixed"},
+		{"leader-election-renew-deadline", false, "not needed: the durations are fixed"},
+		{"leader-election-retry-period", false, "not needed: the durations are fixed"},
+		{"log-format", true, "`text` or `json`"},
+		{"log-level", true, "`debug`, `info`, `warn` or `error`"},
+		{"enable-pprof", false, "the manager serves no profiles"},
+		{"pprof-addr", false, "the manager serves no profiles"},
+		{"ALERT_ON_RELOAD", false, "a [Notifier](notify.md)"},
+	}
+}

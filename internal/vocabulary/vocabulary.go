@@ -48,6 +48,9 @@ var (
 	// CoalesceWindow is a Go duration: changes that follow one another within it
 	// are one roll.
 	CoalesceWindow = Key{Native: "spillway.dev/coalesce-window"}
+	// CollectFor is a Go duration: changes within it from the first one on are one roll, which is not delayed
+	// further. It counts in place of [CoalesceWindow].
+	CollectFor = Key{Native: "spillway.dev/collect-for"}
 	// PinConfig set to "true" makes each revision of the workload keep the config that it
 	// was rolled with. A Job keeps the config that it started with; a CronJob hands the
 	// annotation to its Jobs.
@@ -68,6 +71,9 @@ var (
 	// when it was opted in; and, if wave rolled it before, what it uses in addition to what
 	// wave's hash covers.
 	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
+	// ConfigSeen records, of a workload that is tracked by annotations of Reloader, which objects counted for its
+	// hash, and digests of their contents: an object that counts only now rolls nothing.
+	ConfigSeen = Key{Native: "spillway.dev/config-seen"}
 	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
 	// the workload, and since when. Absent if there is nothing to fix.
 	ConfigStatus = Key{Native: "spillway.dev/config-status"}

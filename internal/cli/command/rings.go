@@ -35,6 +35,7 @@ type RingFlags struct {
 	pinNamespaces          []string
 	pinSelector            string
 	pinBy                  string
+	reloader               reloaderFlags
 }
 
 // Add adds the flags.
@@ -50,6 +51,7 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.pinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision, with spillway.dev/pin-config; * for all that are watched")
 	flags.StringVar(&f.pinSelector, "pin-namespace-selector", "", "labels of the namespaces whose workloads may do so, such as team=shop, instead of --pin-namespaces")
 	PinByFlag(flags, &f.pinBy)
+	f.reloader.add(flags)
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
 }
 
@@ -92,7 +94,12 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	if err != nil {
 		return config.Options{}, err
 	}
+	reloaded, err := f.reloader.options(now())
+	if err != nil {
+		return config.Options{}, err
+	}
 	return config.Options{
+		Reloader: reloaded,
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/config/reloader"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
@@ -30,6 +31,8 @@ type linting struct {
 	files, exclude            []string
 	namespace, output, failOn string
 	kubeVersion               command.KubeVersion
+	// reloads is true if the manager reads annotations of Reloader.
+	reloads bool
 	// origin says where packages are, if each file is to be one.
 	origin *origin.Origin
 }
@@ -70,8 +73,17 @@ func NewLint(env command.Environment) *cobra.Command {
 	flags.StringArrayVarP(&l.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be given several times")
 	flags.StringArrayVar(&l.exclude, "exclude", nil, "leave out what matches, as a line of .gitignore; may be given several times")
 	flags.StringVarP(&l.namespace, "namespace", "n", "default", "the namespace of objects that name none")
+	flags.BoolVar(&l.reloads, command.ReloaderAnnotations, false, "read the annotations of Reloader, as a manager with the flag")
 	l.addForm(cmd)
 	return cmd
+}
+
+// reloader has annotations of Reloader read, nil if they are not.
+func (l *linting) reloader() *reloader.Options {
+	if !l.reloads {
+		return nil
+	}
+	return &reloader.Options{}
 }
 
 // addForm adds the flags about what is printed, and when the exit code is 1.
@@ -156,7 +168,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 		others, err := source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText}, manifests...)
 		documents, unread = append(documents, others...), errors.Join(unread, err)
 	}
-	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor})
+	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor, Reloader: l.reloader()})
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (a attempt) complete(now time.Time) answer {
 		e.Release()
 	}
 	if a.now.Template.Hash == "" || !a.now.HashIsRight() {
-		e.SetHash()
+		e.SetHash(now)
 		e.DropBaseline()
 		record := workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)}
 		if a.now.Pinning.On { // its Pods could not start with the content before

@@ -58,6 +58,7 @@ func validations() []admissionregistrationv1.Validation {
 		{vocabulary.ImagePullSecrets, boolean, workload.MustBeBoolean},
 		{vocabulary.Priority, whole, workload.MustBeInteger},
 		{vocabulary.CoalesceWindow, duration, workload.MustBeDuration},
+		{vocabulary.CollectFor, duration, workload.MustBeDuration},
 		{vocabulary.ExtraConfigMaps, list(extra), workload.MustBeExtra},
 		{vocabulary.ExtraSecrets, list(extra), workload.MustBeExtra},
 		{vocabulary.IgnoredConfigMaps, list(ignored), workload.MustBeIgnored},

@@ -83,6 +83,9 @@ func digestSecret(o *corev1.Secret) {
 	o.ObjectMeta = identity(&o.ObjectMeta)
 }
 
+// IsDigested is true of an object that was reduced by [Digest].
+func IsDigested(obj client.Object) bool { return obj.GetGenerateName() == digested }
+
 // digestOf stands for a value in the cache.
 func digestOf(value []byte) string {
 	sum := sha256.Sum256(value)

@@ -26,3 +26,13 @@ func (f Facts) IsEdited(uses []Use, created, optedIn time.Time) bool {
 		return of.exists && !u.Ignored && !unedited && !of.written.Before(optedIn.Add(-together))
 	})
 }
+
+// WrittenAfter is when the content of an object was edited last, if that was after a time, to the second; zero if
+// it was not, or was never edited since it was created.
+func (f Facts) WrittenAfter(o Object, at time.Time) time.Time {
+	of := f[o]
+	if !of.exists || !of.written.After(of.created) || !of.written.After(at) {
+		return time.Time{}
+	}
+	return of.written
+}

@@ -43,6 +43,18 @@ func (o Options) rateEvery() time.Duration {
 	return time.Duration(float64(time.Second) / o.UpdateRate)
 }
 
+// SettlesAt is when a change of a workload's config may be acted upon.
+func (o Options) SettlesAt(w *workload.Workload, c *Change) time.Time {
+	if w.Settings.CollectFor <= 0 {
+		return c.SettlesAt(o.Window(w))
+	}
+	first := c.First
+	if edited := w.EditedFirst(); first.IsZero() || !edited.IsZero() && edited.Before(first) { // a manager that begins has seen none
+		first = edited
+	}
+	return first.Add(w.Settings.CollectFor)
+}
+
 // Window is the coalesce window of a workload: its own, or the manager's.
 func (o Options) Window(w *workload.Workload) time.Duration {
 	if own := w.Settings.CoalesceWindow; own != nil {

@@ -410,8 +410,7 @@ func (w *Workload) freeing(since time.Time) *rollout.Block {
 
 // coalescing is why a change is not rolled yet.
 func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
-	window := options.Window(&w.Workload)
-	until := w.Change.SettlesAt(window)
+	until := options.SettlesAt(&w.Workload, &w.Change)
 	switch {
 	case until.After(now):
 	case w.Retry != nil:
@@ -419,9 +418,13 @@ func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 	default:
 		return &rollout.Block{Reason: ReasonUnread, Message: "its config is read next"}
 	}
+	within := options.Window(&w.Workload).String()
+	if collects := w.Settings.CollectFor; collects > 0 {
+		within = collects.String() + " of the first"
+	}
 	return &rollout.Block{
 		Reason:  ReasonCoalescing,
-		Message: fmt.Sprintf("its config changed; changes within %s become one roll", window),
+		Message: fmt.Sprintf("its config changed; changes within %s become one roll", within),
 		Since:   w.Change.First,
 		Until:   until,
 	}

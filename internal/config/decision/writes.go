@@ -83,7 +83,7 @@ func roll(w *Workload, now time.Time) Write {
 	}
 	if w.Settings.Tracked {
 		at := now.UTC().Truncate(time.Millisecond)
-		e.SetHash()
+		e.SetHash(at)
 		e.SetPins(at, w.before())
 		if w.Pinning.On {
 			write.Pins = w.PinsNow()
@@ -140,7 +140,7 @@ func record(w *Workload, now time.Time) []Write {
 		write.Events = conditionEvents(w, c)
 	}
 	if adopts {
-		e.SetBaseline()
+		e.SetBaseline(now)
 	}
 	if answers {
 		e.SetAnswered(answered)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,12 +55,16 @@ func EditStored(w *Workload) *Edit {
 		for _, name := range vocabulary.ConfigTracked.Names() {
 			e.test(pointer(annotations, name), nil)
 		}
+		e.testReloaded()
 	}
 	return e
 }
 
 // SetHash writes the hash of the present config into the Pod template.
-func (e *Edit) SetHash() { e.SetTemplateHash(e.w.Template.HashName, e.w.Hashes.Desired) }
+func (e *Edit) SetHash(at time.Time) {
+	e.SetTemplateHash(e.w.Template.HashName, e.w.Hashes.Desired)
+	e.setSeen(at)
+}
 
 // SetTemplateHash writes a hash into the Pod template, as an annotation.
 func (e *Edit) SetTemplateHash(annotation, hash string) {
@@ -90,13 +95,14 @@ func (e *Edit) SetCondition(c *Condition) {
 func (e *Edit) DropFailed() { e.drop(vocabulary.ConfigFailed) }
 
 // SetBaseline records that the hash on the template, or none, means the present config.
-func (e *Edit) SetBaseline() {
+func (e *Edit) SetBaseline(at time.Time) {
 	b := Baseline{Template: e.w.Template.Hash, Scope: e.w.Hashes.Desired}
 	if b.Template == "" {
 		b.First = cmp.Or(e.w.first(), e.w.Hashes.Unignored, b.Scope)
 		e.Record(e.w.Records.Roll) // with what the hash was computed from
 	}
 	e.annotate(vocabulary.ConfigBaseline, b.String())
+	e.setSeen(at)
 }
 
 // DropBaseline removes the baseline, because the hash on the template changes.

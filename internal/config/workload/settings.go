@@ -24,14 +24,17 @@ type Settings struct {
 	// the name of the annotation that says so.
 	Tracked bool
 	Dialect string
-	// TrackedBy is the policy that does it, empty if the workload itself says whether it is tracked.
+	// TrackedBy is the policy that does it, or that annotations of Reloader do; empty if the workload itself says
+	// whether it is tracked.
 	TrackedBy string
 	Paused    bool
 	// PausedBy is who paused it, if that was done by a command.
 	PausedBy content.Pause
 	// CoalesceWindow is the workload's own, nil for the manager's.
 	CoalesceWindow *time.Duration
-	Priority       int
+	// CollectFor is how long changes are collected from the first one on, zero if CoalesceWindow says it.
+	CollectFor time.Duration
+	Priority   int
 	// Extra are references by annotation; they are never required.
 	Extra       []content.Reference
 	PullSecrets bool
@@ -104,6 +107,9 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 	_, _, r.s.PinSet = vocabulary.PinConfig.Lookup(annotations)
 	r.s.Priority = r.integer(vocabulary.Priority)
 	r.s.CoalesceWindow = r.duration(vocabulary.CoalesceWindow)
+	if collect := r.duration(vocabulary.CollectFor); collect != nil {
+		r.s.CollectFor = *collect
+	}
 	r.s.Extra = slices.Concat(r.extra(vocabulary.ExtraConfigMaps, content.ConfigMap), r.extra(vocabulary.ExtraSecrets, content.Secret))
 	r.s.Ignored = slices.Concat(r.ignored(vocabulary.IgnoredConfigMaps, content.ConfigMap), r.ignored(vocabulary.IgnoredSecrets, content.Secret))
 	return r.s

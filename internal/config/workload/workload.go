@@ -31,6 +31,8 @@ type Workload struct {
 	Suspension Suspension
 	// Pinning is how it keeps the config of each of its revisions.
 	Pinning Pinning
+	// Reloaded is set for a workload that is tracked by annotations of Reloader.
+	Reloaded *Reloaded
 	// Zone is set for a StatefulSet that is a zone of a group.
 	Zone Zone
 	// Legacy is what old versions of wave left.
@@ -163,6 +165,9 @@ func (w *Workload) Observe(known *content.Known) {
 		w.Config = known.Facts()
 		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
 		w.isEdited = w.IsOptedInLater() && w.Config.IsEdited(w.Uses, w.Object.GetCreationTimestamp().Time, w.optedIn)
+		if w.Reloaded != nil {
+			w.isEdited = w.lacksSeen() && w.isEditedSince(w.optedIn)
+		}
 		if w.Hashes != nil {
 			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)
 		}
@@ -176,7 +181,7 @@ func (w *Workload) Observe(known *content.Known) {
 func IsUnchanged(w *Workload, known *content.Known) bool {
 	r := &w.Records.Roll
 	hash := cmp.Or(w.Template.Hash, w.Accepted())
-	return r.Inputs != "" && hash != "" && known.IsComplete() && r.Inputs == known.Inputs(w.String(), hash)
+	return r.Inputs != "" && hash != "" && !w.lacksSeen() && known.IsComplete() && r.Inputs == known.Inputs(w.String(), hash)
 }
 
 // MissingText says what does not exist.
@@ -245,12 +250,14 @@ func (w *Workload) hashIsRight() bool {
 // must be recorded: that ours reads more, or that something is ignored now, is
 // no reason to roll.
 func (w *Workload) Adopts() bool {
-	return w.Hashes != nil && (w.begins() || w.adoptsWave() || w.ignoresMore() || w.isPinnedToPresent())
+	return w.Hashes != nil && (w.begins() || w.beginsReloaded() || w.changesOnlyInScope() || w.adoptsWave() || w.ignoresMore() || w.isPinnedToPresent())
 }
 
 // begins is true of a workload that was opted in while it ran with the present config: the hash is
 // recorded, and written into the template with the first change.
-func (w *Workload) begins() bool { return w.IsOptedInLater() && !w.isEdited && !w.IsAwaiting() }
+func (w *Workload) begins() bool {
+	return w.IsOptedInLater() && !w.isEdited && (w.Reloaded != nil || !w.IsAwaiting())
+}
 
 // IsOptedInLater is true of a workload without a hash that ran before it was opted in. One that was created
 // opted in gets its hash immediately, as by wave: at admission, or by a roll.

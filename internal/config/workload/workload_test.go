@@ -274,7 +274,7 @@ func TestEveryWriteHasItsPreconditions(t *testing.T) {
 	w.Hashes = &content.Hashes{Desired: "h"}
 	e := EditStored(&w)
 	e.Release()
-	e.SetHash()
+	e.SetHash(time.Time{})
 	want := []string{
 		"test /metadata/uid", "test /metadata/generation", "test /metadata/annotations/spillway.dev~1update-on-config-change",
 		"test /spec/template/spec/schedulingGates/1/name", "remove /spec/template/spec/schedulingGates/1",

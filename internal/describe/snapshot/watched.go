@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"maps"
 	"errors"
 	"fmt"
 	"reflect"
@@ -141,8 +142,29 @@ func stripped(obj any) (any, error) {
 		delete(annotations, corev1.LastAppliedConfigAnnotation) // of a Secret it is all of it
 		o.SetAnnotations(annotations)
 	}
-	content.Digest(o)
+	digest(o)
 	return obj, nil
+}
+
+// digest is [content.Digest], and keeps the labels and marks by which annotations of Reloader choose objects: a
+// mark is "true", and no value.
+func digest(o client.Object) {
+	if content.IsDigested(o) {
+		return
+	}
+	labels, marks := o.GetLabels(), map[string]string{}
+	for name, value := range o.GetAnnotations() {
+		if value == "true" {
+			marks[name] = value
+		}
+	}
+	content.Digest(o)
+	if !content.IsDigested(o) {
+		return
+	}
+	maps.Copy(marks, o.GetAnnotations())
+	o.SetLabels(labels)
+	o.SetAnnotations(marks)
 }
 
 // Values implements [content.Reduced].

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/reloader"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -32,6 +34,8 @@ type Options struct {
 	Now time.Time
 	// Minor is the minor version of Kubernetes 1 that the manifests are for, 0 for the latest.
 	Minor int
+	// Reloader has annotations of Reloader read, as by a manager with the flag; nil for none.
+	Reloader *reloader.Options
 }
 
 // Manifests are all objects that are looked at together.
@@ -158,6 +162,11 @@ func (o *Object) Pods() (template *corev1.PodTemplateSpec, path []string) {
 	default:
 		return nil, nil
 	}
+}
+
+// Reloads is true of a workload that a manager reads the annotations of Reloader of.
+func (m *Manifests) Reloads(o *Object) bool {
+	return m.Reloader.Concerns(o.Namespace(), o.Typed.GetAnnotations(), workload.TemplateOf(o.Typed).Annotations)
 }
 
 // CanTrack is true of kinds whose config can be followed.

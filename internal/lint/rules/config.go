@@ -75,7 +75,7 @@ func configAnnotations(m *manifest.Manifests, r *reporter) {
 		if !o.CanTrack() {
 			continue
 		}
-		for _, p := range readBy(policies, o).Problems {
+		for _, p := range readBy(m, policies, o).Problems {
 			r.findf(o, manifest.Annotation(p.Annotation), "%s", p)
 		}
 	}
@@ -84,7 +84,7 @@ func configAnnotations(m *manifest.Manifests, r *reporter) {
 func untracked(m *manifest.Manifests, r *reporter) {
 	policies := setIn(m)
 	for _, o := range m.Objects {
-		if !o.CanTrack() || readBy(policies, o).Tracked {
+		if !o.CanTrack() || readBy(m, policies, o).Tracked {
 			continue
 		}
 		for _, key := range needTracking() {
@@ -99,7 +99,7 @@ func untracked(m *manifest.Manifests, r *reporter) {
 func needTracking() []vocabulary.Key {
 	return []vocabulary.Key{
 		vocabulary.ExtraConfigMaps, vocabulary.ExtraSecrets, vocabulary.IgnoredConfigMaps, vocabulary.IgnoredSecrets,
-		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.Priority, vocabulary.Paused, vocabulary.PinConfig,
+		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.CollectFor, vocabulary.Priority, vocabulary.Paused, vocabulary.PinConfig,
 	}
 }
 
@@ -293,14 +293,22 @@ func tracked(m *manifest.Manifests, visit func(*manifest.Object, workload.Manife
 		if !o.CanTrack() {
 			continue
 		}
-		if w := readBy(policies, o); w.Tracked {
+		if w := readBy(m, policies, o); w.Tracked {
 			visit(o, w)
 		}
 	}
 }
 
 // readBy reads a workload, which a policy may track if it does not say whether it is tracked.
-func readBy(policies policy.Set, o *manifest.Object) workload.Manifest {
+func readBy(m *manifest.Manifests, policies policy.Set, o *manifest.Object) workload.Manifest {
+	if read := readNatively(policies, o); read.Dialect != "" || !m.Reloads(o) {
+		return read
+	}
+	return workload.ReloadedManifestOf(o.Typed, m.Reloader)
+}
+
+// readNatively is [readBy] without annotations of Reloader.
+func readNatively(policies policy.Set, o *manifest.Object) workload.Manifest {
 	_, _, says := vocabulary.ConfigTracked.Lookup(o.Object.GetAnnotations())
 	if p := policies.Tracking(o.Typed); p != nil && !says {
 		return workload.TrackedManifestOf(o.Typed, p.String())

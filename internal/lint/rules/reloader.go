@@ -5,20 +5,12 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/reloader"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
-
-// reloaderKey is an annotation of Reloader, which rolls workloads upon changes of their
-// config as well.
-type reloaderKey struct {
-	name string
-	// rolls is true of those that make Reloader roll a workload.
-	rolls bool
-	// instead says what does the same here.
-	instead string
-}
 
 func reloaderRules() []rule {
 	return []rule{
@@ -28,43 +20,61 @@ func reloaderRules() []rule {
 			Action: "Remove the annotations of Reloader.",
 		}, rolledTwice},
 		{report.Rule{
-			Code: "SPW112", Level: report.Note, Title: "An annotation of Reloader, which Spillway does not read",
-			Why:    "It has an effect where Reloader runs. Spillway has another annotation for the same.",
-			Action: "Keep it where Reloader runs; with Spillway, use its own annotation.",
+			Code: "SPW112", Level: report.Note, Title: "An annotation of Reloader, which Spillway reads only with a flag",
+			Why:    "It has an effect where Reloader runs, or where Spillway is installed with --reloader-annotations; lint has the same flag. Spillway has another annotation for the same.",
+			Action: "Keep it, and install Spillway with --reloader-annotations; or use the annotation of Spillway.",
 		}, reloaderAlone},
+		{report.Rule{
+			Code: "SPW122", Level: report.Warning, Title: "A mistake in an annotation of Reloader",
+			Why:    "It has no effect, or another one than it seems to have, with Reloader as with Spillway.",
+			Action: "Correct or remove it.",
+		}, reloaderMistakes},
+		{report.Rule{
+			Code: "SPW123", Level: report.Note, Title: "A workload with annotations of Reloader that Spillway does not roll",
+			Why:    "Spillway rolls Deployments, StatefulSets and DaemonSets. The next run of a CronJob has the new config, and a Job that ends needs none.",
+			Action: "Remove them from CronJobs and Jobs; keep Reloader for Rollouts of Argo.",
+		}, reloaderElsewhere},
 	}
 }
 
 func rolledTwice(m *manifest.Manifests, r *reporter) {
 	policies := setIn(m)
-	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
-		if rollsTwice(policies, o, u, key) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey) {
+		switch {
+		case !rollsTwice(policies, o, u, key):
+		case m.Reloader != nil:
+			r.findf(o, u.Path, "%s has no effect: the annotation of Spillway or a policy decides", u.Name)
+			r.actionf("Remove it, or the other one.")
+		default:
 			r.findf(o, u.Path, "%s makes Reloader roll it as well", u.Name)
-			r.actionf("Remove it: %s.", key.instead)
+			r.actionf("Remove it: %s.", key.Instead)
 		}
 	})
 }
 
 func reloaderAlone(m *manifest.Manifests, r *reporter) {
+	if m.Reloader != nil {
+		return
+	}
 	policies := setIn(m)
-	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey) {
 		if !rollsTwice(policies, o, u, key) {
-			r.findf(o, u.Path, "%s is read by Reloader, and not by Spillway", u.Name)
-			r.actionf("Keep it where Reloader runs. With Spillway, %s.", key.instead)
+			r.findf(o, u.Path, "%s is read by Reloader, and by Spillway only with --reloader-annotations", u.Name)
+			r.actionf("Install Spillway with the flag, and lint with it. Without it, %s.", key.Instead)
 		}
 	})
 }
 
 // reloaderUses visits the annotations of Reloader on workloads that Spillway could
 // follow, and on config.
-func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey)) {
-	keys := reloaderKeys()
+func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey)) {
+	keys := vocabulary.ReloaderKeys()
 	for _, o := range m.Objects {
 		if !o.CanTrack() && !o.IsConfig() {
 			continue
 		}
 		for _, u := range o.Keys() {
-			i := slices.IndexFunc(keys, func(k reloaderKey) bool { return k.name == u.Name && u.At != vocabulary.Label })
+			i := slices.IndexFunc(keys, func(k vocabulary.ReloaderKey) bool { return k.Name == u.Name && u.At != vocabulary.Label })
 			if i >= 0 {
 				visit(o, &u, &keys[i])
 			}
@@ -72,29 +82,56 @@ func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manif
 	}
 }
 
-// reloaderKeys are its annotations. They are no part of the vocabulary, which has what
-// Spillway reads: none of them is an alias of one of its keys, because what they mean
-// differs in part, and because Reloader may still run and read them.
-func reloaderKeys() []reloaderKey {
-	follow := vocabulary.ConfigTracked.Native + `: "true" follows all config that its Pods use`
-	listed := follow + "; what its program reads through the API is named by "
-	return []reloaderKey{
-		{"reloader.stakater.com/auto", true, follow},
-		{"configmap.reloader.stakater.com/auto", true, follow + ", Secrets as well"},
-		{"secret.reloader.stakater.com/auto", true, follow + ", ConfigMaps as well"},
-		{"reloader.stakater.com/search", true, follow + ", whether that is marked or not; " + vocabulary.Ignored.Native + ` on config leaves it out`},
-		{"configmap.reloader.stakater.com/reload", true, listed + vocabulary.ExtraConfigMaps.Native},
-		{"secret.reloader.stakater.com/reload", true, listed + vocabulary.ExtraSecrets.Native},
-		{"configmaps.exclude.reloader.stakater.com/reload", false, vocabulary.IgnoredConfigMaps.Native + " leaves ConfigMaps out"},
-		{"secrets.exclude.reloader.stakater.com/reload", false, vocabulary.IgnoredSecrets.Native + " leaves Secrets out"},
-		{"deployment.reloader.stakater.com/pause-period", false, vocabulary.CoalesceWindow.Native + " makes one roll of changes that follow one another"},
-		{"reloader.stakater.com/match", false, "what a workload that is followed uses needs no mark; " + vocabulary.Ignored.Native + " leaves it out"},
-		{"reloader.stakater.com/ignore", false, vocabulary.Ignored.Native + `: "true" keeps its changes from rolling anything`},
-		{"reloader.stakater.com/rollout-strategy", false, "nothing is needed: the workload rolls as its own strategy says"},
+// rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
+func rollsTwice(policies policy.Set, o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey) bool {
+	return key.Rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && readNatively(policies, o).Tracked
+}
+
+// reloaderMistakes finds what the manager reports on the workload.
+func reloaderMistakes(m *manifest.Manifests, r *reporter) {
+	reads := m.Reloader
+	if reads == nil {
+		reads = &reloader.Options{}
+	}
+	for _, o := range m.Objects {
+		if !o.CanTrack() {
+			continue
+		}
+		for _, p := range workload.ReloaderProblems(o.Typed, reads) {
+			r.findf(o, pathOf(o, p.Annotation), "%s", p)
+		}
 	}
 }
 
-// rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
-func rollsTwice(policies policy.Set, o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) bool {
-	return key.rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && readBy(policies, o).Tracked
+// pathOf is where an annotation stands that is among those of a workload or of its Pod template.
+func pathOf(o *manifest.Object, annotation string) []string {
+	for _, u := range o.Keys() {
+		if u.Name == annotation && u.At != vocabulary.Label {
+			return u.Path
+		}
+	}
+	return manifest.Annotation(annotation)
+}
+
+// reloaderElsewhere finds annotations by which Reloader rolls kinds that Spillway does not roll.
+func reloaderElsewhere(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		next := ""
+		switch {
+		case o.Is("batch", "CronJob"):
+			next = "its next run has the new config"
+		case o.Is("batch", "Job"):
+			next = "it runs once"
+		case o.Is("argoproj.io", "Rollout"):
+			next = "keep Reloader for it"
+		default:
+			continue
+		}
+		annotations := o.Object.GetAnnotations()
+		for _, key := range vocabulary.ReloaderKeys() {
+			if value := annotations[key.Name]; key.Rolls && value != "" && value != "false" {
+				r.findf(o, manifest.Annotation(key.Name), "%s has no effect with Spillway, which rolls no %s: %s", key.Name, o.Kind(), next)
+			}
+		}
+	}
 }
