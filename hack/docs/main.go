@@ -39,12 +39,13 @@ func write() error {
 	root := cli.Commands()
 	flags, noFlags := flagsPage(root)
 	annotations, noAnnotations := annotationsPage()
-	if err := errors.Join(noFlags, noAnnotations); err != nil {
+	ofReloader, noReloader := reloaderPage(root)
+	if err := errors.Join(noFlags, noAnnotations, noReloader); err != nil {
 		return err
 	}
 	for name, page := range map[string][]byte{
 		"commands.md": reference(root), "exit-codes.md": exitCodesPage(root, cli.UsualExitCode), "flags.md": flags,
-		"metrics.md": metricsPage(), "annotations.md": annotations,
+		"metrics.md": metricsPage(), "annotations.md": annotations, "reloader.md": ofReloader,
 	} {
 		if err := os.WriteFile(filepath.Join("docs", name), page, 0o600); err != nil {
 			return fmt.Errorf("write the reference: %w", err)

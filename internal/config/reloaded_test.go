@@ -262,13 +262,13 @@ func TestThePausePeriodOfReloader(t *testing.T) {
 	w.manage()
 	w.hashed("web", "")
 	w.settled()
-	w.barrier.Step(t, time.Minute)
 	w.configMap("app", "a", "2")
 	w.settled()
 	if e := w.explain("web"); e.Reason != "Coalescing" || !strings.HasSuffix(e.Sentence, "changes within 10m0s of the first become one roll") {
 		t.Errorf("it is %s: %s", e.Reason, e.Sentence)
 	}
 	w.halt()
+	reloads(w)
 	w.manage()
 	w.settled()
 	w.barrier.Step(t, 9*time.Minute)

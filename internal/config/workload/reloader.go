@@ -141,16 +141,16 @@ func SlimFor(o *reloader.Options) func(client.Object) {
 	}
 }
 
-// EditedFirst is when the first edit was made that is not rolled yet, as far as the record of what counted says;
-// zero without one.
+// EditedFirst is when an object was edited first of those of which the record of what counted has another content:
+// a manager that begins has not seen the edits. It is zero if none was.
 func (w *Workload) EditedFirst() (first time.Time) {
 	s, ok := readSeen(vocabulary.ConfigSeen.Get(w.Object.GetAnnotations()), w.Accepted())
 	if !ok {
 		return time.Time{}
 	}
 	for i := range w.Uses {
-		if u := &w.Uses[i]; !u.Ignored {
-			first = ring.Earlier(first, w.Config.WrittenAfter(u.Object, s.at))
+		if u := &w.Uses[i]; !u.Ignored && w.isChanged(u.Object, s) {
+			first = ring.Earlier(first, w.Config.WrittenAfter(u.Object, time.Time{}))
 		}
 	}
 	return first

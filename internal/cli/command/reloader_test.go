@@ -1,0 +1,91 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spillway-dev/spillway/internal/config/reloader"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// reloaderOf are the options of the config ring that some arguments of Reloader give.
+func reloaderOf(args ...string) (*reloader.Options, error) {
+	rings, flags := RingFlags{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	rings.Add(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	o, err := rings.Options(func() time.Time { return time.Unix(1, 0) })
+	return o.Reloader, err
+}
+
+// Each annotation that has a flag is read by the name that the flag has.
+func TestEachAnnotationOfReloaderIsRenamed(t *testing.T) {
+	t.Parallel()
+	for _, k := range vocabulary.ReloaderKeys() {
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			o, err := reloaderOf("--reloader-annotations", "--"+k.Flag+"=example.com/other")
+			if err != nil || len(o.Names) != 1 || o.Names[k.Name] != "example.com/other" {
+				t.Errorf("%+v, %v", o, err)
+			}
+			if k.Instead == "" {
+				t.Error("nothing is said to do the same")
+			}
+			if _, err := reloaderOf("--" + k.Flag + "=example.com/other"); err == nil || !strings.Contains(err.Error(), "--"+k.Flag+" has no effect") {
+				t.Errorf("without the flag: %v", err)
+			}
+		})
+	}
+}
+
+// Each other flag of Reloader that is accepted has an effect, and is refused where it would have none.
+func TestEachFlagOfReloader(t *testing.T) {
+	t.Parallel()
+	shared := map[string]bool{"namespaces": true, "log-format": true, "log-level": true} // they are Spillway's as well
+	values := map[string]string{
+		"namespaces-to-ignore": "kube-system", "resource-label-selector": "app=x", "resources-to-ignore": "secrets", "ignored-workload-types": "jobs",
+	}
+	for _, f := range vocabulary.ReloaderFlags() {
+		if shared[f.Name] {
+			continue
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			value := "true"
+			if of := values[f.Name]; of != "" {
+				value = of
+			}
+			given := "--" + f.Name + "=" + value
+			o, err := reloaderOf("--reloader-annotations", given)
+			if !f.Accepted {
+				if err == nil || f.Differs == "" {
+					t.Errorf("it is accepted, or nothing is said of it: %v", err)
+				}
+				return
+			}
+			if err != nil || o == nil {
+				t.Fatal(err)
+			}
+			if _, err := reloaderOf(given); err == nil || !strings.Contains(err.Error(), "has no effect: annotations of Reloader are not read; add --reloader-annotations") {
+				t.Errorf("without the flag: %v", err)
+			}
+		})
+	}
+	all, err := reloaderOf("--reloader-annotations", "--auto-reload-all", "--namespaces-to-ignore=a,b", "--resources-to-ignore=secrets", "--resource-label-selector=app=x", "--reload-on-create=true", "--reload-on-delete=true", "--enable-csi-integration")
+	if err != nil || !all.AutoAll || !all.Skips("b") || len(all.IgnoredKinds) != 1 || all.Selector.String() != "app=x" || !all.OnCreate || !all.OnDelete || !all.Classes || all.Since.IsZero() {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if o, err := reloaderOf(); o != nil || err != nil {
+		t.Errorf("nothing is asked for: %+v, %v", o, err)
+	}
+	for _, wrong := range []string{"--resources-to-ignore=pods", "--resource-label-selector=a b", "--ignored-workload-types=pods", "--reload-on-create=yes"} {
+		name, _, _ := strings.Cut(wrong, "=")
+		if _, err := reloaderOf("--reloader-annotations", wrong); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
