@@ -41,8 +41,22 @@ func UnpinnedText(j *batchv1.Job) string {
 	}
 }
 
+// reloaderFacts say that annotations of Reloader roll no Job.
+func reloaderFacts(kind string, annotations map[string]string, instead string) []Fact {
+	for _, k := range vocabulary.ReloaderKeys() {
+		if value := annotations[k.Name]; k.Rolls && value != "" && value != "false" {
+			return []Fact{FactOf("not rolled", "annotation "+k.Name+" has no effect with Spillway, which rolls no "+kind+": "+instead)}
+		}
+	}
+	return nil
+}
+
 // JobFacts are the pins of a Job, or why it has none.
 func JobFacts(j *batchv1.Job) []Fact {
+	return append(jobPins(j), reloaderFacts(KindJob, j.Annotations, "it runs once")...)
+}
+
+func jobPins(j *batchv1.Job) []Fact {
 	if pin.IsHeld(j) {
 		return nil
 	}
@@ -65,8 +79,12 @@ func JobsOf(ctx context.Context, reader client.Reader, of *batchv1.CronJob) ([]b
 	return slices.DeleteFunc(all.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, of) }), nil
 }
 
-// CronJobFacts say whether the next Job of a CronJob is pinned.
+// CronJobFacts say whether the next Job of a CronJob is pinned, and that a change of its config starts none.
 func CronJobFacts(c *batchv1.CronJob) []Fact {
+	return append(cronJobPins(c), reloaderFacts(KindCronJob, c.Annotations, "its next run has the new config")...)
+}
+
+func cronJobPins(c *batchv1.CronJob) []Fact {
 	if vocabulary.PinConfig.Get(c.Spec.JobTemplate.Annotations) == "true" {
 		return []Fact{FactOf("pinned", "its next Job keeps the config that exists when it starts")}
 	}

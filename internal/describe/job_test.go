@@ -24,3 +24,21 @@ func TestWhyACronJobHasNoPins(t *testing.T) {
 		c.Spec.JobTemplate.Annotations = c.Annotations
 	}
 }
+
+// What Reloader would start for a change of config is not started, and that is said.
+func TestNeitherJobsNorCronJobsAreRolled(t *testing.T) {
+	t.Parallel()
+	c, j := &batchv1.CronJob{}, &batchv1.Job{}
+	for value, want := range map[string]int{"true": 1, "false": 0, "": 0} {
+		c.Annotations = map[string]string{vocabulary.ReloaderAuto: value}
+		j.Annotations = c.Annotations
+		if of, job := describe.CronJobFacts(c), describe.JobFacts(j); len(of) != 1+want || len(job) != 1+want {
+			t.Errorf("%q: %v, %v", value, of, job)
+		}
+	}
+	c.Annotations = map[string]string{vocabulary.ReloaderListSecrets: "db"}
+	want := "annotation secret.reloader.stakater.com/reload has no effect with Spillway, which rolls no CronJob: its next run has the new config"
+	if got := describe.CronJobFacts(c)[1].Values[0]; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -113,7 +113,7 @@ func ReloaderFlags() []ReloaderFlag {
 		{"sync-after-restart", false, "not needed: what has changed while the manager was down is rolled when it runs again, and nothing else"},
 		{"enable-csi-integration", true, "the versions count that the newest Pod has mounted"},
 		{"reload-strategy", false, "not needed: the hash is an annotation of the Pod template, as with `annotations`; no environment variable is written"},
-		{"webhook-url", false, "a [Notifier](notify.md), which is told of rolls; it does not replace them"},
+		{"webhook-url", false, "a [Notifier](notify.md), which sends messages about rolls; it does not replace them"},
 		{"is-Argo-Rollouts", false, "Spillway rolls no Argo Rollouts"},
 		{"enable-ha", false, "`spillway install` runs two replicas, which elect a leader"},
 		{"leader-election-lease-duration", false, "not needed: the durations are fixed"},
