@@ -144,6 +144,7 @@ func newRoot(env command.Environment) *cobra.Command {
 			return command.FromEnvironment(cmd.Flags(), env.Lookup)
 		},
 	}
+	root.SetVersionTemplate(ops.VersionLine())
 	root.SetFlagErrorFunc(command.FlagError)
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "ring" { // what who names one ring types

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -117,10 +118,25 @@ func words() []string {
 	return words
 }
 
+// NoKind is the error for a name without a kind, nil if the argument has one.
+func NoKind(arg string) error {
+	switch kind := kindOf(strings.ToLower(arg)); {
+	case strings.Contains(arg, "/"):
+		return nil
+	case kind != "":
+		return fmt.Errorf("%q is a kind: name an object of it as KIND/NAME, such as %s/web", arg, strings.ToLower(kind))
+	default:
+		return fmt.Errorf("%q has no kind: name it as KIND/NAME, such as deployment/%s", arg, cmp.Or(arg, "web"))
+	}
+}
+
 // Split splits KIND/NAME as a person types it.
 func Split(arg string) (kind, name string, err error) {
 	kind, name, ok := strings.Cut(arg, "/")
-	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
+	if !ok {
+		return "", "", NoKind(arg)
+	}
+	if kind == "" || name == "" || strings.Contains(name, "/") {
 		return "", "", fmt.Errorf("%q is not known; %w", arg, ErrNotNamed)
 	}
 	return strings.ToLower(kind), name, nil

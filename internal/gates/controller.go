@@ -54,8 +54,9 @@ type Options struct {
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	needed := kube.Needed{
 		Ring: "gates", Called: "the kinds RolloutGate and GateTemplate are", Without: "no gate is measured",
-		Action: "apply what \"spillway install --export\" prints",
-		Kinds:  []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGate"), v1alpha1.GroupVersion.WithKind("GateTemplate")},
+		Action:     "apply what \"spillway install --export\" prints",
+		Kinds:      []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGate"), v1alpha1.GroupVersion.WithKind("GateTemplate")},
+		IsOptional: true, // nothing waits for a gate whose kind the cluster does not have
 	}
 	return needed.Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o) })
 }

@@ -48,8 +48,19 @@ const (
 // Rings are the names of the rings that run unless others are asked for.
 func Rings() []string { return []string{RingConfig, RingZones, RingPlans} }
 
-// known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingFleet, RingAssemblage) }
+// CheckRings returns an error for a name that no ring has, and for no name.
+func CheckRings(names []string) error {
+	known := append(Rings(), RingFleet, RingAssemblage)
+	if len(names) == 0 {
+		return fmt.Errorf("--rings: name at least one of %s", strings.Join(known, ", "))
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -133,6 +144,9 @@ func (o Options) declarations(ring string) admission.Declared {
 
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
+	if err := CheckRings(o.Rings); err != nil {
+		return nil, err
+	}
 	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
 	o.Assemblage.Namespaces = o.Namespaces
 	if o.Fleet.Assemblages == nil {
@@ -173,15 +187,9 @@ func (o Options) rings() ([]ring, error) {
 	}
 	var rings []ring
 	for _, name := range o.Rings {
-		r, ok := all[name]
-		if !ok {
-			return nil, fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
-		}
+		r := all[name]
 		r.name = name
 		rings = append(rings, r)
-	}
-	if len(rings) == 0 {
-		return nil, errors.New("--rings: name at least one ring, such as " + RingConfig)
 	}
 	return rings, nil
 }

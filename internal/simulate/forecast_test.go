@@ -54,7 +54,7 @@ func draw(t *testing.T, scenario string, seed uint64) *drawn {
 	if err != nil || !then.Settled {
 		t.Fatalf("seed %d: settled is %t: %v", seed, then.Settled, err)
 	}
-	d := &drawn{seed: seed, options: o, real: then, after: time.Duration(rnd.Int64N(int64(then.Took))).Truncate(time.Second)}
+	d := &drawn{seed: seed, options: o, real: then, after: time.Duration(rnd.Int64N(int64(time.Duration(then.Took)))).Truncate(time.Second)}
 	o.Within = max(d.after, 1)
 	d.present = state(t, nil, change, o)
 	return d
@@ -98,7 +98,7 @@ func (d *drawn) foresee(t *testing.T) forecast.Course {
 func (d *drawn) remaining() []string {
 	var left []record.Step
 	for _, s := range d.real.Steps {
-		if s.At > d.after && s.Ring == record.RingZones {
+		if time.Duration(s.At) > d.after && s.Ring == record.RingZones {
 			left = append(left, s)
 		}
 	}
@@ -133,7 +133,7 @@ func TestARolloutEndsAsForeseen(t *testing.T) {
 		if diff := gocmp.Diff(d.remaining(), ordered(coming)); diff != "" {
 			t.Errorf("seed %d, %s after the change (-real +foreseen):\n%s", seed, d.after, diff)
 		}
-		end := d.options.Now.Add(d.real.Took)
+		end := d.options.Now.Add(time.Duration(d.real.Took))
 		if c.Ends != nil && !end.Before(c.Ends.Earliest) && !end.After(c.Ends.Latest) {
 			within++
 		}

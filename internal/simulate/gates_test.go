@@ -79,8 +79,8 @@ func TestGatesOfARollout(t *testing.T) {
 			if c.says != "" && (len(result.Stuck) == 0 || string(result.Stuck[0].Reason) != c.says || result.Stuck[0].Ring != record.RingZones) {
 				t.Errorf("stuck: %+v, want %s", result.Stuck, c.says)
 			}
-			if result.Took < c.took {
-				t.Errorf("it took %s, want at least %s", result.Took, c.took)
+			if time.Duration(result.Took) < c.took {
+				t.Errorf("it took %s, want at least %s", time.Duration(result.Took), c.took)
 			}
 		})
 	}

@@ -194,7 +194,7 @@ metadata:
 			}
 			var scaled []string
 			for _, step := range result.Steps {
-				if step.Does == "is scaled:" {
+				if step.Does == "is scaled" {
 					scaled = append(scaled, line(step))
 				}
 			}

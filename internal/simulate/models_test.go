@@ -76,8 +76,8 @@ func TestHowLongTheControllersOfKubernetesTake(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := time.Duration(test.minutes) * time.Minute; r.Took != want || !r.Settled {
-				t.Errorf("takes %s, not %s; settled: %t", r.Took, want, r.Settled)
+			if want := time.Duration(test.minutes) * time.Minute; time.Duration(r.Took) != want || !r.Settled {
+				t.Errorf("takes %s, not %s; settled: %t", time.Duration(r.Took), want, r.Settled)
 			}
 		})
 	}
@@ -107,8 +107,8 @@ func TestHowLongItTakesUntilPodsAreGone(t *testing.T) {
 			o.Readiness.Default, o.Stop = time.Minute, test.stop
 			before, after := modelledAs(t, test.kind, test.spec, "1"), modelledAs(t, test.kind, test.spec, "2")
 			r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{before}, []*unstructured.Unstructured{after}, o)
-			if err != nil || r.Took != test.takes || !r.Settled {
-				t.Errorf("takes %s, not %s; settled: %t: %v", r.Took, test.takes, r.Settled, err)
+			if err != nil || time.Duration(r.Took) != test.takes || !r.Settled {
+				t.Errorf("takes %s, not %s; settled: %t: %v", time.Duration(r.Took), test.takes, r.Settled, err)
 			}
 		})
 	}
@@ -124,8 +124,8 @@ func TestPodsWaitForTheirConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Took != benchOptions().Readiness.Default || !r.Settled {
-			t.Errorf("%s: ready after %s; settled: %t", kind, r.Took, r.Settled)
+		if time.Duration(r.Took) != benchOptions().Readiness.Default || !r.Settled {
+			t.Errorf("%s: ready after %s; settled: %t", kind, time.Duration(r.Took), r.Settled)
 		}
 	}
 }
@@ -179,8 +179,8 @@ func TestAutoscaledWorkloads(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := time.Duration(test.pods) * benchOptions().Readiness.Default; r.Took != want || !r.Settled {
-					t.Errorf("takes %s, not %s; settled: %t", r.Took, want, r.Settled)
+				if want := time.Duration(test.pods) * benchOptions().Readiness.Default; time.Duration(r.Took) != want || !r.Settled {
+					t.Errorf("takes %s, not %s; settled: %t", time.Duration(r.Took), want, r.Settled)
 				}
 			})
 		}
@@ -226,8 +226,8 @@ func TestWhatIsBrokenAlreadyTakesNoTime(t *testing.T) {
 			o := benchOptions()
 			o.Present = []client.Object{d, pod}
 			r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "Deployment", "replicas: 2", "1")}, o)
-			if err != nil || r.Took != o.Readiness.Default || !r.Settled || len(r.Stuck) != 1 {
-				t.Errorf("takes %s; settled: %t; stuck: %v: %v", r.Took, r.Settled, r.Stuck, err)
+			if err != nil || time.Duration(r.Took) != o.Readiness.Default || !r.Settled || len(r.Stuck) != 1 {
+				t.Errorf("takes %s; settled: %t; stuck: %v: %v", time.Duration(r.Took), r.Settled, r.Stuck, err)
 			}
 		})
 	}
@@ -244,8 +244,8 @@ func TestADaemonSetWithoutNodes(t *testing.T) {
 	o := benchOptions()
 	o.Present = []client.Object{d}
 	r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "DaemonSet", "", "2")}, o)
-	if err != nil || !r.Settled || r.Took > 0 || len(r.Steps) > 0 {
-		t.Errorf("takes %s; settled: %t; %q: %v", r.Took, r.Settled, lines(r.Steps), err)
+	if err != nil || !r.Settled || time.Duration(r.Took) > 0 || len(r.Steps) > 0 {
+		t.Errorf("takes %s; settled: %t; %q: %v", time.Duration(r.Took), r.Settled, lines(r.Steps), err)
 	}
 }
 

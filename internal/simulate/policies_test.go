@@ -138,7 +138,7 @@ func TestAStageSoaks(t *testing.T) {
 	if err != nil || len(r.Steps) != 5 {
 		t.Fatal(lines(r.Steps), err)
 	}
-	if soaked := r.Steps[1].At - r.Steps[0].At; soaked != 11*time.Minute {
+	if soaked := r.Steps[1].At - r.Steps[0].At; time.Duration(soaked) != 11*time.Minute {
 		t.Errorf("the second stage begins %s after the first", soaked)
 	}
 }

@@ -29,8 +29,8 @@ func TestOtherVersionsOfKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wanted := time.Duration(test.minutes) * time.Minute; r.Took != wanted || !r.Settled {
-			t.Errorf("%s: takes %s, not %s; settled: %t", test.version, r.Took, wanted, r.Settled)
+		if wanted := time.Duration(test.minutes) * time.Minute; time.Duration(r.Took) != wanted || !r.Settled {
+			t.Errorf("%s: takes %s, not %s; settled: %t", test.version, time.Duration(r.Took), wanted, r.Settled)
 		}
 	}
 	gated := &appsv1.StatefulSet{}

@@ -72,7 +72,7 @@ type Result struct {
 	// Waits are why there was no step at some moment, each when it was first said.
 	Waits []record.Wait `json:"waits"`
 	// Took is from the change until nothing happens any more.
-	Took time.Duration `json:"took"`
+	Took record.Offset `json:"took"`
 	// Settled is true if everything came where it should be, but for what waited
 	// already when the change was made.
 	Settled bool `json:"settled"`
@@ -273,6 +273,9 @@ func (s *simulation) begin(ctx context.Context) error {
 	return nil
 }
 
+// offset is a moment as time since the change.
+func (s *simulation) offset(at time.Time) record.Offset { return record.Offset(at.Sub(s.Started)) }
+
 // settle lets time pass until nothing happens any more.
 func (s *simulation) settle(ctx context.Context) error {
 	for {
@@ -313,7 +316,7 @@ func (s *simulation) Act(ctx context.Context) error {
 		s.waiting = append(s.waiting, waits...)
 	}
 	for i := range s.waiting {
-		s.waiting[i].At = s.Now.Sub(s.Started)
+		s.waiting[i].At = s.offset(s.Now)
 		if j := slices.IndexFunc(known, s.waiting[i].SameAs); j >= 0 {
 			s.waiting[i].At = known[j].At
 			continue
@@ -339,7 +342,7 @@ func countOf(waits []record.Wait, same func(record.Wait) bool) (n int) {
 func (s *simulation) result(ctx context.Context) (Result, error) {
 	unwhole, err := record.Unwhole(ctx, s.Store, "", s.waiting)
 	for i := range unwhole {
-		unwhole[i].At = s.Acted.Sub(s.Started)
+		unwhole[i].At = s.offset(s.Acted)
 	}
 	for i := range s.waiting {
 		if s.Beyond {
@@ -347,7 +350,7 @@ func (s *simulation) result(ctx context.Context) (Result, error) {
 		}
 	}
 	r := Result{
-		Assumed: s.assumed, Before: s.before, Steps: s.Recorder.Steps(), Waits: s.waits, Took: s.Acted.Sub(s.Started),
+		Assumed: s.assumed, Before: s.before, Steps: s.Recorder.Steps(), Waits: s.waits, Took: s.offset(s.Acted),
 		Stuck: slices.Concat(s.waiting, unwhole, s.failures()),
 	}
 	if err != nil {
@@ -363,7 +366,7 @@ func (s *simulation) failures() []record.Wait {
 	var failures []record.Wait
 	for e, err := range s.Problems {
 		failures = append(failures, record.Wait{
-			At: s.Acted.Sub(s.Started), Namespace: e.Key.Namespace, Object: cmp.Or(e.Key.Name, "all workloads"), Sentence: "cannot continue: " + err.Error(),
+			At: s.offset(s.Acted), Namespace: e.Key.Namespace, Object: cmp.Or(e.Key.Name, "all workloads"), Sentence: "cannot continue: " + err.Error(),
 		})
 	}
 	slices.SortFunc(failures, func(a, b record.Wait) int {

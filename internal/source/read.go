@@ -31,7 +31,7 @@ func (r *reader) all(paths []string) ([]Document, error) {
 	for _, path := range paths {
 		r.path(path)
 	}
-	if len(r.documents) == 0 && len(r.errs) == 0 {
+	if len(r.documents) == 0 && len(r.errs) == 0 && !r.owned {
 		r.fail(strings.Join(paths, ", "), "there is no manifest", "manifests are objects of Kubernetes in files that end in .yaml, .yml or .json")
 	}
 	return r.documents, errors.Join(r.errs...)
@@ -44,6 +44,8 @@ type reader struct {
 	// walking is true below a directory that was named, ignored is what is left out there.
 	walking bool
 	ignored *ignored
+	// owned is true once a directory was left to the caller.
+	owned bool
 	// seen are the files that were read.
 	seen      map[string]bool
 	documents []Document
@@ -107,6 +109,9 @@ func (r *reader) directory(root string) {
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
+		case entry.IsDir() && path != root && r.Own != nil && r.Own(path):
+			r.owned = true
+			return fs.SkipDir
 		case entry.IsDir():
 			return r.enter(root, path)
 		case isManifest(entry.Name()) && !leadsToDirectory(path, entry):

@@ -27,6 +27,9 @@ type Options struct {
 	// directories are then read as repositories, which hold many other files: what .gitignore
 	// and .spillwayignore say is left out too. Nil takes anything else for a mistake.
 	Skip func(Skipped)
+	// Own, if it is not nil, reports whether the caller reads a directory below one that is named
+	// itself. It is then left out.
+	Own func(directory string) bool
 	// NotText, if it is not nil, is called with the files below a directory that are named as
 	// manifests and are not text, which are left out.
 	NotText func(path string)

@@ -77,7 +77,7 @@ func New(env command.Environment, managerFlags func() *pflag.FlagSet) *cobra.Com
 		Args: command.None("name a namespace with -n"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := cmd.Flags()
-			if err := errors.Join(command.CheckInstalledRings(c.rings), command.CheckNamespaces("namespaces", c.namespaces...)); err != nil {
+			if err := errors.Join(manager.CheckRings(c.rings), command.CheckNamespaces("namespaces", c.namespaces...)); err != nil {
 				return err
 			}
 			c.pre = c.pre || flags.Changed("rings") || flags.Changed("namespaces")
@@ -156,11 +156,39 @@ func verdict(findings []finding) error {
 	return nil
 }
 
+// alike is how many problems are written of those of a group with the same action.
+const alike = 3
+
+// few are the findings without those that would repeat an action; the last one that stands for
+// others says how many there are.
+func few(findings []finding) []finding {
+	type kind struct{ group, action string }
+	number, seen := map[kind]int{}, map[kind]int{}
+	for i := range findings {
+		number[kind{findings[i].Group, findings[i].Action}]++
+	}
+	var all []finding
+	for _, f := range findings {
+		k := kind{f.Group, f.Action}
+		if f.OK || f.Action == "" {
+			all = append(all, f)
+			continue
+		}
+		if seen[k]++; seen[k] > alike {
+			continue
+		}
+		if rest := number[k] - alike; seen[k] == alike && rest > 0 {
+			f.What += fmt.Sprintf("; %d more like it, which -o json lists", rest)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
 // write writes the findings, group by group.
 func write(w io.Writer, s display.Style, findings []finding) {
 	group := ""
-	for i := range findings {
-		f := &findings[i]
+	for _, f := range few(findings) {
 		if f.Group != group {
 			group = f.Group
 			_, _ = fmt.Fprintln(w, s.Paint(display.Bold, group))

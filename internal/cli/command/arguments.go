@@ -51,6 +51,9 @@ func kindNames(kinds []schema.GroupVersionKind) []string {
 // ObjectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.
 func ObjectNamed(namespace, arg string) (describe.Ref, error) {
+	if err := describe.NoKind(arg); err != nil {
+		return describe.Ref{}, err //nolint:wrapcheck // it is the whole answer
+	}
 	ref, err := describe.Named(NoOtherKinds, namespace, arg)
 	if err != nil || !slices.Contains(RolledKinds, ref.Kind) {
 		return describe.Ref{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
@@ -154,6 +157,19 @@ func CheckWait(wait bool, timeout time.Duration) error {
 	default:
 		return nil
 	}
+}
+
+// Wanted is the object that a person has named, of one of the kinds. The error says what cannot be
+// done with another one, such as "pause", and instead.
+func Wanted(verb, arg string, kinds []string, instead string) (describe.Ref, error) {
+	if err := describe.NoKind(arg); err != nil {
+		return describe.Ref{}, err //nolint:wrapcheck // it is the whole answer
+	}
+	ref, ok := NamedAs(arg, kinds...)
+	if !ok {
+		return ref, fmt.Errorf("cannot %s %q: %s", verb, arg, cmp.Or(instead, "name one of "+strings.Join(kinds, ", ")+" as KIND/NAME"))
+	}
+	return ref, nil
 }
 
 // NamedAs is the object that a person has named, if it is of one of the kinds.

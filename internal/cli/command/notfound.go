@@ -106,6 +106,20 @@ func Near(ctx context.Context, reader client.Reader, kind schema.GroupVersionKin
 	return nearest.Meant(name, known)
 }
 
+// WithName are the objects of a name, of all kinds that a ring rolls or that it rolls workloads
+// for, as far as they may be seen.
+func WithName(ctx context.Context, reader client.Reader, namespace, name string) []string {
+	var found []string
+	for _, kind := range slices.Concat(Rolled, Releasing[:2]) {
+		var obj metav1.PartialObjectMetadata
+		obj.SetGroupVersionKind(kind)
+		if reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &obj) == nil {
+			found = append(found, strings.ToLower(kind.Kind)+"/"+name)
+		}
+	}
+	return found
+}
+
 // beneath are kinds of what the rings' objects consist of, or use.
 var beneath = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind(describe.KindPod), corev1.SchemeGroupVersion.WithKind(describe.KindService),

@@ -139,17 +139,3 @@ func CheckShownRings(flags *pflag.FlagSet, names []string) error {
 func RingsFlag(flags *pflag.FlagSet, rings *[]string) {
 	flags.StringSliceVar(rings, "rings", manager.Rings(), "rings to run, separated by commas")
 }
-
-// CheckInstalledRings is an error for names that are of no ring.
-func CheckInstalledRings(names []string) error {
-	known := append(manager.Rings(), manager.RingFleet, manager.RingAssemblage)
-	if len(names) == 0 {
-		return fmt.Errorf("--rings: name at least one of %s", strings.Join(known, ", "))
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}

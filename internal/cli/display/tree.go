@@ -23,6 +23,9 @@ const (
 	roomForSentence = 40
 	// shortestName is how many columns names have at least, however narrow it is.
 	shortestName = 12
+	// longestName is how many they have at most where there is no terminal: a longer name moves its own
+	// line, and not all others.
+	longestName = 48
 	// beneath is how far a sentence is indented that stands beneath its unit.
 	beneath = 8
 )
@@ -50,6 +53,8 @@ func (t *Tree) Lines(units []describe.Unit) []string {
 	widths := Columns(rows)
 	if t.Style.Width > 0 {
 		widths.Name = max(min(widths.Name, t.Style.Width-widths.others()), shortestName)
+	} else {
+		widths.Name = min(widths.Name, longestName)
 	}
 	var lines []string
 	for i := range rows {
@@ -226,7 +231,11 @@ func (t *Tree) lay(r *Row, w ColumnWidths) []string {
 	if r.Phase == "" {
 		return []string{r.Name}
 	}
-	texts := []string{Pad(Cut(r.Name, w.Name), w.Name), t.Style.Word(r.Phase) + Pad("", w.Phase-len(r.Phase))}
+	name := r.Name
+	if t.Style.Width > 0 {
+		name = Cut(name, w.Name)
+	}
+	texts := []string{Pad(name, w.Name), t.Style.Word(r.Phase) + Pad("", w.Phase-len(r.Phase))}
 	for _, c := range []struct {
 		text  string
 		width int

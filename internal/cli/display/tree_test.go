@@ -182,3 +182,15 @@ func TestWithEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestALongNameMovesItsOwnLine: without a terminal nothing is cut, and other lines stay as they are.
+func TestALongNameMovesItsOwnLine(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	tree := Tree{Now: treeNow}
+	lines := tree.Lines([]describe.Unit{unit("Deployment", "web", rollout.PhaseComplete), unit("Deployment", long, rollout.PhaseComplete)})
+	for i, want := range []string{Pad("deployment/web", longestName) + "  Complete", "deployment/" + long + "  Complete"} {
+		if lines[i] != want {
+			t.Errorf("%q, want %q", lines[i], want)
+		}
+	}
+}

@@ -74,13 +74,21 @@ func whenText(when *describe.Range, now time.Time) string {
 	return describe.In(now, *when)
 }
 
+// waits says why a rollout does not end. The sentence of a workload names it already.
+func waits(c *forecast.Course) string {
+	if c.Ring == describe.Config {
+		return c.Waits.Sentence
+	}
+	return c.Object + ": " + c.Waits.Sentence
+}
+
 // writeWaits says why a rollout does not end, and which unit decides when it does.
 func writeWaits(w io.Writer, p forecast.Pair, a *forecast.Answer) {
 	say := func(c *forecast.Course, as string) {
 		switch {
 		case c == nil:
 		case c.Waits != nil:
-			_, _ = fmt.Fprintf(w, "%s%s waits: %s\n", as, c.Object, c.Waits.Sentence)
+			_, _ = fmt.Fprintln(w, as+waits(c))
 		case c.Decides != "":
 			_, _ = fmt.Fprintf(w, "%s%s decides when %s ends\n", as, c.Decides[strings.LastIndex(c.Decides, "/")+1:], c.Object)
 		}

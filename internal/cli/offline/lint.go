@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,8 +55,8 @@ func NewLint(env command.Environment) *cobra.Command {
 			"line and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
 			"\n" +
 			"In a directory, what is not a manifest is skipped: files without apiVersion and kind, Helm\n" +
-			"charts, Kustomize overlays, and what .gitignore, .spillwayignore or --exclude name. A\n" +
-			"package that is named is checked as spillway package verify does.\n" +
+			"charts, Kustomize overlays, and what .gitignore, .spillwayignore or --exclude name.\n" +
+			"Packages are checked as spillway package verify does.\n" +
 			"\n" +
 			"Each finding has a code. To ignore findings for an object, annotate it with\n" +
 			"spillway.dev/lint-ignore and their codes. The page of SPW101:\n" +
@@ -94,10 +95,30 @@ func (l *linting) addForm(cmd *cobra.Command) {
 	l.kubeVersion.AddFlag(flags)
 }
 
+// read reads what is named, and the packages below the directories that are named. The error is
+// about what cannot be read.
+func (l *linting) read(ctx context.Context, stdin io.Reader, o source.Options) (documents []source.Document, unread error) {
+	documents, manifests, unread := l.readPackages(ctx, l.files)
+	if len(manifests) == 0 {
+		return documents, unread
+	}
+	var below []string
+	o.Own = func(directory string) bool {
+		is := packages.IsPackage(directory)
+		if is {
+			below = append(below, directory)
+		}
+		return is
+	}
+	others, err := source.ReadTree(stdin, o, manifests...)
+	packaged, _, errs := l.readPackages(ctx, below)
+	return slices.Concat(documents, others, packaged), errors.Join(unread, err, errs)
+}
+
 // readPackages reads those paths that are packages, and returns the others. The error is
 // about packages that cannot be read.
-func (l *linting) readPackages(ctx context.Context) (documents []source.Document, others []string, unread error) {
-	for _, path := range l.files {
+func (l *linting) readPackages(ctx context.Context, paths []string) (documents []source.Document, others []string, unread error) {
+	for _, path := range paths {
 		if l.origin == nil && (path == source.Stdin || !packages.IsPackage(path)) {
 			others = append(others, path)
 			continue
@@ -163,11 +184,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	var skipped []source.Skipped
 	leaveOut := func(s source.Skipped) { skipped = append(skipped, s) }
 	notText := func(path string) { tellNotText(cmd.ErrOrStderr(), path) }
-	documents, manifests, unread := l.readPackages(cmd.Context())
-	if len(manifests) > 0 {
-		others, err := source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText}, manifests...)
-		documents, unread = append(documents, others...), errors.Join(unread, err)
-	}
+	documents, unread := l.read(cmd.Context(), cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut, NotText: notText})
 	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now(), Minor: l.kubeVersion.Minor, Reloader: l.reloader()})
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.unprepared, "unprepared", nil, "Pods that fail when they are called to prepare for a downscale: statefulset/NAME or pod/NAME; repeat it for several")
 	flags.StringArrayVar(&s.gates, "gate", nil, "what becomes of the gates of a name: NAME=pass, NAME=fail or NAME=no-data; repeat it for several (default: they wait)")
 	flags.StringVar(&s.stop, "stop", "", "how long Pods take to stop, such as 10s (default: their whole grace period)")
-	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
+	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z; messages then have times of day, and otherwise times since the change, such as +1m0s (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
 	flags.IntVar(&s.nodes, "nodes", 3, "how many nodes DaemonSets run on")
 	s.rings.Add(flags)
@@ -128,6 +128,9 @@ func (s *simulation) run(cmd *cobra.Command) error {
 	}
 	if len(result.UnmetGates) > 0 {
 		return fmt.Errorf("--gate: no rollout reaches a gate %s; correct the name, or leave it out", strings.Join(result.UnmetGates, " and none a gate "))
+	}
+	if s.at == "" && !s.fromCluster {
+		result.CountMoments(options.Now)
 	}
 	err = command.Show(out, s.output, result, func(w io.Writer) { s.write(w, &result, &options) })
 	if err == nil && !result.Settled {

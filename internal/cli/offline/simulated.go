@@ -21,7 +21,7 @@ import (
 
 // simulatedLine is a step or a wait.
 type simulatedLine struct {
-	at time.Duration
+	at record.Offset
 	// step is true of a step, which has a number.
 	step       bool
 	head, text string
@@ -36,7 +36,7 @@ func (s *simulation) write(w io.Writer, r *simulate.Result, o *simulate.Options)
 			number++
 			mark = fmt.Sprintf("%d.", number)
 		}
-		display.WriteHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text)
+		display.WriteHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, l.at, l.head), l.text)
 	}
 	s.writeEnd(w, r, o)
 }
@@ -119,9 +119,9 @@ func few(waits []record.Wait, text func(record.Wait) string) iter.Seq2[record.Wa
 func takes(r *simulate.Result, o *simulate.Options) string {
 	if len(r.Prepared) > 0 {
 		return fmt.Sprintf("takes %s, if each Pod is ready within %s, stops within %s, and prepares for a downscale immediately when it is called",
-			r.Took, readyText(o.Readiness), stopText(o.Stop))
+			time.Duration(r.Took), readyText(o.Readiness), stopText(o.Stop))
 	}
-	return fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop))
+	return fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", time.Duration(r.Took), readyText(o.Readiness), stopText(o.Stop))
 }
 
 // placed names the namespace of what is not in the usual one.

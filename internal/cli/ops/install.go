@@ -30,6 +30,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -185,7 +186,7 @@ func (i *installing) complete(cmd *cobra.Command, args []string) error {
 	o, flags := &i.options, cmd.Flags()
 	v := &o.Values
 	v.Args, o.Version, v.Webhooks.CertificateSource, v.CRDs = args, command.CurrentVersion(), admission.Source(i.source), !i.noKinds
-	if err := errors.Join(command.CheckInstalledRings(v.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", v.WatchNamespaces...), i.check(cmd, args)); err != nil {
+	if err := errors.Join(manager.CheckRings(v.Rings), command.CheckNamespaces("namespace", o.Namespace), command.CheckNamespaces("watch-namespaces", v.WatchNamespaces...), i.check(cmd, args)); err != nil {
 		return err
 	}
 	v.PinBy = pin.By(i.pinBy)

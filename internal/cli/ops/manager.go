@@ -3,6 +3,7 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -50,7 +51,7 @@ func NewManager(env command.Environment) *cobra.Command {
 		Args: command.None("everything is a flag"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.version {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "spillway "+command.CurrentVersion())
+				_, err := io.WriteString(cmd.OutOrStdout(), VersionLine())
 				return err //nolint:wrapcheck // the output is gone
 			}
 			o, err := f.managerOptions(env)
@@ -217,6 +218,9 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 		return manager.Options{}, err
 	}
 	o := f.options
+	if err := manager.CheckRings(o.Rings); err != nil {
+		return manager.Options{}, err //nolint:wrapcheck // it names the flag
+	}
 	if o.Config, err = f.rings.Options(env.Now); err != nil {
 		return manager.Options{}, err
 	}

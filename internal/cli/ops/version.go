@@ -22,14 +22,19 @@ func NewVersion() *cobra.Command {
 		Example: "  spillway version -o json",
 		Args:    command.None("leave them out"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			facts := versionFacts()
-			return command.Show(cmd.OutOrStdout(), output, facts, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, "spillway %s (%s)\n", facts["version"], described(facts))
+			return command.Show(cmd.OutOrStdout(), output, versionFacts(), func(w io.Writer) {
+				_, _ = io.WriteString(w, VersionLine())
 			})
 		},
 	}
 	command.OutputFlag(cmd, &output)
 	return cmd
+}
+
+// VersionLine is what the command version prints, and the flag --version.
+func VersionLine() string {
+	facts := versionFacts()
+	return fmt.Sprintf("spillway %s (%s)\n", facts["version"], described(facts))
 }
 
 // versionFacts are what is known of the program. What is not known is left out.

@@ -82,11 +82,10 @@ func NewDiff(env command.Environment) *cobra.Command {
 }
 
 func (d *diffing) run(cmd *cobra.Command, arg string) error {
-	ref, ok := command.NamedAs(arg, Kinds...)
-	if !ok {
-		return fmt.Errorf("cannot compare %q: name one of %s as KIND/NAME", arg, strings.Join(Kinds, ", "))
+	ref, err := command.Wanted("compare", arg, Kinds, "")
+	if err != nil {
+		return err
 	}
-	var err error
 	if ref.Namespace, err = d.cluster.ResolveNamespace(); err != nil {
 		return err
 	}

@@ -83,16 +83,15 @@ func NewRollback(env command.Environment) *cobra.Command {
 }
 
 func (r *rollback) run(cmd *cobra.Command, arg string) error {
-	ref, ok := command.NamedAs(arg, ReturnKinds...)
+	ref, err := command.Wanted("roll back", arg, ReturnKinds, "name one of "+strings.Join(ReturnKinds, ", ")+" as KIND/NAME; for a Module: spillway fleet rollback")
 	switch {
-	case !ok:
-		return fmt.Errorf("cannot roll back %q: name one of %s as KIND/NAME; for a Module: spillway fleet rollback", arg, strings.Join(ReturnKinds, ", "))
+	case err != nil:
+		return err
 	case ref.Kind == describe.KindInstance:
 		return r.instance(cmd, ref.Name)
 	case r.wait || r.timeout != 0:
 		return errors.New("--wait and --timeout are about Instances; leave them out")
 	}
-	var err error
 	if ref.Namespace, err = r.cluster.ResolveNamespace(); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 		return err
 	}
 	if _, _, err := describe.Split(arg); err != nil {
-		return err
+		return a.meant(cmd.Context(), namespace, arg, err)
 	}
 	if _, isModule := command.NamedAs(arg, model.KindModule, model.KindBootstrap); onCluster != "" && !isModule {
 		return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
@@ -67,6 +68,21 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 	err = command.Show(cmd.OutOrStdout(), a.Output, chain, func(w io.Writer) { display.Chain(w, display.StyleOf(w, a.Env.Lookup), &chain, a.Env.Now()) })
 	if first := &chain.Links[0]; err == nil && first.Kind == describe.KindInstance && first.Phase == plans.PhaseStalled {
 		return fmt.Errorf("Instance %s needs an action: %s", first.Name, first.Reason) //nolint:staticcheck // a kind
+	}
+	return err
+}
+
+// meant is the error for what names no object, with those that have this name.
+func (a explaining) meant(ctx context.Context, namespace, arg string, err error) error {
+	if describe.NoKind(arg) == nil {
+		return err
+	}
+	reader, failed := a.Cluster.Client()
+	if failed != nil {
+		return err
+	}
+	if found := command.WithName(ctx, reader, namespace, arg); len(found) > 0 {
+		return fmt.Errorf("%q has no kind: did you mean %s?", arg, strings.Join(found, " or "))
 	}
 	return err
 }

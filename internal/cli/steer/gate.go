@@ -1,9 +1,6 @@
 package steer
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
@@ -44,9 +41,9 @@ func newVerdict(env command.Environment, short string, v *verdict) *cobra.Comman
 }
 
 func (v *verdict) run(cmd *cobra.Command, arg string) error {
-	ref, ok := command.NamedAs(arg, act.GatedKinds...)
-	if !ok {
-		return fmt.Errorf("cannot %s %q: name one of %s as KIND/NAME", v.verb, arg, strings.Join(act.GatedKinds, ", "))
+	ref, err := command.Wanted(string(v.verb), arg, act.GatedKinds, "")
+	if err != nil {
+		return err
 	}
 	return v.do(cmd, act.Request{Verb: v.verb, Ref: ref})
 }

@@ -1,7 +1,6 @@
 package steer
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,7 +73,8 @@ func newSteering(env command.Environment, s steering) *cobra.Command {
 	return cmd
 }
 
-// instead says what to name in the place of something that the command does not take.
+// instead says what to name in the place of something that the command does not take, empty for one
+// of its kinds.
 func (s *steering) instead(arg string) string {
 	retries := s.verb == act.Retry
 	if _, isPolicy := command.NamedAs(arg, describe.KindPolicy, describe.KindClusterPolicy); isPolicy {
@@ -86,13 +86,13 @@ func (s *steering) instead(arg string) string {
 	if ref, is := command.NamedAs(arg, workload.Deployment, workload.StatefulSet, workload.DaemonSet); is && retries {
 		return "name the ConfigMap or Secret with which it has failed, which spillway explain " + ref.String() + " names; or its RolloutGroup"
 	}
-	return fmt.Sprintf("name one of %s as KIND/NAME", strings.Join(s.kinds, ", "))
+	return ""
 }
 
 func (s *steering) run(cmd *cobra.Command, arg string) error {
-	ref, ok := command.NamedAs(arg, s.kinds...)
-	if !ok {
-		return fmt.Errorf("cannot %s %q: %s", s.verb, arg, s.instead(arg))
+	ref, err := command.Wanted(string(s.verb), arg, s.kinds, s.instead(arg))
+	if err != nil {
+		return err
 	}
 	return s.do(cmd, act.Request{Verb: s.verb, Ref: ref})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
@@ -45,9 +46,9 @@ func fleetRules() []rule {
 			Action: "Set spec.strategy to Incremental, or remove them.",
 		}, idleRollout},
 		{report.Rule{
-			Code: "SPW505", Level: report.Warning, Title: "A RolloutGate that no module waits for",
-			Why:    "The manager creates gates, one for each revision. A gate that no stage names is ignored.",
-			Action: "Delete it; name the gate in the stage of the module instead.",
+			Code: "SPW505", Level: report.Warning, Title: "A RolloutGate that no rollout waits for",
+			Why:    "The manager creates gates, one for each revision. A gate that no rollout names is ignored.",
+			Action: "Delete it, and name the gate where the rollout names its gates.",
 		}, idleGates},
 		{report.Rule{
 			Code: "SPW506", Level: report.Note, Title: "Gates that no Role among the manifests permits to pass",
@@ -221,11 +222,14 @@ func idleGates(m *manifest.Manifests, r *reporter) {
 				r.findf(o, manifest.Fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
 			}
 		})
-		if !found && gate.Spec.TargetRef.Kind != model.KindModule && gate.Spec.TargetRef.Kind != model.KindBootstrap {
-			r.findf(o, manifest.Fields("spec.targetRef.kind"), "a %s never waits for a gate", gate.Spec.TargetRef.Kind)
+		if kind := gate.Spec.TargetRef.Kind; !found && kind != "" && !slices.Contains(gated, kind) { // a kind is required, which another rule says
+			r.findf(o, manifest.Fields("spec.targetRef.kind"), "a %s never waits for a gate", kind)
 		}
 	})
 }
+
+// gated are the kinds whose rollouts have gates.
+var gated = []string{model.KindModule, model.KindBootstrap, describe.KindGroup, describe.KindPolicy, describe.KindClusterPolicy, describe.KindInstance}
 
 func hasGate(rollout *v1alpha1.Rollout, gate *spillway.RolloutGateSpec) bool {
 	return slices.ContainsFunc(rollout.Stages, func(s v1alpha1.Stage) bool {

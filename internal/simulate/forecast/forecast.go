@@ -198,7 +198,7 @@ func (p *played) foresee(c simulate.Rollout, early, late *played) Course {
 	return known
 }
 
-func (p *played) at(s record.Step) time.Time { return p.Started.Add(s.At) }
+func (p *played) at(s record.Step) time.Time { return p.Started.Add(time.Duration(s.At)) }
 
 // when is the moment of the n-th such step, zero if there is none.
 func (p *played) when(of occasion, n int) time.Time {

@@ -16,7 +16,7 @@ type assignment struct{ module, version string }
 func (r *Recorder) assemblage(at time.Duration, kind string, before, after client.Object) {
 	step := func(a assignment, does, from string) {
 		r.step(Step{
-			At: at, Ring: RingFleet, Namespace: after.GetNamespace(), Object: Reference(kind, a.module), Unit: after.GetName(),
+			At: Offset(at), Ring: RingFleet, Namespace: after.GetNamespace(), Object: Reference(kind, a.module), Unit: after.GetName(),
 			Does: does, From: from, To: a.version,
 		})
 	}

@@ -16,7 +16,7 @@ type told struct {
 
 func (t told) tell(unit, does string) {
 	t.step(Step{
-		At: t.at, Ring: RingPlans, Namespace: t.instance.Namespace, Object: Reference("Instance", t.instance.Name), Unit: unit, Does: does,
+		At: Offset(t.at), Ring: RingPlans, Namespace: t.instance.Namespace, Object: Reference("Instance", t.instance.Name), Unit: unit, Does: does,
 	})
 }
 

@@ -138,8 +138,8 @@ func (r *Recorder) pod(at time.Duration, before, after *corev1.Pod) {
 		case before.DeletionTimestamp == nil && (after == nil || after.DeletionTimestamp != nil):
 			r.leaving[key] = len(r.steps)
 			r.step(Step{
-				At: at, Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", group),
-				Unit: set.Name + "/" + key.Name, Does: "is updated:", From: revision,
+				At: Offset(at), Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", group),
+				Unit: set.Name + "/" + key.Name, Does: "is updated", From: revision,
 			})
 		}
 	}
@@ -170,7 +170,7 @@ func (r *Recorder) set(at time.Duration, before, after *appsv1.StatefulSet) {
 	r.hashed(at, after, "statefulset", before.Spec.Template.Annotations, after.Spec.Template.Annotations)
 	if does := opening(before, after); does != "" && r.groups[key] != "" {
 		r.step(Step{
-			At: at, Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", r.groups[key]), Unit: key.Name, Does: does,
+			At: Offset(at), Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", r.groups[key]), Unit: key.Name, Does: does,
 		})
 	}
 }
@@ -182,8 +182,8 @@ func (r *Recorder) hashed(at time.Duration, obj client.Object, kind string, befo
 		return
 	}
 	r.step(Step{
-		At: at, Ring: RingConfig, Namespace: obj.GetNamespace(), Object: Reference(kind, obj.GetName()),
-		Does: "rolls:", From: short(from), To: short(to),
+		At: Offset(at), Ring: RingConfig, Namespace: obj.GetNamespace(), Object: Reference(kind, obj.GetName()),
+		Does: "rolls", From: short(from), To: short(to),
 	})
 }
 

@@ -40,8 +40,8 @@ func (r *Recorder) scaled(at time.Duration, before, after *appsv1.StatefulSet) {
 		return
 	}
 	s := Step{
-		At: at, Ring: Kubernetes, Namespace: key.Namespace, Object: Reference("StatefulSet", key.Name),
-		Does: "is scaled:", From: replicasText(from), To: replicasText(to),
+		At: Offset(at), Ring: Kubernetes, Namespace: key.Namespace, Object: Reference("StatefulSet", key.Name),
+		Does: "is scaled", From: replicasText(from), To: replicasText(to),
 	}
 	if scaling.Follows(after) {
 		s.Ring, s.Object, s.Unit = RingZones, Reference("RolloutGroup", group), key.Name

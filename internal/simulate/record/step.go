@@ -7,10 +7,27 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
+// Offset is a time since the change. JSON has it as text, such as "1m1s", as Kubernetes writes
+// durations.
+type Offset time.Duration
+
+// String is the offset as a line shows it, such as "+1m1s".
+func (o Offset) String() string { return "+" + time.Duration(o).String() }
+
+// MarshalText is the offset as JSON has it.
+func (o Offset) MarshalText() ([]byte, error) { return []byte(time.Duration(o).String()), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (o *Offset) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*o = Offset(d)
+	return err //nolint:wrapcheck // it says what it could not read
+}
+
 // Step is a unit that moves.
 type Step struct {
 	// At is when, since the change.
-	At time.Duration `json:"at"`
+	At Offset `json:"at"`
 	// Ring is the ring that has taken it, or Kubernetes.
 	Ring string `json:"ring"`
 	// Object is what is rolled out, "deployment/web" or "rolloutgroup/ingester".
@@ -18,7 +35,7 @@ type Step struct {
 	Namespace string `json:"namespace"`
 	// Unit is the part of it that moves, "zone-a/zone-a-0"; empty if it moves whole.
 	Unit string `json:"unit,omitempty"`
-	// Does is what happens: "rolls:", "is updated:", "is opened", "begins", "loses".
+	// Does is what happens: "rolls", "is updated", "is opened", "begins", "loses".
 	Does string `json:"does"`
 	// From and To are revisions: hashes, or numbers that count the revisions of a zone.
 	From string `json:"from,omitempty"`
@@ -37,6 +54,9 @@ func (s Step) String() string {
 		text = s.Object + " " + s.Unit
 	}
 	text += " " + s.Does
+	if s.To != "" && s.Ring != RingFleet {
+		text += ":"
+	}
 	switch {
 	case s.From != "" && s.To != "":
 		text += " " + s.From + " → " + s.To
@@ -49,10 +69,10 @@ func (s Step) String() string {
 // Wait is why something has not moved at some moment, in the words of its ring.
 type Wait struct {
 	// At is since when, since the change.
-	At        time.Duration `json:"at"`
-	Ring      string        `json:"ring"`
-	Object    string        `json:"object"`
-	Namespace string        `json:"namespace"`
+	At        Offset `json:"at"`
+	Ring      string `json:"ring"`
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
 	// Reason is the engine's or the ring's word for it; Sentence is that of its status.
 	Reason   rollout.Reason `json:"reason,omitempty"`
 	Sentence string         `json:"sentence"`

@@ -36,7 +36,7 @@ func (r *Recorder) workload(at time.Duration, before, after client.Object) {
 }
 
 func (r *Recorder) kubernetes(at time.Duration, of Key, does string) {
-	r.step(Step{At: at, Ring: Kubernetes, Namespace: of.Namespace, Object: Reference(of.Kind, of.Name), Does: does})
+	r.step(Step{At: Offset(at), Ring: Kubernetes, Namespace: of.Namespace, Object: Reference(of.Kind, of.Name), Does: does})
 }
 
 // unhashed is a template without its config hash and its pins, of whose change the config ring
