@@ -64,6 +64,27 @@ func (e *Expression) Holds(variables map[string]any) (bool, error) {
 	return truth(value, err)
 }
 
+// Budget is what many evaluations may still cost together, so that as many objects as a user
+// makes do not hold up the manager.
+type Budget struct{ left uint64 }
+
+// NewBudget pays for two evaluations of the most costly kind, or for thousands of the usual ones.
+func NewBudget() *Budget { return &Budget{2 * maxCost} } //nolint:mnd // as it says
+
+// HoldsWithin is [Expression.Holds] for a document, whose cost a budget pays.
+func (e *Expression) HoldsWithin(b *Budget, variables map[string]any) (bool, error) {
+	if b.left == 0 {
+		return false, errTooCostly
+	}
+	value, details, err := e.program.Eval(variables)
+	cost := uint64(maxCost)
+	if details != nil && details.ActualCost() != nil {
+		cost = *details.ActualCost()
+	}
+	b.left -= min(b.left, max(1, cost))
+	return truth(value, err)
+}
+
 func truth(value ref.Val, err error) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("condition: %w", cause(err))

@@ -42,7 +42,7 @@ func (p *Package) VersionObject() (*v1beta1.OperatorVersion, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: p.VersionName()},
 		Spec: v1beta1.OperatorVersionSpec{
 			Operator: v1beta1.ObjectReference{Kind: "Operator", Name: o.Name}, Version: o.OperatorVersion, AppVersion: o.AppVersion,
-			Templates: p.Templates, Tasks: o.Tasks, Plans: o.Plans,
+			Templates: p.Templates, Tasks: o.Tasks, Plans: o.Plans, Health: o.Health,
 		},
 	}
 	for i := range p.Parameters {

@@ -41,6 +41,8 @@ type Operator struct {
 	NamespaceManifest string                  `json:"namespaceManifest"`
 	Tasks             []v1beta1.Task          `json:"tasks"`
 	Plans             map[string]v1beta1.Plan `json:"plans"`
+	// Health is not KUDO's.
+	Health []v1beta1.HealthRule `json:"health,omitempty"`
 }
 
 // Task is the task with a name, nil if there is none.

@@ -127,11 +127,13 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
 	m.rendered = m.rendered.Next()
-	s := snapshot{heads: m.heads, answers: m.answers.to(instance), kept: m.kept.of(instance), Snapshot: decision.Snapshot{
+	answered := m.answers.to(instance)
+	s := snapshot{heads: m.heads, answers: answered, kept: m.kept.of(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Heads: map[object.Ref]*task.Head{}, Forbidden: map[object.Ref]string{}, Impossible: map[object.Ref]string{},
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Definitions: map[string]definition.Result{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
+		Contents: map[string]*choice.Version{}, Answered: answered.objects,
 		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: account.Of(instance, b.options.DefaultServiceAccount),
 	}}
 	var err error
@@ -299,6 +301,12 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapsh
 		}
 		if s.Kinds[gvk] = scope; scope == object.NoSuchKind {
 			s.Served[gvk.GroupKind()] = b.served(gvk.GroupKind())
+		}
+	}
+	for hash, spec := range needs.Contents {
+		var err error
+		if s.Contents[hash], err = b.pinned(ctx, s.Instance, &v1beta1.Execution{Spec: spec, ContentHash: hash}); err != nil {
+			return err
 		}
 	}
 	if err := b.readHeads(ctx, s, needs.Heads); err != nil {

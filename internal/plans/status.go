@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
+	"github.com/spillway-dev/spillway/internal/plans/write"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -45,6 +46,9 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision
 		r.Wrote(ctx, w.Change, w.Err)
 		if len(w.Write.dropped) > 0 {
 			r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, strings.Join(w.Write.dropped, ", "))
+		}
+		if w.Write.Act == write.Apply && len(w.Write.Path) == 0 && w.Err == nil {
+			r.Normal(s.Instance, decision.EventCorrected, "%s: another client had changed or deleted it; applied again", w.Change.Object)
 		}
 		if w.Write.Unchecked != "" && w.Err == nil {
 			r.Warning(s.Instance, decision.EventUnchecked, "%s: changed without knowing that objects stay valid: %s", w.Change.Object, w.Write.Unchecked)

@@ -60,7 +60,23 @@ type InstanceSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// Drift is what happens to objects that other clients have changed or deleted: Report, the
+	// default, says so, and Correct also applies them again, as their plan did. What holds data is
+	// not created again without the permission of its template.
+	// +optional
+	Drift DriftPolicy `json:"drift,omitempty"`
 }
+
+// DriftPolicy is what happens to objects that other clients have changed or deleted.
+//
+// +kubebuilder:validation:Enum=Report;Correct
+type DriftPolicy string
+
+// The policies.
+const (
+	DriftReport  DriftPolicy = "Report"
+	DriftCorrect DriftPolicy = "Correct"
+)
 
 // PlanExecution requests a plan. It is cleared when the plan has ended.
 type PlanExecution struct {

@@ -301,6 +301,25 @@ type InventoryEntry struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Applied string `json:"applied,omitempty"`
+	// AppliedIn is the execution and the step that applied it last.
+	// +optional
+	AppliedIn string `json:"appliedIn,omitempty"`
+	// Correction is the last time that it was applied again because it differed, absent if it never
+	// was since its step.
+	// +optional
+	Correction *Correction `json:"correction,omitempty"`
+}
+
+// Correction is that an object was applied again which another client had changed or deleted. It is
+// recorded before that is tried.
+type Correction struct {
+	// Times is how often it was tried since the object last stayed as it was applied.
+	Times int32 `json:"times"`
+	// At is when it was last tried.
+	At metav1.MicroTime `json:"at"`
+	// Message says why the API server did not accept it, empty if it did.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // PastExecution is one of the last executions.

@@ -93,6 +93,14 @@ type OperatorVersionSpec struct {
 	// +optional
 	// +nullable
 	Plans map[string]Plan `json:"plans,omitempty"`
+	// Health are rules by which custom resources are ready, in place of their conditions. KUDO has
+	// no such field.
+	// +optional
+	// +listType=map
+	// +listMapKey=group
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=64
+	Health []HealthRule `json:"health,omitempty"`
 	// ConnectionString is not used.
 	// +optional
 	ConnectionString string `json:"connectionString,omitempty"`
@@ -100,6 +108,28 @@ type OperatorVersionSpec struct {
 	// +optional
 	// +listType=atomic
 	UpgradableFrom []ObjectReference `json:"upgradableFrom,omitempty"`
+}
+
+// HealthRule says by which conditions the objects of a kind are ready, or have failed. Both are CEL
+// expressions over the object.
+type HealthRule struct {
+	// Group is the API group of the kind. Kubernetes' own kinds have no rules.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+	Group string `json:"group"`
+	// Kind is the kind.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// Ready is true of an object that is ready, such as object.status.phase == 'Running'. An object
+	// without the field is not.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Ready string `json:"ready"`
+	// Failed is true of an object that will never be ready: the plan fails.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Failed string `json:"failed,omitempty"`
 }
 
 // OperatorVersionStatus has no fields.

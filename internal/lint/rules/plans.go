@@ -75,7 +75,28 @@ func planRules() []rule {
 			Why:    "The API server refuses the OperatorVersion.",
 			Action: "Rename one of them, or remove it.",
 		}, sameNames},
+		{report.Rule{
+			Code: "SPW418", Level: report.Error, Title: "A health rule that cannot be evaluated",
+			Why:    "A plan that applies an object of the kind fails when it gets there, and is not retried.",
+			Action: "Correct the expression: it is CEL over object, and true or false.",
+		}, brokenHealth},
 	}
+}
+
+func brokenHealth(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		for i := range v.Spec.Health {
+			rule := &v.Spec.Health[i]
+			for _, field := range []struct{ name, condition string }{{"ready", rule.Ready}, {"failed", rule.Failed}} {
+				if field.condition == "" && field.name == "failed" {
+					continue
+				}
+				if err := task.RuleProblem(field.condition); err != nil {
+					r.findf(o, manifest.Item("spec.health", i, field.name), "health of kind %s: %s: %s", rule.Kind, field.name, oneLine(err))
+				}
+			}
+		}
+	})
 }
 
 func missingTasks(m *manifest.Manifests, r *reporter) {

@@ -68,7 +68,8 @@ func sizeOf(version *v1beta1.OperatorVersionSpec, set, immutable map[string]stri
 }
 
 func valueOf(p *v1beta1.Parameter, value *string) (any, *Problem) {
-	if value == nil || *value == "" {
+	switch {
+	case value == nil || *value == "":
 		return empty(p, value), missing(p, value)
 	}
 	if problem := outsideEnum(p, *value); problem != nil {

@@ -87,6 +87,7 @@ func (d *decider) advance() {
 		d.block = &rollout.Block{Reason: ReasonInvalid, Message: choice.Sentences(wrong)}
 		return
 	}
+	d.Rules = task.NewRules(version.Spec.Health)
 	_, ok := version.Spec.Plans[e.Plan]
 	values, problems := choice.Values(version.Spec, e.Spec.Parameters, d.Status.ImmutableParameters)
 	switch {

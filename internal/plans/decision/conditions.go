@@ -133,6 +133,8 @@ func (d *decider) summary() (reason rollout.Reason, message string) {
 		return ReasonDeleting, "Instance " + d.Instance.Name + " is being deleted"
 	case d.next != "":
 		return ReasonInProgress, d.beginning()
+	case d.corrects:
+		return ReasonDrifted, d.correcting()
 	case d.unready != "":
 		return ReasonUnready, d.unready
 	default:
@@ -190,15 +192,16 @@ func (d *decider) beginning() string {
 
 // conditions are Ready, Reconciling and Stalled, without their times.
 func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Condition {
+	stuck := reason == ReasonDrifted && d.helpless
 	running := reason == ReasonInProgress || d.Status.Running() != nil && d.block == nil && reason != rollout.ReasonGateRefused
-	stalled := slices.Contains([]rollout.Reason{ReasonInvalid, ReasonFatal, ReasonNoContent, rollout.ReasonGateRefused}, reason)
+	stalled := slices.Contains([]rollout.Reason{ReasonInvalid, ReasonFatal, ReasonNoContent, rollout.ReasonGateRefused}, reason) || stuck
 	ready := kube.Truth(reason == ReasonIdle)
 	if running {
 		ready = metav1.ConditionUnknown
 	}
 	conditions := []metav1.Condition{
 		{Type: ring.ConditionReady, Status: ready, Reason: string(reason), Message: message},
-		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion || reason == ReasonDeleting), Reason: string(reason), Message: message},
+		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion || reason == ReasonDeleting || reason == ReasonDrifted && !stuck), Reason: string(reason), Message: message},
 		{Type: ring.ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
 	return append(conditions, d.drifted()...)
@@ -208,7 +211,11 @@ func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Con
 func (d *decider) drifted() []metav1.Condition {
 	switch {
 	case d.Status.Drift != nil:
-		return []metav1.Condition{{Type: ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(ReasonDrifted), Message: message.Sentence(task.DriftSentence(d.Status.Drift))}}
+		said := task.DriftSentence(d.Status.Drift)
+		if d.corrects {
+			said = d.correcting()
+		}
+		return []metav1.Condition{{Type: ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(ReasonDrifted), Message: message.Sentence(said)}}
 	case meta.FindStatusCondition(d.before.Conditions, ConditionDrifted) != nil:
 		return []metav1.Condition{{Type: ConditionDrifted, Status: metav1.ConditionFalse, Reason: string(ReasonIdle), Message: "all objects are as they were applied"}}
 	default:

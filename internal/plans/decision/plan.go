@@ -93,10 +93,11 @@ func (d *decider) decide() {
 	}
 	d.endGates()
 	if d.next == "" {
-		drift, needs := d.Drift()
+		if d.Version != nil {
+			d.Rules = task.NewRules(d.Version.Spec.Health)
+		}
 		d.unready, d.Needs = d.Unready()
-		d.Needs.Add(needs)
-		d.Status.Drift = drift
+		d.findsDrift()
 	}
 }
 

@@ -33,7 +33,8 @@ const (
 	ReasonDeleting = reasons.Deleting
 	// ReasonDrifted: other clients have changed or deleted objects that plans have applied.
 	// Action: run spillway package diff instance/NAME to see the difference, and run the plan
-	// again with spillway plan trigger to undo it, or change the parameters.
+	// again with spillway plan trigger to undo it, set spec.drift to Correct, or change the
+	// parameters; where it is corrected and changed again, stop the client that the message names.
 	ReasonDrifted rollout.Reason = "ObjectsDiffer"
 	// ReasonUnready: no plan is running and a workload is not ready.
 	// Action: fix the workload that the message names.
@@ -57,6 +58,10 @@ const (
 	EventStep rollout.Reason = "StepFailed"
 	// EventStalled: a field or an annotation of the Instance is invalid.
 	EventStalled = reasons.Invalid
+	// EventCorrected: an object that another client had changed or deleted was applied again, as
+	// spec.drift of the Instance says.
+	// Action: nothing, for information only; find out who changes it if that happens often.
+	EventCorrected rollout.Reason = "DriftCorrected"
 	// EventDropped: an object was applied without fields that its kind does not have.
 	// Action: fix the name or the place of the fields in the template; spillway lint finds them.
 	EventDropped rollout.Reason = "UnknownFields"

@@ -3,10 +3,12 @@ package decision
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
@@ -23,6 +25,11 @@ type Snapshot struct {
 	// Pinned is the content that the running plan began with, found by
 	// status.execution.contentHash; nil if none runs or it no longer exists.
 	Pinned *choice.Version
+	// Contents are those with which earlier executions ran, by their hash; nil of one that no
+	// longer exists.
+	Contents map[string]*choice.Version
+	// Answered are objects as the API server has just answered the applies of the pass before.
+	Answered map[object.Ref]*unstructured.Unstructured
 	// Account is as whom the plans act. Unwatched is true if it has no permission to watch
 	// something that was read, and neither has the manager: then only time says when to read again.
 	Account   account.Account

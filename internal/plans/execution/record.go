@@ -151,6 +151,7 @@ func (r *run) recordApplied(a *activeStep) {
 			}
 			if live := r.Snapshot.Objects[f.Applies[at]]; live != nil {
 				e.Applied = task.HeadOf(live, r.Snapshot.Instance.Name).Applied
+				e.AppliedIn, e.Correction = r.At(a.phase, a.status.Name), nil
 			}
 		}
 	}

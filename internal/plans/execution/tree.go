@@ -30,7 +30,7 @@ func (r *run) tree() rollout.Observed {
 	plan := rollout.Unit{
 		Name: planUnit + r.Execution.Plan, Group: true,
 		Policy:    rollout.Policy{Order: orderOfUnits(r.plan.Strategy), Timeout: timeout(r.plan.Timeout)},
-		StartedAt: r.Execution.StartedAt.Time, Pause: r.pause(), Gates: r.gates("", ""),
+		StartedAt: r.Execution.StartedAt.Time, Pause: PauseOf(r.Snapshot.Instance), Gates: r.gates("", ""),
 	}
 	for i := range r.plan.Phases {
 		plan.Children = append(plan.Children, r.phaseUnit(&r.plan.Phases[i]))
@@ -38,15 +38,15 @@ func (r *run) tree() rollout.Observed {
 	root := rollout.Unit{Group: true, Policy: rollout.Policy{Order: rollout.Series}, Children: []rollout.Unit{plan}}
 	if r.pruning != nil {
 		last := r.leaf(pruneUnit, &v1beta1.StepStatus{Status: v1beta1.InProgress}, r.pruning)
-		last.Pause = r.pause()
+		last.Pause = PauseOf(r.Snapshot.Instance)
 		root.Children = append(root.Children, last)
 	}
 	return rollout.Observed{Now: r.now, Self: string(r.Execution.UID), Root: root}
 }
 
-// pause is a user's request to leave the Instance as it is.
-func (r *run) pause() *rollout.Pause {
-	if vocabulary.Paused.Get(r.Snapshot.Instance.Annotations) != "true" {
+// PauseOf is a user's request to leave an Instance as it is, nil if there is none.
+func PauseOf(i *v1beta1.Instance) *rollout.Pause {
+	if vocabulary.Paused.Get(i.Annotations) != "true" {
 		return nil
 	}
 	return &rollout.Pause{}

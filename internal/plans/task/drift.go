@@ -43,16 +43,12 @@ type Head struct {
 // HeadOf returns the head of an object of an Instance.
 func HeadOf(o metav1.Object, instance string) *Head {
 	h := &Head{UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
-	var last, applied metav1.Time
-	var texts map[string]any
+	var last metav1.Time
 	for _, e := range o.GetManagedFields() {
 		switch {
 		case e.Subresource == "status" || e.FieldsV1 == nil:
 		case e.Manager == write.FieldOwner(instance) && e.Operation == metav1.ManagedFieldsOperationApply:
-			h.Applied, texts = identify(e.FieldsV1.GetRawBytes()), keysOf(&e, "f:stringData")
-			if e.Time != nil {
-				applied = *e.Time
-			}
+			h.Applied = identify(e.FieldsV1.GetRawBytes())
 		case e.Subresource == "scale", strings.HasPrefix(e.Manager, kube.FieldOwner):
 			h.isScaled = h.isScaled || strings.HasSuffix(identify(e.FieldsV1.GetRawBytes()), ownsReplicas)
 		case e.Time == nil || !e.Time.Before(&last):
@@ -62,36 +58,7 @@ func HeadOf(o metav1.Object, instance string) *Head {
 			}
 		}
 	}
-	if isOverwritten(o, texts, applied) {
-		h.Applied += "+overwritten"
-	}
 	return h
-}
-
-// isOverwritten is true of a Secret of which another client has written a value since that was applied as text: it
-// is stored under another field, which the Instance does not own.
-func isOverwritten(o metav1.Object, texts map[string]any, applied metav1.Time) bool {
-	for _, e := range o.GetManagedFields() {
-		if len(texts) == 0 || e.Time == nil || e.Time.Before(&applied) || strings.HasPrefix(e.Manager, kube.FieldOwner) {
-			continue
-		}
-		for key := range keysOf(&e, "f:data") {
-			if _, is := texts[key]; is {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// keysOf are the fields of an entry under one of its fields.
-func keysOf(e *metav1.ManagedFieldsEntry, under string) map[string]any {
-	fields := map[string]any{}
-	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
-		return nil
-	}
-	keys, _, _ := unstructured.NestedMap(fields, under)
-	return keys
 }
 
 // identify identifies a set of fields.
@@ -119,10 +86,20 @@ func (h *Head) isAs(applied string) bool {
 	return h.Applied == applied || h.isScaled && h.Applied == strings.TrimSuffix(applied, ownsReplicas)
 }
 
-// Drift are the objects of the inventory that differ from what was applied, nil if none does. A Job is not
+// Difference is an object of the inventory that differs from what was applied.
+type Difference struct {
+	object.Ref
+
+	// Entry is its index in the inventory.
+	Entry int
+	// Head is as it is, nil if it does not exist.
+	Head *Head
+}
+
+// Drift are the objects of an inventory that differ from what was applied. A Job is not
 // compared, as it may be removed once it is complete, nor is what must not, or cannot, be read.
-func (s *Snapshot) Drift() (drift *v1beta1.Drift, needs Needs) {
-	for _, entry := range s.Instance.Status.Inventory {
+func (s *Snapshot) Drift(inventory []v1beta1.InventoryEntry) (all []Difference, needs Needs) {
+	for i, entry := range inventory {
 		ref := object.EntryRef(entry)
 		_, forbidden := s.Forbidden[ref]
 		_, impossible := s.Impossible[ref]
@@ -134,10 +111,10 @@ func (s *Snapshot) Drift() (drift *v1beta1.Drift, needs Needs) {
 		case !read:
 			needs.Heads = append(needs.Heads, ref)
 		case head == nil || !head.isAs(entry.Applied):
-			drift = add(drift, ref, head)
+			all = append(all, Difference{Ref: ref, Entry: i, Head: head})
 		}
 	}
-	return drift, needs
+	return all, needs
 }
 
 // head is that of an object that was read, nil if it does not exist.
@@ -152,14 +129,16 @@ func (s *Snapshot) head(ref object.Ref) (head *Head, read bool) {
 	return HeadOf(live, s.Instance.Name), true
 }
 
-func add(drift *v1beta1.Drift, ref object.Ref, head *Head) *v1beta1.Drift {
-	if drift == nil {
-		drift = &v1beta1.Drift{}
+// DriftOf is what the status says of objects that differ, nil if none does.
+func DriftOf(all []Difference) *v1beta1.Drift {
+	if len(all) == 0 {
+		return nil
 	}
-	if drift.Count++; len(drift.Objects) < driftShown {
-		o := v1beta1.DriftedObject{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Missing: head == nil}
-		if head != nil {
-			o.By = head.By
+	drift := &v1beta1.Drift{Count: int32(len(all))} //nolint:gosec // an Instance has at most MaxObjects
+	for _, x := range all[:min(len(all), driftShown)] {
+		o := v1beta1.DriftedObject{Group: x.Group, Kind: x.Kind, Namespace: x.Namespace, Name: x.Name, Missing: x.Head == nil}
+		if x.Head != nil {
+			o.By = x.Head.By
 		}
 		drift.Objects = append(drift.Objects, o)
 	}

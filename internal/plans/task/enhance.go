@@ -1,6 +1,7 @@
 package task
 
 import (
+	"encoding/base64"
 	"maps"
 	"slices"
 
@@ -27,6 +28,25 @@ func (w *work) enhance(u *unstructured.Unstructured, scope object.Scope) {
 		w.enhanceTemplate(u, path)
 	}
 	w.enhanceClaims(u)
+	encodeTexts(u)
+}
+
+// encodeTexts makes the texts of a Secret its data, as the API server stores them: so the Instance
+// owns in managedFields what it has applied.
+func encodeTexts(u *unstructured.Unstructured) {
+	texts, _, err := unstructured.NestedStringMap(u.Object, "stringData")
+	data, _, err2 := unstructured.NestedStringMap(u.Object, "data")
+	if u.GroupVersionKind().GroupKind() != object.SecretKind || len(texts) == 0 || err != nil || err2 != nil {
+		return // the API server says what is wrong
+	}
+	if data == nil {
+		data = map[string]string{}
+	}
+	for key, text := range texts {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(u.Object, "stringData")
+	_ = unstructured.SetNestedStringMap(u.Object, data, "data") // it was a map
 }
 
 // place sets the Instance's namespace and makes the Instance the owner, unless the

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -48,11 +49,11 @@ func IsStateless(u *unstructured.Unstructured) bool {
 }
 
 // Unready is the first workload of the inventory that is not ready although no plan is
-// running, empty if all are.
+// running, empty if all are. What the package has a rule for is one, too.
 func (s *Snapshot) Unready() (unready string, needs Needs) {
 	for _, entry := range s.Instance.Status.Inventory {
 		ref := object.EntryRef(entry)
-		if !object.IsWorkload(ref.GroupKind()) {
+		if !object.IsWorkload(ref.GroupKind()) && s.Rules.of(ref.GroupKind()) == nil {
 			continue
 		}
 		live, read := s.Objects[ref]
@@ -65,7 +66,8 @@ func (s *Snapshot) Unready() (unready string, needs Needs) {
 		case live == nil && unready == "":
 			unready = ref.String() + " not found"
 		case live != nil && unready == "":
-			unready = s.judge(ref, live, &needs).lacks
+			v := s.judge(ref, live, &needs)
+			unready = cmp.Or(v.lacks, v.fatal)
 		}
 	}
 	return unready, needs
@@ -94,6 +96,9 @@ func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs 
 		}
 		return s.judgeGroup(ref, live, needs)
 	default:
+		if rule := s.Rules.of(ref.GroupKind()); rule != nil {
+			return s.judgeRule(ref, live, rule)
+		}
 		return judgeStatus(ref, live)
 	}
 }

@@ -14,8 +14,13 @@ import (
 // that has a time to live; so that it does not run again in the same step, the inventory says that
 // it was complete.
 
-// at is the step in its execution, as the inventory names it.
-func (w *work) at() string { return string(w.Execution.UID) + " " + w.phase + "/" + w.step }
+// At is a step of the execution, as the inventory names it.
+func (r *Run) At(phase, step string) string {
+	return string(r.Execution.UID) + " " + phase + "/" + step
+}
+
+// at is the step of the task.
+func (w *work) at() string { return w.At(w.phase, w.step) }
 
 // hasRun reports whether a Job that does not exist any more was complete in this step.
 func (w *work) hasRun(ref object.Ref) bool {

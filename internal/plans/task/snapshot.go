@@ -37,6 +37,8 @@ type Snapshot struct {
 	Served map[schema.GroupKind][]string
 	// Definitions are the changes of CustomResourceDefinitions that were checked, by what is sent.
 	Definitions map[string]definition.Result
+	// Rules are those of the package for the health of custom resources; it may be nil.
+	Rules *Rules
 	// Refusals are the writes that the API server has refused.
 	Refusals write.Refusals
 	// Gates are the RolloutGates of the Instance.
@@ -55,11 +57,14 @@ type Needs struct {
 	Definitions map[string]definition.Change
 	// Heads are objects that are compared with what was applied.
 	Heads []object.Ref
+	// Contents are those of OperatorVersions with which earlier executions ran, by their hash, with
+	// the specs of these.
+	Contents map[string]v1beta1.InstanceSpec
 }
 
 // IsEmpty is true if nothing is missing.
 func (n *Needs) IsEmpty() bool {
-	return len(n.Objects)+len(n.Kinds)+len(n.Definitions)+len(n.Heads) == 0
+	return len(n.Objects)+len(n.Kinds)+len(n.Definitions)+len(n.Heads)+len(n.Contents) == 0
 }
 
 // Add adds what another decision needs.
@@ -73,6 +78,12 @@ func (n *Needs) Add(other Needs) {
 	n.Heads = append(n.Heads, other.Heads...)
 	for sent, change := range other.Definitions {
 		n.definition(sent, change)
+	}
+	for hash, spec := range other.Contents {
+		if n.Contents == nil {
+			n.Contents = map[string]v1beta1.InstanceSpec{}
+		}
+		n.Contents[hash] = spec
 	}
 }
 
