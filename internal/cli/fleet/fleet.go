@@ -66,6 +66,9 @@ func New(env command.Environment) *cobra.Command {
 	} {
 		cmd.AddCommand(add(&fleeter{now: env.Now, lookup: env.Lookup}))
 	}
+	for _, add := range []func(*registrar) *cobra.Command{newFleetClusters, newRegister, newRotate, newUnregister} {
+		cmd.AddCommand(add(&registrar{lookup: env.Lookup}))
+	}
 	return cmd
 }
 
