@@ -47,7 +47,7 @@ func TestProblems(t *testing.T) {
 		"nothing":                     {},
 		"what is handed through":      {kustomize: "{decryption: {provider: sops}, patches: [{patch: x}]}", git: "{ignore: '*.md'}"},
 		"a field with a place":        {kustomize: "{interval: 1m}", want: "spec.sync.package.kustomize.spec.interval: Spillway sets it; remove it, and say it in spec.sync.interval"},
-		"a field without a place":    {kustomize: "{suspend: true}", want: "spec.sync.package.kustomize.spec.suspend: Spillway sets it; remove it"},
+		"a field without a place":     {kustomize: "{suspend: true}", want: "spec.sync.package.kustomize.spec.suspend: Spillway sets it; remove it"},
 		"a place beneath":             {kustomize: "{postBuild: {substitute: {a: b}}}", want: "spec.sync.package.kustomize.spec.postBuild.substitute: Spillway sets it; remove it, and say it in spec.sync.package.kustomize.substitute"},
 		"what is beside it":           {kustomize: "{postBuild: {substituteFrom: [{kind: ConfigMap, name: a}]}}"},
 		"a misspelt field":            {kustomize: "{dependOn: []}", want: "spec.sync.package.kustomize.spec.dependOn: the Kustomization of Flux has no such field; it has dependsOn"},
