@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"run": run, "apply": apply, "apply-cluster": applyCluster, "delete": remove, "eventually": eventually, "kubeconfig-as": kubeconfigAs,
-			"cluster": fleetCluster, "reporting": reporting, "told": told, "exits": exits, "rollback-to-kept": rollbackToKept,
+			"cluster": fleetCluster, "may": hubMay, "reporting": reporting, "told": told, "exits": exits, "rollback-to-kept": rollbackToKept,
 			"execution": execution,
 		},
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
@@ -40,6 +42,25 @@ func fleetCluster(ts *testscript.TestScript, neg bool, args []string) {
 		Data:       map[string][]byte{"value": raw},
 	}
 	ts.Check(fleetClient(ts).Create(context.Background(), secret))
+}
+
+// may yes|no VERB RESOURCE[.GROUP]: whether the hub may do something on cluster c1, in the namespace of the script.
+func hubMay(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: may yes|no VERB RESOURCE[.GROUP]")
+	}
+	secret := &corev1.Secret{}
+	ts.Check(fleetClient(ts).Get(context.Background(), client.ObjectKey{Namespace: ts.Getenv("NS"), Name: "c1-kubeconfig"}, secret))
+	as, err := command.Dial(secret.Data["value"])
+	ts.Check(err)
+	resource, group, _ := strings.Cut(args[2], ".")
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: ts.Getenv("NS"), Verb: args[1], Group: group, Resource: resource},
+	}}
+	ts.Check(as.Create(context.Background(), review))
+	if review.Status.Allowed != (args[0] == "yes") {
+		ts.Fatalf("it may: %v", review.Status.Allowed)
+	}
 }
 
 func fleetClient(ts *testscript.TestScript) client.Client {

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // Sync is what to fetch and apply: an exact version of a source, and how its content
 // is applied.
@@ -49,6 +52,14 @@ type SyncOptions struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
+	// DependsOn names modules of the same namespace and kind. On each cluster it is applied
+	// once what these have there is ready, and they are removed after it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
 // HealthCheckExpr says by CEL expressions over an object when those of a kind
@@ -94,6 +105,11 @@ type GitSource struct {
 	// SecretRef names the Secret with which to fetch it, on the cluster that does.
 	// +optional
 	SecretRef *LocalReference `json:"secretRef,omitempty"`
+	// Spec is what else the GitRepository of Flux says, by the names of its fields:
+	// provider, verify, ignore. A field that has a place of its own here is refused.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
 }
 
 // GitVersion is a tag or a commit.
@@ -130,6 +146,11 @@ type OCISource struct {
 	// SecretRef names the Secret with which to fetch it, on the cluster that does.
 	// +optional
 	SecretRef *LocalReference `json:"secretRef,omitempty"`
+	// Spec is what else the OCIRepository of Flux says, by the names of its fields:
+	// provider, verify, ignore. A field that has a place of its own here is refused.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
 }
 
 // OCIVersion is a tag or a digest.
@@ -171,6 +192,12 @@ type Kustomize struct {
 	// bindings: "$(NAME)"; "$$" is a dollar.
 	// +optional
 	Substitute map[string]string `json:"substitute,omitempty"`
+	// Spec is what else the Kustomization of Flux says, by the names of its fields:
+	// decryption, serviceAccountName, patches, targetNamespace. A field that has a place
+	// of its own in the sync is refused.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
 }
 
 // Binding gives a name to a value, which substitutions refer to as "$(NAME)".

@@ -66,6 +66,10 @@ func New(env command.Environment) *cobra.Command {
 	} {
 		cmd.AddCommand(add(&fleeter{now: env.Now, lookup: env.Lookup}))
 	}
+	cmd.AddCommand(newImport(&importer{}))
+	for _, add := range []func(*registrar) *cobra.Command{newFleetClusters, newRegister, newRotate, newUnregister} {
+		cmd.AddCommand(add(&registrar{lookup: env.Lookup}))
+	}
 	return cmd
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -26,8 +28,6 @@ const (
 	defaultTimeout  = 5 * time.Minute
 	// retryAtMost is how long Flux waits at most before it tries again what failed.
 	retryAtMost = time.Minute
-	// kubeconfigKey is where the Secret of a cluster has its kubeconfig.
-	kubeconfigKey = "value"
 )
 
 // kustomizationName is the name of the Kustomization that a sync has been made into, or
@@ -71,16 +71,24 @@ func expandSource(a *Assemblage, s *Sync) (*unstructured.Unstructured, error) {
 	head := metav1.ObjectMeta{Namespace: a.Namespace, Name: key.Name, Labels: map[string]string{vocabulary.SharedSource.Native: "true"}}
 	interval := metav1.Duration{Duration: defaultInterval}
 	if oci := s.Source.OCI; oci != nil {
-		return applicable(&sourcev1.OCIRepository{ObjectMeta: head, Spec: sourcev1.OCIRepositorySpec{
+		repository := &sourcev1.OCIRepository{ObjectMeta: head, Spec: sourcev1.OCIRepositorySpec{
 			URL: oci.URL, Interval: interval, SecretRef: secretRef(oci.SecretRef),
 			Reference: &sourcev1.OCIRepositoryRef{Tag: oci.Version.Tag, Digest: oci.Version.Digest},
-		}}, key.Kind)
+		}}
+		if err := fluxspec.AddTo(&repository.Spec, oci.Spec); err != nil {
+			return nil, err
+		}
+		return applicable(repository, key.Kind)
 	}
 	git := s.Source.Git
-	return applicable(&sourcev1.GitRepository{ObjectMeta: head, Spec: sourcev1.GitRepositorySpec{
+	repository := &sourcev1.GitRepository{ObjectMeta: head, Spec: sourcev1.GitRepositorySpec{
 		URL: git.URL, Interval: interval, SecretRef: secretRef(git.SecretRef),
 		Reference: &sourcev1.GitRepositoryRef{Tag: git.Version.Tag, Commit: git.Version.Revision},
-	}}, key.Kind)
+	}}
+	if err := fluxspec.AddTo(&repository.Spec, git.Spec); err != nil {
+		return nil, err
+	}
+	return applicable(repository, key.Kind)
 }
 
 func secretRef(ref *v1alpha1.LocalReference) *meta.LocalObjectReference {
@@ -91,7 +99,8 @@ func secretRef(ref *v1alpha1.LocalReference) *meta.LocalObjectReference {
 }
 
 // expandKustomization is what has Flux apply a sync, by a name.
-func expandKustomization(a *Assemblage, s *Sync, name string, substitute map[string]string) (*unstructured.Unstructured, error) {
+func (o *Observed) expandKustomization(s *Sync, name string, substitute map[string]string) (*unstructured.Unstructured, error) {
+	a := &o.Assemblage
 	key, interval := sourceKey(s), durationOr(s.Interval, defaultInterval)
 	yes := true
 	k := &kustomizev1.Kustomization{
@@ -109,14 +118,20 @@ func expandKustomization(a *Assemblage, s *Sync, name string, substitute map[str
 			HealthCheckExprs: healthCheckExprs(s),
 		},
 	}
-	if p := s.Package; p != nil && p.Kustomize != nil {
-		k.Spec.Path = p.Kustomize.Path
-	}
 	if len(substitute) > 0 {
 		k.Spec.PostBuild = &kustomizev1.PostBuild{Substitute: substitute}
 	}
+	if p := s.Package; p != nil && p.Kustomize != nil {
+		k.Spec.Path = p.Kustomize.Path
+		if err := fluxspec.AddTo(&k.Spec, p.Kustomize.Spec); err != nil {
+			return nil, err
+		}
+	}
+	for _, sync := range s.DependsOn { // besides what it says itself, which may be any Kustomization
+		k.Spec.DependsOn = append(k.Spec.DependsOn, kustomizev1.DependencyReference{Name: o.kustomizationName(sync)})
+	}
 	if a.isRemote() {
-		k.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: a.Secret, Key: kubeconfigKey}}
+		k.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: a.Secret, Key: cluster.KubeconfigKey}}
 	}
 	u, err := applicable(k, kustomizev1.KustomizationKind)
 	if err != nil {

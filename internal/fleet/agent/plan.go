@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -95,7 +96,7 @@ func Decide(o *Observed) Plan {
 func (d *decision) end() {
 	a := &d.o.Assemblage
 	left := ""
-	for _, k := range d.owned() {
+	for _, k := range first(d.owned()) {
 		left = k.Name
 		if a.Abandoned && k.Spec.DeletionPolicy != kustomizev1.DeletionPolicyOrphan {
 			d.dispose(k, kustomizev1.DeletionPolicyOrphan)
@@ -112,11 +113,27 @@ func (d *decision) end() {
 
 // removeUnwanted deletes what no sync is made into any more.
 func (d *decision) removeUnwanted() {
-	for _, k := range d.owned() {
-		if !d.wanted[k.Name] {
-			d.remove(k)
+	for _, k := range first(slices.DeleteFunc(d.owned(), func(k *kustomizev1.Kustomization) bool { return d.wanted[k.Name] })) {
+		d.remove(k)
+	}
+}
+
+// first are those of some Kustomizations that go before the others: nothing among them depends
+// on these. Where all depend on one another in a circle they go together.
+func first(all []*kustomizev1.Kustomization) []*kustomizev1.Kustomization {
+	needed := map[string]bool{}
+	for _, k := range all {
+		for _, on := range k.Spec.DependsOn {
+			if on.Namespace == "" || on.Namespace == k.Namespace {
+				needed[on.Name] = true
+			}
 		}
 	}
+	free := slices.DeleteFunc(slices.Clone(all), func(k *kustomizev1.Kustomization) bool { return needed[k.Name] })
+	if len(free) == 0 {
+		return all
+	}
+	return free
 }
 
 // retire deletes an orphaned assemblage once all of its Kustomizations are gone.
@@ -182,6 +199,9 @@ func (d *decision) sync(s *Sync) verdict {
 	}
 	name := d.o.kustomizationName(s.Name)
 	d.wanted[name] = true
+	if err := fluxspec.Err(s.Source, s.Package); err != nil {
+		return failed(outcome.ReasonInvalid, "%s", err)
+	}
 	substitute, result := evaluate(&d.o.Assemblage, s, d.o.Known)
 	for _, object := range result.Needs {
 		d.needs[object] = true
@@ -196,7 +216,7 @@ func (d *decision) sync(s *Sync) verdict {
 	if err != nil {
 		return failed(outcome.ReasonForeign, "%s", err)
 	}
-	k, err := expandKustomization(&d.o.Assemblage, s, name, substitute)
+	k, err := d.o.expandKustomization(s, name, substitute)
 	if err != nil {
 		return failed(outcome.ReasonForeign, "%s", err)
 	}

@@ -184,6 +184,33 @@ func TestASyncThatOnlyPinsIsNotAssigned(t *testing.T) {
 	m.expect(m.says("b"), " waiting NotAssigned: pins the cluster only; nothing is assigned")
 }
 
+// What is said in the words of Flux stands in its objects, as these have it, and is applied once.
+func TestWhatIsHandedThroughIsAppliedOnce(t *testing.T) {
+	const spec = "package: {kustomize: {path: app, substitute: {a: b}, spec: {decryption: {provider: sops, secretRef: {name: keys}}, " +
+		"retryInterval: 90s, force: false, images: [], postBuild: {substituteFrom: [{kind: Secret, name: c}]}}}}"
+	m := newModel(t, git("shop", "v1", spec))
+	m.expect(m.settles(), []string{"AddFinalizer", "Apply GitRepository " + gitName("shop", "v1"), "Apply Kustomization c1-shop"})
+	k := m.o.Kustomizations["c1-shop"].Spec
+	m.expect([]any{k.Decryption.SecretRef.Name, k.RetryInterval.Duration, k.Path, k.PostBuild.Substitute["a"], k.PostBuild.SubstituteFrom[0].Name},
+		[]any{"keys", 90 * time.Second, "app", "b", "c"})
+	m.wants(git("shop", "v1", "package: {kustomize: {spec: {prune: false}}}"))
+	m.expect(m.settles(), []string(nil))
+	m.expect(m.says("shop"), "shop-v1 failed InvalidInput: package.kustomize.spec.prune: Spillway sets it; remove it, and say it in prune")
+}
+
+// What depends on another sync waits for its Kustomization, and goes before it; in a circle all go.
+func TestWhatDependsOnAnotherGoesFirst(t *testing.T) {
+	m := newModel(t, git("a", "v1", ""), git("b", "v1", "dependsOn: [a]"), git("c", "v1", "dependsOn: [b]\npackage: {kustomize: {spec: {dependsOn: [{name: theirs}]}}}"))
+	m.settles()
+	m.expect(m.o.Kustomizations["c1-c"].Spec.DependsOn, []kustomizev1.DependencyReference{{Name: "theirs"}, {Name: "c1-b"}})
+	m.wants()
+	m.expect(m.settles(), []string{"Delete c1-c", "Delete c1-b", "Delete c1-a"})
+	m.wants(git("a", "v1", "dependsOn: [b]"), git("b", "v1", "dependsOn: [a]"), git("c", "v1", ""))
+	m.settles()
+	m.o.Assemblage.Deleting = true
+	m.expect(m.settles(), []string{"Delete c1-c", "Delete c1-a", "Delete c1-b", "RemoveFinalizer"})
+}
+
 // A bad binding leaves what there is, and no other sync waits for it.
 func TestABadBindingHoldsItsSyncAlone(t *testing.T) {
 	const bound = "bindings: [{name: A, objectFieldRef: {kind: ConfigMap, name: region, fieldPath: /data/name}}]\npackage: {kustomize: {substitute: {x: $(A)}}}"
@@ -399,7 +426,7 @@ func TestAFormerNameIsKept(t *testing.T) {
 				t.Fatal("the name has not changed")
 			}
 			substitute := map[string]string(nil)
-			before, err := expandKustomization(&m.o.Assemblage, &m.o.Assemblage.Syncs[0], former, substitute)
+			before, err := m.o.expandKustomization(&m.o.Assemblage.Syncs[0], former, substitute)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,8 +15,8 @@ import (
 // secretSuffix is what the name of a Secret has that of its cluster has not.
 const secretSuffix = "-kubeconfig" //nolint:gosec // the name of a Secret is none
 
-// kubeconfigKey is the key of the Secret with the kubeconfig.
-const kubeconfigKey = "value"
+// KubeconfigKey is the key of the Secret with the kubeconfig.
+const KubeconfigKey = "value"
 
 // GVK is Cluster API's Cluster, in the only version that is read.
 var GVK = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"}

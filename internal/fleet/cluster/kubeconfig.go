@@ -36,7 +36,7 @@ func ClientConfig(kubeconfig []byte) (*rest.Config, error) { return configOf(kub
 // of it. The network restricts where it leads, unless it is nil.
 func configOf(kubeconfig []byte, network *Network) (*rest.Config, error) {
 	if len(kubeconfig) == 0 {
-		return nil, &InvalidError{fmt.Sprintf("the Secret has no key %q", kubeconfigKey)}
+		return nil, &InvalidError{fmt.Sprintf("the Secret has no key %q", KubeconfigKey)}
 	}
 	raw, err := clientcmd.Load(kubeconfig)
 	if err != nil {

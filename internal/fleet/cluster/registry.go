@@ -207,13 +207,13 @@ func (r *Registry) read(ctx context.Context, key types.NamespacedName) error {
 	if err != nil {
 		return fmt.Errorf("read Secret %s: %w", key.Name, err)
 	}
-	sum := sha256.Sum256(secret.Data[kubeconfigKey])
+	sum := sha256.Sum256(secret.Data[KubeconfigKey])
 	digest := hex.EncodeToString(sum[:])
 	if r.reread(key, digest, secret.ResourceVersion) {
 		return nil
 	}
 	fresh := &entry{digest: digest, version: secret.ResourceVersion}
-	fresh.conn, fresh.invalid = r.dialless(secret.Data[kubeconfigKey], digest)
+	fresh.conn, fresh.invalid = r.dialless(secret.Data[KubeconfigKey], digest)
 	r.mu.Lock()
 	former := r.entries[key]
 	r.entries[key] = fresh

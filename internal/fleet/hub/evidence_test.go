@@ -90,6 +90,27 @@ func TestAClusterThatJoinsSickUndoesNothing(t *testing.T) {
 	w.complete("a:v2 b:v2 c:v2 sick:v2")
 }
 
+// What a module depends on is not ready in the only canary, for longer than any deadline: the revision was not
+// tried there, so it is not given up, nor does it go on.
+func TestADependencyThatIsNotReadyIsNoEvidence(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a stage=canary", "b")
+	spec := `selector: {}, strategy: Incremental, rollout: {onFailure: Rollback, progressDeadlineSeconds: 60, stages: [{name: canary, selector: {matchLabels: {stage: canary}}}, {name: rest}]}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1")
+	w.player.decree(dependent, "a v2")
+	w.module("v2", spec)
+	w.comes("a:v2! b:v1")
+	w.barrier.Step(t, time.Hour)
+	w.comes("a:v2! b:v1")
+	if s := w.status(); s.RolledBack != "" {
+		t.Errorf("it was given up: %s", w.says())
+	}
+	w.player.decree(v1alpha1.StateSucceeded, "a v2")
+	w.complete("a:v2 b:v2")
+}
+
 // A stage whose selector has a typo, or whose only cluster has lost its label, holds the stages after it.
 func TestAStageWithoutClustersHolds(t *testing.T) {
 	w := newWorld(t)

@@ -245,3 +245,29 @@ func (w *world) hold(name, hold string) {
 		return w.client.Update(w.t.Context(), a)
 	})
 }
+
+// What a module says in the words of Flux is part of its revision, and reaches the clusters as it is said; a mistake in
+// it stops the module before anything is assigned.
+func TestWhatIsSaidInTheWordsOfFlux(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a")
+	w.module("v1", everywhere)
+	w.complete("a:v1")
+	first := w.status().CurrentRevision
+	handed := func(spec string) {
+		w.patch(&v1alpha1.Module{}, app, `{"spec": {"template": {"spec": {"sync": {"package": {"kustomize": {"spec": `+spec+`}}}}}}}`)
+	}
+	handed(`{"targetNamespace": "shop", "patches": [{"patch": "x"}]}`)
+	w.complete("a:v1")
+	w.still("it was assigned")
+	a := &v1alpha1.ProxyAssemblage{}
+	if err := w.get(a, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if is := string(a.Spec.Assemblage.Syncs[0].Package.Kustomize.Spec.Raw); is != `{"patches":[{"patch":"x"}],"targetNamespace":"shop"}` || w.status().CurrentRevision == first {
+		t.Errorf("the cluster is assigned %s at %s", is, w.status().CurrentRevision)
+	}
+	handed(`{"targetNamespaces": "shop"}`)
+	w.waits("Stalled", "spec.template.spec.sync.package.kustomize.spec.targetNamespaces: the Kustomization of Flux has no such field; it has targetNamespace")
+}

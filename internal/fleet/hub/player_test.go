@@ -135,6 +135,9 @@ const silent v1alpha1.State = "silent"
 // suspended is the fate of a tag whose Kustomization a user has suspended.
 const suspended v1alpha1.State = "suspended"
 
+// dependent is the fate of a tag that waits for something that it depends on.
+const dependent v1alpha1.State = "dependent"
+
 // play reports what becomes of the syncs of an assemblage. What another client was faster
 // with is seen, and answered, again.
 func (p *player) play(ctx context.Context, a *v1alpha1.ProxyAssemblage) {
@@ -178,8 +181,12 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 		LastTransitionTime: before.LastTransitionTime, LastSucceededRevision: before.LastSucceededRevision, LastSucceededAssignedAt: before.LastSucceededAssignedAt, Resolved: before.Resolved,
 		DeletionPolicy: s.DeletionPolicy,
 	}
-	if state == suspended {
+	switch state {
+	case suspended:
 		report.State, report.Reason, report.Message = v1alpha1.StateWaiting, "Suspended", "Kustomization app is suspended"
+	case dependent:
+		report.State, report.Reason, report.Message = v1alpha1.StateWaiting, "DependencyNotReady", "dependency 'team/base' is not ready"
+	default:
 	}
 	if before.Revision != report.Revision || !before.AssignedAt.Equal(report.AssignedAt) || before.State != report.State {
 		now := metav1.NowMicro()

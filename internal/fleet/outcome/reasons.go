@@ -30,6 +30,8 @@ const (
 	// ReasonSourceNotReady: the source of the sync does not exist, or cannot be fetched.
 	// Action: correct the source of the module, or its credentials, as the message says.
 	ReasonSourceNotReady rollout.Reason = "SourceNotReady"
+	// ReasonInvalid: what a sync hands through to Flux is not valid.
+	ReasonInvalid = reasons.Invalid
 	// ReasonWriteRefused: the API server refuses a write.
 	ReasonWriteRefused = reasons.WriteRefused
 	// ReasonForeign: an object that it needs has another owner.

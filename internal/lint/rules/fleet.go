@@ -17,10 +17,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/source"
 )
 
 func fleetRules() []rule {
@@ -97,6 +99,18 @@ func moduleProblems(m *manifest.Manifests, r *reporter, wanted func(string) bool
 			}
 		}
 	})
+}
+
+// ofFlux says of a field that a sync does not have, and a kind of Flux does, where it goes.
+func ofFlux(o *manifest.Object, e *source.Error) *source.Error {
+	spec, field, isInSync := strings.Cut(e.Field, "sync.")
+	place := fluxspec.Place(field[strings.LastIndexByte(field, '.')+1:])
+	if !isInSync || place == "" || o.Object.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
+		return e
+	}
+	better := *e
+	better.Action = "it is a field of Flux: say it in " + spec + "sync." + place
+	return &better
 }
 
 // emptyStages asks the ring which clusters a stage has, where there are any to be

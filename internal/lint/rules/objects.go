@@ -98,7 +98,7 @@ func unknownFields(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
 		for _, e := range o.Mistakes {
 			if !o.Ignores(r.rule.Code) {
-				r.mistake(e, o.String())
+				r.mistake(ofFlux(o, e), o.String())
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -105,6 +106,11 @@ func (d *decision) validate() {
 		d.problems = append(d.problems, "spec.selector: "+err.Error())
 	}
 	d.selector = selector
+	template, path := d.o.Module.Template(), d.o.Module.TemplatePath()
+	d.problems = append(d.problems, fluxspec.Problems(path, template.Sync.Source, template.Sync.Package)...)
+	if slices.Contains(template.Sync.DependsOn, d.o.Module.Name) {
+		d.problems = append(d.problems, path+".dependsOn: the module cannot depend on itself")
+	}
 	windows, err := parseWindows(d.o.Module.Rollout().Windows)
 	if err != nil {
 		d.problems = append(d.problems, err.Error())

@@ -36,6 +36,8 @@ func (d *decision) addEvidence(m *member) {
 	case m.isUnreachable():
 		m.leaf.NoEvidence = "not reachable"
 		m.skipIf(outdated, outcome.ReasonUnreachable, "skipped until it answers: "+m.leaf.Reason)
+	case !outdated && m.isDependent():
+		m.leaf.NoEvidence, m.leaf.Cause = "waiting for what it depends on", outcome.ReasonDependency
 	case !m.Ready:
 		m.leaf.NoEvidence = "not ready: its control plane is not up"
 		m.skipIf(outdated, outcome.ReasonUnreachable, "skipped until its control plane is up")
@@ -64,6 +66,12 @@ func (m *member) skipIf(outdated bool, reason rollout.Reason, message string) {
 // isSuspended is true of a cluster in which a user has suspended what would apply the module.
 func (m *member) isSuspended() bool {
 	return m.isAssigned() && m.move == nil && m.record.Reported && m.record.Reason == outcome.ReasonSuspended
+}
+
+// isDependent is true of a cluster in which something that the module depends on is not ready: what the module is
+// assigned was not tried there.
+func (m *member) isDependent() bool {
+	return m.isAssigned() && m.move == nil && m.record.Reported && m.record.Reason == outcome.ReasonDependency
 }
 
 // isSick is true of a cluster that is not ready with what reached all, and was not made so by being

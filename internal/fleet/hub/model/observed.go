@@ -98,6 +98,14 @@ func (m *Module) Template() v1alpha1.TemplateSpec {
 	}
 }
 
+// TemplatePath is the path of the sync in the spec.
+func (m *Module) TemplatePath() string {
+	if m.Spec.Template == nil {
+		return "spec.sync"
+	}
+	return "spec.template.spec.sync"
+}
+
 // Rollout are the particulars, none of them set where there are none.
 func (m *Module) Rollout() v1alpha1.Rollout {
 	if m.Spec.Rollout == nil {

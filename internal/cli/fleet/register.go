@@ -1,0 +1,362 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	klabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/shell"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// registrar is what the commands that register clusters on the hub have in common.
+type registrar struct {
+	hub    command.Cluster
+	dryRun command.DryRun
+	// to is how the user reaches the cluster, and server how the hub does, if that is another address.
+	to     command.Cluster
+	server string
+	roles  []string
+	labels map[string]string
+	// abandon leaves what runs on a cluster that is unregistered.
+	abandon bool
+
+	name   string
+	lookup func(string) (string, bool)
+	out    io.Writer
+	// client is for the hub, and there for the cluster.
+	client, there client.WithWatch
+}
+
+func newRegister(r *registrar) *cobra.Command {
+	cmd := r.command("register", "Register a cluster on the hub", "c1 --to-context c1 -n clusters --label region=eu", r.register)
+	r.reaches(cmd)
+	cmd.Flags().StringVar(&r.server, "to-server", "", "address at which the hub reaches the API server of the cluster (default: that of --to-context)")
+	cmd.Flags().StringSliceVar(&r.roles, "cluster-role", nil, "ClusterRole of the cluster that the account of the hub gets besides; BootstrapModules need one that may do what they apply")
+	cmd.Flags().StringToStringVar(&r.labels, "label", nil, "label of the cluster, which modules and stages select it by, as KEY=VALUE; repeat it for several")
+	return cmd
+}
+
+func newRotate(r *registrar) *cobra.Command {
+	cmd := r.command("rotate", "Give the hub a new token for a cluster, and delete the old one", "c1 --to-context c1 -n clusters", r.rotate)
+	r.reaches(cmd)
+	return cmd
+}
+
+func newUnregister(r *registrar) *cobra.Command {
+	cmd := r.command("unregister", "Remove a cluster from the hub", "c1 -n clusters", r.unregister)
+	cmd.Flags().BoolVar(&r.abandon, "abandon", false, "leave what modules run on the cluster, which is no longer updated; the cluster need not answer")
+	return cmd
+}
+
+// command is one about a cluster of the hub.
+func (r *registrar) command(verb, short, example string, run func(context.Context) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb + " CLUSTER", Short: short, Example: "  spillway fleet " + verb + " " + example,
+		Args: command.Exactly(1, "name one cluster; spillway fleet clusters lists those of a namespace"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.connect(cmd, args[0]); err != nil {
+				return err
+			}
+			return run(cmd.Context())
+		},
+	}
+	r.hub.AddFlags(cmd.Flags())
+	r.hub.AddNamespaceFlag(cmd.Flags())
+	r.dryRun.AddFlag(cmd.Flags())
+	return cmd
+}
+
+// reaches adds the flags that say how the user reaches the cluster.
+func (r *registrar) reaches(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.to.Kubeconfig, "to-kubeconfig", "", "path of the kubeconfig for the cluster (default: as --kubeconfig)")
+	cmd.Flags().StringVar(&r.to.Context, "to-context", "", "context for the cluster (default: its name)")
+}
+
+func (r *registrar) connect(cmd *cobra.Command, name string) error {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return fmt.Errorf("%q cannot be the name of a cluster: %s", name, wrong[0])
+	}
+	if err := r.connectHub(cmd); err != nil {
+		return err
+	}
+	r.name = name
+	if cmd.Flags().Lookup("to-context") == nil {
+		return nil
+	}
+	if r.to.Kubeconfig == "" {
+		r.to.Kubeconfig = r.hub.Kubeconfig
+	}
+	if r.to.Context == "" && !cmd.Flags().Changed("to-kubeconfig") {
+		r.to.Context = name
+	}
+	there, err := r.to.Client()
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", name, err)
+	}
+	r.there = r.dryRun.Client(there)
+	return nil
+}
+
+// connectHub connects to the hub, in the namespace that was meant.
+func (r *registrar) connectHub(cmd *cobra.Command) error {
+	namespace, err := r.hub.ResolveNamespace()
+	if err != nil {
+		return err
+	}
+	c, err := r.hub.Client()
+	if err != nil {
+		return err
+	}
+	r.hub.Namespace, r.client, r.out = namespace, r.dryRun.Client(c), cmd.OutOrStdout()
+	return nil
+}
+
+// register makes an account for the hub on the cluster, and gives the hub its token. A token that
+// works is kept, so that a second registration changes labels alone.
+func (r *registrar) register(ctx context.Context) error {
+	secret := r.secret()
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Secret %s: %w", secret.Name, err)
+	}
+	if owner := metav1.GetControllerOf(secret); owner != nil {
+		return fmt.Errorf("cluster %s is registered already, by %s %s, which has made Secret %s", r.name, owner.Kind, owner.Name, secret.Name)
+	}
+	for _, o := range r.account() {
+		if err := r.ensure(ctx, r.there, "cluster "+r.name, o.object, o.set); err != nil {
+			return err
+		}
+	}
+	kubeconfig := secret.Data[cluster.KubeconfigKey]
+	if was := serverOf(secret); was == "" || r.server != "" && r.server != was || r.prove(ctx, kubeconfig) != nil {
+		if kubeconfig, err = r.kubeconfig(ctx); err != nil {
+			return err
+		}
+	}
+	return r.handOver(ctx, kubeconfig, func(s *corev1.Secret) {
+		s.Labels = merged(s.Labels, r.labels, map[string]string{vocabulary.Cluster.Native: "true"})
+	})
+}
+
+// rotate makes another token, gives it to the hub, and only then deletes those before.
+func (r *registrar) rotate(ctx context.Context) error {
+	secret := r.secret()
+	if err := change.Get(ctx, r.client, secret); err != nil {
+		return err
+	}
+	r.server = serverOf(secret)
+	before, err := r.tokens(ctx)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := r.kubeconfig(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.handOver(ctx, kubeconfig, func(*corev1.Secret) {}); err != nil {
+		return err
+	}
+	for i := range before {
+		if err := r.there.Delete(ctx, &before[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cluster %s: delete the old token %s: %w", r.name, before[i].Name, err)
+		}
+		r.say("cluster "+r.name, "secret/"+before[i].Name, "deleted")
+	}
+	return nil
+}
+
+// handOver writes a kubeconfig for the hub, once the cluster has answered to it.
+func (r *registrar) handOver(ctx context.Context, kubeconfig []byte, label func(*corev1.Secret)) error {
+	if !r.dryRun.On() {
+		if err := r.prove(ctx, kubeconfig); err != nil {
+			return err
+		}
+	}
+	return r.ensure(ctx, r.client, "hub", r.secret(), func(o client.Object) {
+		if s, ok := o.(*corev1.Secret); ok {
+			label(s)
+			s.Data = map[string][]byte{cluster.KubeconfigKey: kubeconfig}
+		}
+	})
+}
+
+// prove asks the cluster as the hub will.
+func (r *registrar) prove(ctx context.Context, kubeconfig []byte) error {
+	as, err := command.Dial(kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", r.name, err)
+	}
+	err = as.List(ctx, &fleetv1.AssemblageList{}, client.InNamespace(r.hub.Namespace), client.Limit(1))
+	switch {
+	case apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+		return fmt.Errorf("cluster %s does not know the kind Assemblage; install Spillway there first: spillway install --rings=assemblage %s", r.name, strings.Join(r.to.Words(), " "))
+	case err != nil:
+		return fmt.Errorf("cluster %s: list assemblages with the new token: %w", r.name, err)
+	}
+	return nil
+}
+
+// unregister lets the hub forget a cluster on which no module runs, or leaves there what runs.
+func (r *registrar) unregister(ctx context.Context) error {
+	secret := r.secret()
+	if err := change.Get(ctx, r.client, secret); err != nil {
+		return err
+	}
+	if vocabulary.Cluster.Get(secret.Labels) != "true" {
+		return fmt.Errorf("Secret %s does not register a cluster: it has no label %s=true", secret.Name, vocabulary.Cluster.Native)
+	}
+	assemblages, modules, err := r.assigned(ctx)
+	if err != nil {
+		return err
+	}
+	if len(modules) > 0 && !r.abandon {
+		return fmt.Errorf("cluster %s runs %s; change its labels so that no module selects it, and wait until that is removed: kubectl label secret %s -n %s KEY-; or leave what runs there: --abandon",
+			r.name, strings.Join(modules, ", "), secret.Name, shell.Quote(r.hub.Namespace))
+	}
+	// The Secret goes first: while there is one, modules select the cluster, and would assign what is taken away.
+	if err := r.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Secret %s: %w", secret.Name, err)
+	}
+	r.say("hub", "secret/"+secret.Name, "deleted")
+	for _, a := range assemblages {
+		if err := r.leave(ctx, a); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(r.out, "the account of the hub is left on the cluster: kubectl delete serviceaccount,role,rolebinding %s -n %s\n", account, shell.Quote(r.hub.Namespace))
+	return nil
+}
+
+// leave deletes an assemblage, and leaves what it has applied.
+func (r *registrar) leave(ctx context.Context, a client.Object) error {
+	err := change.Apply(ctx, r.client, a, func() error {
+		annotate(a, vocabulary.AbandonCluster.Native, "true")
+		return nil
+	})
+	if err == nil {
+		err = r.client.Delete(ctx, a)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", change.Name(r.client, a), err)
+	}
+	r.say("hub", change.Name(r.client, a), "deleted, what runs is left")
+	return nil
+}
+
+// assigned are the assemblages of the cluster, and the modules in them.
+func (r *registrar) assigned(ctx context.Context) (all []client.Object, modules []string, err error) {
+	proxies, remotes := &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{}
+	for _, list := range []client.ObjectList{proxies, remotes} {
+		if err := r.client.List(ctx, list, client.InNamespace(r.hub.Namespace)); err != nil && !apimeta.IsNoMatchError(err) {
+			return nil, nil, fmt.Errorf("list what the cluster is assigned: %w", err)
+		}
+	}
+	for i := range proxies.Items {
+		if p := &proxies.Items[i]; p.Spec.KubeconfigRef.Name == cluster.SecretName(r.name) {
+			all = append(all, p)
+			for j := range p.Spec.Assemblage.Syncs {
+				modules = append(modules, "module "+p.Spec.Assemblage.Syncs[j].Name)
+			}
+		}
+	}
+	for i := range remotes.Items {
+		if p := &remotes.Items[i]; p.Spec.KubeconfigRef.Name == cluster.SecretName(r.name) {
+			all = append(all, p)
+			for j := range p.Spec.Syncs {
+				modules = append(modules, "bootstrapmodule "+p.Spec.Syncs[j].Name)
+			}
+		}
+	}
+	return all, modules, nil
+}
+
+// ensure creates an object, or changes what it lacks of what is set.
+func (r *registrar) ensure(ctx context.Context, c client.Client, where string, o client.Object, set func(client.Object)) error {
+	done, err := controllerutil.CreateOrUpdate(ctx, c, o, func() error {
+		set(o)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: write %s: %w", where, change.Name(c, o), err)
+	}
+	if done == controllerutil.OperationResultNone {
+		done = "unchanged"
+	}
+	r.say(where, change.Name(c, o), string(done))
+	return nil
+}
+
+func (r *registrar) say(where, what, done string) {
+	fmt.Fprintf(r.out, "%s: %s %s%s\n", where, what, done, r.dryRun.Note())
+}
+
+// secret is the one of the hub with the kubeconfig of the cluster.
+func (r *registrar) secret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.hub.Namespace, Name: cluster.SecretName(r.name)}}
+}
+
+func merged(all ...map[string]string) map[string]string {
+	m := map[string]string{}
+	for _, one := range all {
+		maps.Copy(m, one)
+	}
+	return m
+}
+
+// newFleetClusters lists the clusters of a namespace.
+func newFleetClusters(r *registrar) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "clusters", Short: "List the clusters that are registered on the hub", Example: "  spillway fleet clusters -n clusters", Args: command.None("name the namespace with -n"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.list(cmd) },
+	}
+	r.hub.AddFlags(cmd.Flags())
+	r.hub.AddNamespaceFlag(cmd.Flags())
+	return cmd
+}
+
+func (r *registrar) list(cmd *cobra.Command) error {
+	if err := r.connectHub(cmd); err != nil {
+		return err
+	}
+	all, err := cluster.ListLive(cmd.Context(), r.client, r.hub.Namespace)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what it is about
+	}
+	if len(all) == 0 {
+		fmt.Fprintf(r.out, "No clusters are registered in this namespace; to register one: spillway fleet register NAME --to-context CONTEXT -n %s\n", shell.Quote(r.hub.Namespace))
+		return nil
+	}
+	slices.SortFunc(all, func(a, b cluster.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	f := display.NewFacts(r.out, display.StyleOf(r.out, r.lookup))
+	f.Line("CLUSTER", "REGISTERED BY", "LABELS")
+	for i := range all {
+		f.Line(all[i].Name, all[i].Object.Kind, labelsOf(all[i].Labels))
+	}
+	f.Write()
+	return nil
+}
+
+func labelsOf(labels map[string]string) string {
+	others := maps.Clone(labels)
+	delete(others, vocabulary.Cluster.Native)
+	return klabels.FormatLabels(others)
+}
