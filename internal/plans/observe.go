@@ -127,6 +127,8 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
 	m.rendered = m.rendered.Next()
+	as := account.Of(instance, b.options.DefaultServiceAccount)
+	m.actsAs(as)
 	answered := m.answers.to(instance)
 	s := snapshot{heads: m.heads, answers: answered, kept: m.kept.of(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
@@ -134,7 +136,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Definitions: map[string]definition.Result{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Contents: map[string]*choice.Version{}, Answered: answered.objects,
-		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: account.Of(instance, b.options.DefaultServiceAccount),
+		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: as,
 	}}
 	var err error
 	if s.rights, err = b.accounts(s.Account); err != nil {

@@ -79,6 +79,10 @@ func (d *decider) advance() {
 			" that plan " + e.Plan + " began with no longer exists; abandon the plan"}
 		return
 	}
+	if is := d.Instance.Spec.ServiceAccountName; e.Spec.ServiceAccountName != is {
+		e.Spec.ServiceAccountName = is // another account is answered something else: what was refused is tried immediately
+		execution.TryNow(d.Status.PlanStatus[e.Plan].Phases)
+	}
 	gates, wrong := choice.Gates(d.Instance, version, d.Version)
 	if problem := d.accountProblem(); problem != nil {
 		wrong = append(wrong, *problem)
