@@ -426,8 +426,9 @@ func (b *observer) object(ctx context.Context, key types.NamespacedName, ref obj
 	if kept := s.kept[ref]; kept != nil && b.follower.Shows(ctx, watched(ref), true, kept.GetUID(), kept.GetResourceVersion()) {
 		return kept, b.follow(ctx, key, ref, true)
 	}
-	u, err := b.followed(ctx, s, ref, isMarkedKind(ref), unwatched)
-	if err != nil || u == nil || !isMarkedKind(ref) || isMarked(ref, u) {
+	marked := isMarkedKind(ref) && !isSource(s.Instance, ref)
+	u, err := b.followed(ctx, s, ref, marked, unwatched)
+	if err != nil || u == nil || !marked || isMarked(ref, u) {
 		return u, err
 	}
 	return b.followed(ctx, s, ref, false, unwatched)
@@ -473,6 +474,11 @@ func isMarked(ref object.Ref, u *unstructured.Unstructured) bool {
 // Spillway's own kinds the objects of other clients matter as well.
 func isMarkedKind(ref object.Ref) bool {
 	return ref.Group != v1beta1.GroupVersion.Group && ref.Group != task.GroupKind.Group
+}
+
+// isSource reports whether a parameter of the Instance has its value in the object: that is a user's.
+func isSource(i *v1beta1.Instance, ref object.Ref) bool {
+	return ref.GroupKind() == object.SecretKind && slices.ContainsFunc(i.Spec.ParametersFrom, func(p v1beta1.ParameterSource) bool { return p.SecretKeyRef.Name == ref.Name })
 }
 
 // followed reads an object as the account of the Instance.
