@@ -52,6 +52,8 @@ type Explanation struct {
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// Position is the place in the queue for the budget, from 1; 0 if not queued.
 	Position int `json:"position,omitempty"`
+	// Limits are those of the manager that it is queued for, and who had the last rolls.
+	Limits *decision.Limits `json:"limits,omitempty"`
 	// Progress is the message of kstatus while a workload rolls or is late.
 	Progress string    `json:"progress,omitempty"`
 	Hash     string    `json:"hash,omitempty"`
@@ -217,7 +219,9 @@ func explainAll(o decision.Observed, options Options) Overview {
 			all.Workloads = append(all.Workloads, notWatched(w.Name, options.Namespaces))
 			continue
 		}
-		all.Workloads = append(all.Workloads, explain(w, answers[w.Name], o.Now))
+		e := explain(w, answers[w.Name], o.Now)
+		e.Limits = o.LimitsFor(w.Namespace, e.Reason, options.Options)
+		all.Workloads = append(all.Workloads, e)
 	}
 	return all
 }

@@ -121,6 +121,9 @@ func (a actor) writeAll(ctx context.Context, s *snapshot, batch []write.Write) [
 			if why, ok := account.Denied(s.Account, err); ok && refusal != nil {
 				refusal.Reason = why
 			}
+			if refusal != nil {
+				refusal.Reason = s.decision.Hidden.In(refusal.Reason)
+			}
 			if m.refusal = refusal; refusal != nil && !ends {
 				err = errors.New(refusal.Reason)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -264,4 +265,53 @@ func TestNoAccountOfAnotherNamespace(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestARefusalIsOfItsAccount: what the API server has refused to an account, over and over, is asked again
+// immediately as another one, also while the plan runs.
+func TestARefusalIsOfItsAccount(t *testing.T) {
+	c := newCluster(t)
+	c.account("reader", rule("", "configmaps", "get"))
+	c.account("deployer", rule("", "configmaps", "get", "create", "patch"))
+	c.operator("config-1", one(oneConfigMap))
+	c.manage()
+	c.instanceAs("reader", "web", "config-1")
+	const refused = "ServiceAccount reader of namespace "
+	c.waits("web", refused)
+	for range 9 {
+		c.barrier.Step(t, time.Hour)
+	}
+	c.waits("web", refused) // the next try is in minutes
+	c.change("web", as("deployer"))
+	c.barrier.Wait(t)
+	if err := c.isAtRest("web", "deploy Complete"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFilesAreReadAsTheAccount: the API server is asked to run a command in the Pod of a Pipe as the account, which needs
+// the permission for it.
+func TestFilesAreReadAsTheAccount(t *testing.T) {
+	c := newCluster(t)
+	c.files = nil // the nodes run no command: those of the lab are only played
+	c.account("piper", rule("", "pods", "get", "create", "patch", "delete"), rule("", "secrets", "get", "create", "patch"))
+	c.operator("pipe-1", `
+version: "1"
+tasks: [{name: pipe, kind: Pipe, spec: {pod: pod.yaml, pipe: [{file: /tmp/x, kind: Secret, key: x}]}}]
+plans: {deploy: {phases: [{name: main, steps: [{name: pipe, tasks: [pipe]}]}]}}
+templates:
+  pod.yaml: |
+    {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {volumes: [{name: v, emptyDir: {}}], initContainers: [{name: make, image: x, volumeMounts: [{name: v, mountPath: /tmp}]}]}}
+`)
+	c.manage()
+	c.instanceAs("piper", "web", "pipe-1")
+	c.waits("web", "ServiceAccount piper of namespace "+c.namespace+" has no permission to get pods/exec")
+	c.follow("web")
+	c.eventually(func() error {
+		c.atRest(time.Hour)
+		if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "read file /tmp/x: ") || strings.Contains(got, "permission") {
+			return errors.New(got)
+		}
+		return nil
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/account"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
 	"github.com/spillway-dev/spillway/internal/plans/task"
@@ -25,6 +26,8 @@ type memory struct {
 	// refusals are the answers to writes of the last execution. The next decision counts each
 	// of them in the status, with the time of the next try.
 	refusals write.Refusals
+	// account is as whom the plans acted when they were answered.
+	account account.Account
 	// state is the one that the Instance has in the metrics, empty if it has none.
 	state   string
 	answers answers
@@ -33,6 +36,14 @@ type memory struct {
 	heads map[object.Ref]*task.Head
 	// rendered is kept from pass to pass of one reconcile.
 	rendered *render.Memo
+}
+
+// actsAs forgets what the API server has refused to another account: to this one it may answer
+// something else.
+func (m *memory) actsAs(as account.Account) {
+	if m.account != as {
+		m.account, m.refusals = as, write.Refusals{}
+	}
 }
 
 // answers are objects as the API server has answered their applies, for the pass that follows: they are

@@ -127,6 +127,8 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
 	m.rendered = m.rendered.Next()
+	as := account.Of(instance, b.options.DefaultServiceAccount)
+	m.actsAs(as)
 	answered := m.answers.to(instance)
 	s := snapshot{heads: m.heads, answers: answered, kept: m.kept.of(instance), Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
@@ -134,7 +136,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Definitions: map[string]definition.Result{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Contents: map[string]*choice.Version{}, Answered: answered.objects,
-		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: account.Of(instance, b.options.DefaultServiceAccount),
+		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: as,
 	}}
 	var err error
 	if s.rights, err = b.accounts(s.Account); err != nil {
@@ -424,8 +426,9 @@ func (b *observer) object(ctx context.Context, key types.NamespacedName, ref obj
 	if kept := s.kept[ref]; kept != nil && b.follower.Shows(ctx, watched(ref), true, kept.GetUID(), kept.GetResourceVersion()) {
 		return kept, b.follow(ctx, key, ref, true)
 	}
-	u, err := b.followed(ctx, s, ref, isMarkedKind(ref), unwatched)
-	if err != nil || u == nil || !isMarkedKind(ref) || isMarked(ref, u) {
+	marked := isMarkedKind(ref) && !isSource(s.Instance, ref)
+	u, err := b.followed(ctx, s, ref, marked, unwatched)
+	if err != nil || u == nil || !marked || isMarked(ref, u) {
 		return u, err
 	}
 	return b.followed(ctx, s, ref, false, unwatched)
@@ -471,6 +474,11 @@ func isMarked(ref object.Ref, u *unstructured.Unstructured) bool {
 // Spillway's own kinds the objects of other clients matter as well.
 func isMarkedKind(ref object.Ref) bool {
 	return ref.Group != v1beta1.GroupVersion.Group && ref.Group != task.GroupKind.Group
+}
+
+// isSource reports whether a parameter of the Instance has its value in the object: that is a user's.
+func isSource(i *v1beta1.Instance, ref object.Ref) bool {
+	return ref.GroupKind() == object.SecretKind && slices.ContainsFunc(i.Spec.ParametersFrom, func(p v1beta1.ParameterSource) bool { return p.SecretKeyRef.Name == ref.Name })
 }
 
 // followed reads an object as the account of the Instance.

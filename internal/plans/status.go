@@ -45,7 +45,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision
 		w := &done.Writes[i]
 		r.Wrote(ctx, w.Change, w.Err)
 		if len(w.Write.dropped) > 0 {
-			r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, strings.Join(w.Write.dropped, ", "))
+			r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, d.Hidden.In(strings.Join(w.Write.dropped, ", ")))
 		}
 		if w.Write.Act == write.Apply && len(w.Write.Path) == 0 && w.Err == nil {
 			r.Normal(s.Instance, decision.EventCorrected, "%s: another client had changed or deleted it; applied again", w.Change.Object)

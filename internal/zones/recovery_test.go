@@ -197,3 +197,47 @@ func TestFailedIsOneThing(t *testing.T) {
 	w.becomesReady("zone-a-2", "v2")
 	w.complete("v2", "zone-a")
 }
+
+// Another client has Kubernetes roll a zone of a group while no manager runs: it sets its type to RollingUpdate. The group
+// says so, and takes no other zone down, also once the type is OnDelete again, until what was begun is ready.
+func TestAZoneThatAnotherClientRolls(t *testing.T) {
+	w := newWorld(t)
+	stop := w.manage()
+	w.beginStory(onDelete)
+	w.complete("v1", "zone-a", "zone-b")
+	stop()
+	w.patch(&appsv1.StatefulSet{}, "zone-b", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
+	w.behave("v2", "never-ready", "zone-b")
+	w.runs("zone-b: v1 v2!")
+	w.roll("v2", "zone-a")
+	w.manage()
+	w.waitsFor("Stalled", `StatefulSet zone-b: spec.updateStrategy.type: "RollingUpdate" differs from "OnDelete" of StatefulSet zone-a`)
+	w.runs("zone-a: v1 v1")
+	w.patch(&appsv1.StatefulSet{}, "zone-b", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+	w.settled()
+	w.runs("zone-a: v1 v1", "zone-b: v1 v2!")
+	w.becomesReady("zone-b-1", "v2")
+	w.behave("v3", "", "zone-a", "zone-b")
+	w.complete("v3", "zone-a", "zone-b")
+}
+
+// The type of all zones becomes RollingUpdate, while nothing rolls: that replaces no Pod, and the next change rolls
+// zone by zone.
+func TestTheTypeOfAllZonesChanges(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.beginStory(onDelete)
+	w.complete("v1", "zone-a", "zone-b")
+	before := w.pods("zone-a")[0].UID
+	for _, name := range []string{"zone-a", "zone-b"} {
+		w.patch(&appsv1.StatefulSet{}, name, `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
+	}
+	w.settled()
+	w.eventually(w.isHeld)
+	if w.pods("zone-a")[0].UID != before {
+		t.Error("a Pod was replaced")
+	}
+	w.roll("v2", "zone-a", "zone-b")
+	w.arrives("v2", noFault)
+	w.witness.testify()
+}

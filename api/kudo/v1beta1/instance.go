@@ -50,6 +50,14 @@ type InstanceSpec struct {
 	// Parameters are its settings, by name.
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// ParametersFrom are settings whose values stand in Secrets of the Instance's namespace. They are
+	// read as the Instance's account, which it needs then, and stand neither in the spec nor in
+	// the status. A value that changes there is a change of the parameter.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	ParametersFrom []ParameterSource `json:"parametersFrom,omitempty"`
 	// PlanExecution requests a plan.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitzero"`
@@ -65,6 +73,28 @@ type InstanceSpec struct {
 	// not created again without the permission of its template.
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
+}
+
+// ParameterSource is where the value of a parameter stands.
+type ParameterSource struct {
+	// Name is that of the parameter.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// SecretKeyRef is a key of a Secret in the Instance's namespace.
+	SecretKeyRef SecretKeyReference `json:"secretKeyRef"`
+}
+
+// SecretKeyReference is a key of a Secret.
+type SecretKeyReference struct {
+	// Name is that of the Secret.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Key is the key.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
 }
 
 // DriftPolicy is what happens to objects that other clients have changed or deleted.

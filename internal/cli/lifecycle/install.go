@@ -149,17 +149,10 @@ func (i *install) finish(ctx context.Context, r *results, instance *v1beta1.Inst
 
 // instanceOf is the Instance that is wanted, with the label that KUDO sets.
 func (i *install) instanceOf(operator, version, name string) (*v1beta1.Instance, error) {
-	parameters, err := i.applied(nil)
-	if err != nil {
-		return nil, err
-	}
 	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: i.namespace, Labels: map[string]string{vocabulary.OperatorLabel: operator}}}
 	instance.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
 	instance.Spec.OperatorVersion.Name, instance.Spec.ServiceAccountName = version, i.serviceAccount
-	if len(parameters) > 0 {
-		instance.Spec.Parameters = parameters
-	}
-	return instance, nil
+	return instance, i.set(&instance.Spec)
 }
 
 // write creates the objects, after it has seen that none exists with other content.

@@ -118,7 +118,7 @@ func namespaceOf(p *packages.Package, version *v1beta1.OperatorVersion, i *v1bet
 	if !ok {
 		return nil, fmt.Errorf("operator.yaml: namespaceManifest: template %s not found; fix the name, or add the template", manifest)
 	}
-	values, _ := choice.Values(&version.Spec, i.Spec.Parameters, nil) // which were checked before
+	values, _ := choice.Values(&version.Spec, choice.WithTokens(&i.Spec), nil) // which were checked before
 	objects, err := render.Objects(manifest, text, render.Context{
 		Name: i.Name, Namespace: i.Namespace, OperatorName: p.Operator.Name,
 		OperatorVersion: version.Spec.Version, AppVersion: version.Spec.AppVersion, Params: values,

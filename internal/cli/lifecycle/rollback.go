@@ -212,7 +212,7 @@ func (b *back) installed(ctx context.Context, i *v1beta1.Instance, to *earlier) 
 
 // propose changes an Instance to what it is to return to, and says which plan would run.
 func (b *back) propose(i *v1beta1.Instance, to *earlier, next, former *choice.Version) (choice.Choice, error) {
-	i.Spec.OperatorVersion, i.Spec.Parameters = to.OperatorVersion, maps.Clone(to.Parameters)
+	i.Spec.OperatorVersion, i.Spec.Parameters, i.Spec.ParametersFrom = to.OperatorVersion, choice.WithoutTokens(to.Parameters), to.ParametersFrom
 	chosen, err := b.choose(i, next, former)
 	if err != nil {
 		return chosen, fmt.Errorf("cannot roll back to %s: %w", to.called, err)

@@ -4,20 +4,23 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/packages"
 )
 
 // settings are the parameters that a user gives.
 type settings struct {
-	pairs, files, unset []string
+	pairs, files, unset, sources []string
 }
 
 func (s *settings) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&s.pairs, "parameter", "p", nil, "a parameter as NAME=VALUE; may be given several times, and comes before files")
+	cmd.Flags().StringArrayVar(&s.sources, "parameter-from", nil, "a parameter whose value stays in a Secret of the namespace, as NAME=SECRET/KEY; may be given several times")
 	cmd.Flags().StringArrayVarP(&s.files, "parameter-file", "P", nil, "a file of parameters in YAML, also with lists and maps; may be given several times, the last one wins")
 }
 
@@ -47,6 +50,29 @@ func (s *settings) given() (map[string]string, error) {
 		values[name] = value
 	}
 	return values, nil
+}
+
+// set changes the parameters of a spec as given.
+func (s *settings) set(spec *v1beta1.InstanceSpec) error {
+	parameters, err := s.applied(spec.Parameters)
+	if err != nil {
+		return err
+	}
+	from := slices.DeleteFunc(slices.Clone(spec.ParametersFrom), func(p v1beta1.ParameterSource) bool { return slices.Contains(s.unset, p.Name) })
+	for _, given := range s.sources {
+		name, ref, isPair := strings.Cut(given, "=")
+		secret, key, hasKey := strings.Cut(ref, "/")
+		if !isPair || !hasKey || name == "" || secret == "" || key == "" {
+			return fmt.Errorf("--parameter-from: %q must be NAME=SECRET/KEY", given)
+		}
+		from = slices.DeleteFunc(from, func(p v1beta1.ParameterSource) bool { return p.Name == name })
+		from = append(from, v1beta1.ParameterSource{Name: name, SecretKeyRef: v1beta1.SecretKeyReference{Name: secret, Key: key}})
+		delete(parameters, name)
+	}
+	if spec.ParametersFrom = from; len(parameters) > 0 || spec.Parameters != nil {
+		spec.Parameters = parameters
+	}
+	return nil
 }
 
 // applied are parameters after a change: those that were set before, without those that

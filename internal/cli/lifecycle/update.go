@@ -58,7 +58,7 @@ func (o *operation) update(ctx context.Context, arg string) error {
 	}
 	var chosen choice.Choice
 	propose := func() (err error) {
-		if i.Spec.Parameters, err = o.applied(i.Spec.Parameters); err != nil {
+		if err := o.set(&i.Spec); err != nil {
 			return err
 		}
 		chosen, err = o.choose(i, version, former)
@@ -125,7 +125,7 @@ func (o *operation) checkPlan(ctx context.Context, i *v1beta1.Instance, version 
 
 // checkTasks refuses a plan that undoes what it does.
 func checkTasks(i *v1beta1.Instance, version *v1beta1.OperatorVersionSpec, plan string) error {
-	values, _ := choice.Values(version, i.Spec.Parameters, i.Status.ImmutableParameters) // judged before
+	values, _ := choice.Values(version, choice.WithTokens(&i.Spec), i.Status.ImmutableParameters) // judged before
 	run := task.Run{
 		Snapshot: &task.Snapshot{Instance: i}, Version: &choice.Version{Spec: version},
 		Execution: &v1beta1.Execution{Plan: plan, Spec: i.Spec}, Values: values,

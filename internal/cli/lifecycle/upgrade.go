@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,19 +113,18 @@ func (u *upgrade) checkSteps(ctx context.Context, i *v1beta1.Instance, version *
 
 // propose changes the copy that the user is shown, and says which plan would run.
 func (u *upgrade) propose(i *v1beta1.Instance, former, next *choice.Version) (choice.Choice, error) {
-	parameters, err := u.applied(i.Spec.Parameters)
-	if err != nil {
+	if err := u.set(&i.Spec); err != nil {
 		return choice.Choice{}, err
 	}
 	given, err := u.given()
 	if err != nil {
 		return choice.Choice{}, err
 	}
-	maps.DeleteFunc(parameters, func(name, _ string) bool {
+	maps.DeleteFunc(i.Spec.Parameters, func(name, _ string) bool {
 		_, isGiven := given[name]
 		return !isGiven && !hasParameter(next.Spec, name)
 	})
-	i.Spec.Parameters = parameters
+	i.Spec.ParametersFrom = slices.DeleteFunc(i.Spec.ParametersFrom, func(p v1beta1.ParameterSource) bool { return !hasParameter(next.Spec, p.Name) })
 	if key := choice.VersionKey(i.Namespace, &i.Spec); key.Name != next.Name || key.Namespace != next.Namespace { // it may be shared
 		i.Spec.OperatorVersion = v1beta1.ObjectReference{Name: next.Name}
 	}

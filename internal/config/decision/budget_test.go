@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -134,6 +135,14 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			}
 			if got, want := share(spent), "namespaces take turns: loud had 4 of the last 8"; got != want {
 				t.Errorf("says %q, want %q", got, want)
+			}
+			seen := Observed{Budget: spent}
+			limits := &Limits{UpdateRate: o.UpdateRate, MaxRolling: o.MaxRolling, Turns: &Turns{Rolls: 8, Own: 4, Most: "loud", MostRolls: 4}}
+			if diff := cmp.Diff(limits, seen.LimitsFor("quiet", rollout.ReasonRate, o)); diff != "" {
+				t.Error(diff)
+			}
+			if seen.LimitsFor("quiet", rollout.ReasonPaused, o) != nil || seen.LimitsFor("quiet", rollout.ReasonRate, Options{}) != nil {
+				t.Error("it has limits, and waits for none")
 			}
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // mostTurns bounds how many rolls are remembered, by the namespaces that had them.
@@ -98,18 +100,58 @@ func takeTurns(before []string, rolls []Write) []string {
 	return slices.Clone(turns[max(0, len(turns)-mostTurns):])
 }
 
-// share says who had the last rolls of a budget; empty if that was one namespace.
-func share(b *Budget) string {
+// Limits are those of the manager that a workload waits for, and who had the last rolls under them.
+type Limits struct {
+	// UpdateRate is how many workloads are rolled per second, MaxRolling how many may be rolling; zero is no limit.
+	UpdateRate float64 `json:"updateRate,omitempty"`
+	MaxRolling int     `json:"maxRolling,omitempty"`
+	// Turns is nil if one namespace had all of them.
+	Turns *Turns `json:"turns,omitempty"`
+}
+
+// LimitsFor are the limits that a workload waits for with this reason, nil if it waits for none.
+func (o *Observed) LimitsFor(namespace string, reason rollout.Reason, options Options) *Limits {
+	if reason != rollout.ReasonRate && reason != rollout.ReasonBudget || !options.SharesBudget() {
+		return nil
+	}
+	l := &Limits{MaxRolling: options.MaxRolling, Turns: o.Budget.TurnsOf(namespace)}
+	if options.rateEvery() > 0 {
+		l.UpdateRate = options.UpdateRate
+	}
+	return l
+}
+
+// Turns is who had the last rolls of a budget. Of other namespaces it says no more than its sentence does.
+type Turns struct {
+	// Rolls is how many are remembered, Own how many of them the namespace itself had.
+	Rolls int `json:"rolls"`
+	Own   int `json:"own"`
+	// Most is the namespace that had the most, MostRolls how many.
+	Most      string `json:"most"`
+	MostRolls int    `json:"mostRolls"`
+}
+
+// TurnsOf is who had the last rolls, for a workload of a namespace; nil if that was one namespace.
+func (b *Budget) TurnsOf(namespace string) *Turns {
 	if b == nil {
-		return ""
+		return nil
 	}
 	had := map[string]int{}
-	for _, namespace := range b.Turns {
-		had[namespace]++
+	for _, of := range b.Turns {
+		had[of]++
 	}
 	if len(had) < 2 {
-		return ""
+		return nil
 	}
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(had)), func(a, b string) int { return cmp.Compare(had[a], had[b]) })
-	return fmt.Sprintf("namespaces take turns: %s had %d of the last %d", most, had[most], len(b.Turns))
+	return &Turns{Rolls: len(b.Turns), Own: had[namespace], Most: most, MostRolls: had[most]}
+}
+
+// share says who had the last rolls of a budget; empty if that was one namespace.
+func share(b *Budget) string {
+	t := b.TurnsOf("")
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf("namespaces take turns: %s had %d of the last %d", t.Most, t.MostRolls, t.Rolls)
 }

@@ -43,7 +43,7 @@ func guardVariables() []admissionregistrationv1.Variable {
 		{Name: "deleting", Expression: "has(object.metadata.deletionTimestamp)"},
 		{Name: "versionChanged", Expression: changedInCEL(version+"name", "''") + " || " +
 			"(" + field("object", version+"namespace", "object.metadata.namespace") + ") != (" + field("oldObject", version+"namespace", "object.metadata.namespace") + ")"},
-		{Name: "parametersChanged", Expression: changedInCEL("spec.parameters", "{}")},
+		{Name: "parametersChanged", Expression: changedInCEL("spec.parameters", "{}") + " || " + changedInCEL("spec.parametersFrom", "[]")},
 		{Name: "requested", Expression: field("object", "spec.planExecution.planName", "''")},
 		{Name: "requestedBefore", Expression: field("oldObject", "spec.planExecution.planName", "''")},
 		{Name: "newRequest", Expression: "variables.requested != variables.requestedBefore || " + changedInCEL("spec.planExecution.uid", "''")},

@@ -30,7 +30,9 @@ type Choice struct {
 // another plan than deploy, and a parameter that is unknown, of a wrong type,
 // missing or immutable.
 func Choose(c Change) (Choice, []Problem) {
+	c.Want = wanted(c.Want)
 	choice, problems := c.choose()
+	problems = append(problems, c.twice()...)
 	if choice.Plan != "" && len(problems) == 0 {
 		_, problems = Values(c.New, c.Want.Parameters, c.Immutable)
 	}
@@ -102,7 +104,8 @@ func (c *Change) unknown(before *v1beta1.InstanceSpec) []Problem {
 
 func hasSame(a, b map[string]string, key string) bool {
 	v, ok := a[key]
-	return ok && v == b[key]
+	w, is := b[key]
+	return ok && is && isSame(v, w)
 }
 
 // mixed finds parameters that must not change together with the OperatorVersion:
@@ -158,14 +161,14 @@ func (c *Change) hasSameValue(name string, spec *v1beta1.InstanceSpec, with *v1b
 		return false
 	}
 	before, now := effective(was, spec.Parameters, c.Immutable), effective(is, c.Want.Parameters, c.Immutable)
-	return before != nil && now != nil && *before == *now
+	return before != nil && now != nil && isSame(*before, *now)
 }
 
 // differing are the keys that are only in one of the maps, or differ.
 func differing(a, b map[string]string) []string {
 	var keys []string
 	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
+		if w, ok := b[k]; !ok || !isSame(v, w) {
 			keys = append(keys, k)
 		}
 	}

@@ -71,6 +71,8 @@ func valueOf(p *v1beta1.Parameter, value *string) (any, *Problem) {
 	switch {
 	case value == nil || *value == "":
 		return empty(p, value), missing(p, value)
+	case IsToken(*value):
+		return *value, nil // only the controller knows what it stands for
 	}
 	if problem := outsideEnum(p, *value); problem != nil {
 		return *value, problem

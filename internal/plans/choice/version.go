@@ -36,7 +36,7 @@ func NewVersion(ov *v1beta1.OperatorVersion) *Version {
 
 // SameTarget is true of two specs that want the same; requested plans do not count.
 func SameTarget(namespace string, a, b *v1beta1.InstanceSpec) bool {
-	return sameVersion(namespace, a, b) && maps.Equal(a.Parameters, b.Parameters)
+	return sameVersion(namespace, a, b) && maps.EqualFunc(WithTokens(a), WithTokens(b), isSame)
 }
 
 func sameVersion(namespace string, a, b *v1beta1.InstanceSpec) bool {

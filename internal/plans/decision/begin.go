@@ -79,17 +79,21 @@ func (d *decider) advance() {
 			" that plan " + e.Plan + " began with no longer exists; abandon the plan"}
 		return
 	}
+	if is := d.Instance.Spec.ServiceAccountName; e.Spec.ServiceAccountName != is {
+		e.Spec.ServiceAccountName = is // another account is answered something else: what was refused is tried immediately
+		execution.TryNow(d.Status.PlanStatus[e.Plan].Phases)
+	}
 	gates, wrong := choice.Gates(d.Instance, version, d.Version)
 	if problem := d.accountProblem(); problem != nil {
 		wrong = append(wrong, *problem)
 	}
-	if len(wrong) > 0 {
+	if wrong = append(wrong, d.lacking...); len(wrong) > 0 {
 		d.block = &rollout.Block{Reason: ReasonInvalid, Message: choice.Sentences(wrong)}
 		return
 	}
 	d.Rules = task.NewRules(version.Spec.Health)
 	_, ok := version.Spec.Plans[e.Plan]
-	values, problems := choice.Values(version.Spec, e.Spec.Parameters, d.Status.ImmutableParameters)
+	values, problems := d.values(version, e.Spec.Parameters)
 	switch {
 	case !ok:
 		d.fail("OperatorVersion " + e.Spec.OperatorVersion.Name + " has no plan " + e.Plan)

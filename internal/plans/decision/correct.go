@@ -99,7 +99,7 @@ func (d *decider) correction(x *task.Difference) task.Finding {
 		}
 		return task.Finding{Fatal: "the content of OperatorVersion " + of.OperatorVersion.Name + " with which plan " + plan + " applied it no longer exists; run the plan again"}
 	}
-	values, problems := choice.Values(version.Spec, of.Parameters, d.Status.ImmutableParameters)
+	values, problems := d.values(version, of.Parameters)
 	if len(problems) > 0 {
 		return task.Finding{Fatal: choice.Sentences(problems)}
 	}

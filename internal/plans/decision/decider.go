@@ -25,6 +25,13 @@ type decider struct {
 	next string
 	// unready is the first workload that is not ready although no plan is running.
 	unready string
+	// secrets are the values of parameters from Secrets, by the tokens that stand for them, and
+	// lacking is why one has none.
+	secrets map[string]string
+	lacking []choice.Problem
+	// corrects is true if what differs is to be applied again, and helpless if only a user can do
+	// something about all of it.
+	corrects, helpless bool
 }
 
 // writesInstance makes a write to the Instance itself, the only write of its pass.

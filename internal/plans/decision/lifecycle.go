@@ -203,7 +203,7 @@ func (d *decider) startsRequest() bool {
 	if request.UID == "" {
 		return d.writesInstance(write.Write{Act: write.Identify, UID: d.NewUID})
 	}
-	if _, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters); len(problems) > 0 {
+	if _, problems := d.values(d.Version, d.Instance.Spec.Parameters); len(problems) > 0 {
 		return d.stalls(problems...)
 	}
 	d.begin(beginning{

@@ -41,6 +41,8 @@ type Decision struct {
 	Sentence string
 	// Again is true if there is more to decide as soon as all that is written.
 	Again bool
+	// Hidden are values that no message may say.
+	Hidden task.Hidden
 	// problems are mistakes that stall the Instance.
 	problems []choice.Problem
 }
@@ -48,7 +50,9 @@ type Decision struct {
 // Decide decides about an Instance.
 func Decide(s *Snapshot) Decision {
 	d := &decider{Snapshot: s, before: &s.Instance.Status, Decision: Decision{Status: *s.Instance.Status.DeepCopy()}}
-	d.decide()
+	if d.takesSecrets() {
+		d.decide()
+	}
 	if !d.Needs.IsEmpty() {
 		return Decision{Needs: d.Needs, MayPin: d.Pin, Status: s.Instance.Status}
 	}
@@ -58,6 +62,7 @@ func Decide(s *Snapshot) Decision {
 	if s.Unwatched {
 		d.wakeBy(d.nextLook())
 	}
+	d.Decision.Hidden = d.Snapshot.Hidden
 	d.describe()
 	d.Changes = !equality.Semantic.DeepEqual(*d.before, d.Status)
 	return d.Decision
@@ -83,7 +88,7 @@ func (d *decider) decide() {
 		return
 	}
 	ends := slices.ContainsFunc([]func() bool{
-		d.continues, d.waitsForVersion, d.hasWrongAccount, d.hasWrongGates, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
+		d.continues, d.waitsForVersion, d.hasWrongAccount, d.lacksSecrets, d.hasWrongGates, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
 	}, func(link func() bool) bool { return link() })
 	if !d.Needs.IsEmpty() || d.Status.Running() != nil || d.block != nil || len(d.problems) > 0 {
 		return
@@ -97,6 +102,7 @@ func (d *decider) decide() {
 			d.Rules = task.NewRules(d.Version.Spec.Health)
 		}
 		d.unready, d.Needs = d.Unready()
+		d.unready = d.Snapshot.Hidden.In(d.unready)
 		d.findsDrift()
 	}
 }

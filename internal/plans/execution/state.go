@@ -32,6 +32,16 @@ func KeepComplete(phases, done []v1beta1.PhaseStatus) {
 	}
 }
 
+// TryNow has steps that failed tried again without waiting.
+func TryNow(phases []v1beta1.PhaseStatus) {
+	for i := range phases {
+		for j := range phases[i].Steps {
+			s := &phases[i].Steps[j]
+			s.Attempts, s.FailingSince, s.FailedAt, s.RetryAt = 0, nil, nil, nil
+		}
+	}
+}
+
 // IsInProgress is true of a step that has started and is not complete.
 func IsInProgress(s *v1beta1.StepStatus) bool {
 	return s.Status == v1beta1.InProgress || s.Status == v1beta1.Error

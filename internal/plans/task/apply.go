@@ -56,6 +56,10 @@ func (w *work) applyOne(f *Finding, u *unstructured.Unstructured) {
 	}
 	w.enhance(u, scope)
 	ref := object.RefOf(u)
+	if w.o.Hidden.In(ref.Name) != ref.Name {
+		f.Fatal = "the name of a " + ref.Kind + " would have the value of a parameter from a Secret; names stand in the status: take another"
+		return
+	}
 	live, read := w.live(f, ref)
 	if !read {
 		return

@@ -16,23 +16,32 @@ import (
 // applies: what the API server refuses to change is not replaced, and what holds data is not
 // created again without the permission of its template. Fatal is why only a user can help.
 func (r *Run) Correct(entry *v1beta1.InventoryEntry) Finding {
-	for _, phase := range r.Version.Spec.Plans[r.Execution.Plan].Phases {
-		for _, step := range phase.Steps {
-			if r.At(phase.Name, step.Name) != entry.AppliedIn {
-				continue
-			}
-			for _, t := range r.Version.Spec.Tasks {
-				if !slices.Contains(step.Tasks, t.Name) {
-					continue
-				}
-				w := &work{Run: r, o: r.Snapshot, phase: phase.Name, step: step.Name, name: t.Name, spec: t.Spec}
-				if f, isMade := w.correct(t.Kind, object.EntryRef(*entry)); isMade {
-					return w.checked(f)
-				}
-			}
+	phase, step := r.stepOf(entry)
+	for _, t := range r.Version.Spec.Tasks {
+		if step == nil || !slices.Contains(step.Tasks, t.Name) {
+			continue
+		}
+		w := &work{Run: r, o: r.Snapshot, phase: phase, step: step.Name, name: t.Name, spec: t.Spec}
+		if f, isMade := w.correct(t.Kind, object.EntryRef(*entry)); isMade {
+			f = w.checked(f)
+			f.hide(r.Snapshot.Hidden)
+			return f
 		}
 	}
 	return fatal("no task of its step renders it any more")
+}
+
+// stepOf is the step that applied an object, nil if the plan has none like it.
+func (r *Run) stepOf(entry *v1beta1.InventoryEntry) (phase string, step *v1beta1.Step) {
+	phases := r.Version.Spec.Plans[r.Execution.Plan].Phases
+	for i := range phases {
+		for j := range phases[i].Steps {
+			if step := &phases[i].Steps[j]; r.At(phases[i].Name, step.Name) == entry.AppliedIn {
+				return phases[i].Name, step
+			}
+		}
+	}
+	return "", nil
 }
 
 // correct applies the object again if the task makes it.

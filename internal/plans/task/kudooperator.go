@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,6 +99,16 @@ func isRetried(child *v1beta1.Instance) bool {
 	return e != nil && e.UID != "" && strings.Contains(vocabulary.RetryPlan.Get(child.Annotations), string(e.UID))
 }
 
+// public is the context without what stands in Secrets: the spec of a child shows its parameters.
+func (w *work) public() render.Context {
+	c := w.context()
+	c.Params = maps.Clone(c.Params)
+	for _, from := range w.Execution.Spec.ParametersFrom {
+		delete(c.Params, from.Name)
+	}
+	return c
+}
+
 // childParameters are those of the parameter file.
 func (w *work) childParameters() (map[string]any, error) {
 	if w.spec.ParameterFile == "" {
@@ -107,7 +118,7 @@ func (w *work) childParameters() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := render.Values(w.spec.ParameterFile, text, w.context())
+	values, err := render.Values(w.spec.ParameterFile, text, w.public())
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (r *Run) Prune(inventory []v1beta1.InventoryEntry) Finding {
 		}
 	}
 	if unknown != "" && len(outdated) > 0 {
-		f.Left = []string{fmt.Sprintf("%s may be outdated and is not deleted: %s", message.Join(outdated, ", ", object.Ref.String), unknown)}
+		f.Left = []string{fmt.Sprintf("%s may be outdated and is not deleted: %s", message.Join(outdated, ", ", object.Ref.String), r.Snapshot.Hidden.In(unknown))}
 		return f
 	}
 	for _, ref := range outdated {

@@ -43,6 +43,8 @@ type Snapshot struct {
 	Refusals write.Refusals
 	// Gates are the RolloutGates of the Instance.
 	Gates ask.Gates
+	// Hidden are values of parameters that no message may say.
+	Hidden Hidden
 	// PipeImage is that of the container that keeps a Pipe's Pod running.
 	PipeImage string
 	// Rendered are the objects that templates have made; it may be nil.

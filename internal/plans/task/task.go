@@ -49,6 +49,7 @@ func (r *Run) Assess(phase, step, name string) Finding {
 	for i := range f.Writes {
 		f.Writes[i].Path, f.Writes[i].Execution = rollout.Path{phase, step, name}, r.Execution.UID
 	}
+	f.hide(r.Snapshot.Hidden)
 	return f
 }
 

@@ -8,5 +8,5 @@ metadata: {name: planned, namespace: shop}
 spec: {operatorVersion: {name: greeter-1.27.0-0.1.0}}
 END
 stands NAME planned
-#### spillway.dev/gates
+#### parametersFrom
 spillway package install examples/packages/greeter hello -n shop --wait

@@ -171,7 +171,7 @@ const mostReads = 10
 // pruned are the objects that the Instance has applied and that no plan would apply any
 // more.
 func (t Trial) pruned(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]Difference, error) {
-	values, _ := choice.Values(version.Spec, i.Spec.Parameters, i.Status.ImmutableParameters) // judged before
+	values, _ := choice.Values(version.Spec, choice.WithTokens(&i.Spec), i.Status.ImmutableParameters) // judged before
 	run := task.Run{
 		Snapshot:  &task.Snapshot{Instance: i, Objects: live, Kinds: map[schema.GroupVersionKind]object.Scope{}},
 		Execution: &v1beta1.Execution{Plan: plan, Spec: i.Spec, Advances: true}, Version: version, Values: values,

@@ -1,8 +1,11 @@
 package trial
 
 import (
+	"encoding/base64"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -11,7 +14,7 @@ import (
 // all that is shown.
 func Hidden(before, after *unstructured.Unstructured) (_, _ *unstructured.Unstructured) {
 	if IsSecret(before) || IsSecret(after) {
-		mask(before, after, "(hidden)")
+		mask(before, after, hiddenText)
 		for _, u := range []*unstructured.Unstructured{before, after} {
 			if u != nil {
 				unstructured.RemoveNestedField(u.Object, "metadata", "annotations", vocabulary.LastAppliedConfiguration)
@@ -50,4 +53,56 @@ func fieldsOf(u *unstructured.Unstructured, field string) map[string]any {
 	}
 	fields, _ := u.Object[field].(map[string]any)
 	return fields
+}
+
+// hiddenText stands where a parameter from a Secret is.
+const hiddenText = "(hidden)"
+
+// hideTokens hides what parameters from Secrets, which are not read here, make: where what would be
+// applied has a token, what exists perhaps has the value.
+func hideTokens(before, after *unstructured.Unstructured) {
+	switch {
+	case after == nil:
+	case before == nil:
+		after.Object, _ = hidden(nil, after.Object)
+	default:
+		after.Object, before.Object = hidden(before.Object, after.Object)
+	}
+}
+
+// hidden returns both states of a map without what stands at the places of tokens.
+func hidden(live, wanted map[string]any) (after, before map[string]any) {
+	for key, value := range wanted {
+		other, is := live[key]
+		if wanted[key], other = hide(other, value); is {
+			live[key] = other
+		}
+	}
+	return wanted, live
+}
+
+// hide is hidden for a value of any type.
+func hide(live, wanted any) (after, before any) {
+	switch at := wanted.(type) {
+	case string:
+		raw, err := base64.StdEncoding.DecodeString(at)
+		if choice.HasToken(at) || err == nil && choice.HasToken(string(raw)) {
+			return hiddenText, hiddenText
+		}
+	case map[string]any:
+		if other, ok := live.(map[string]any); ok || live == nil {
+			after, before := hidden(other, at)
+			return after, before
+		}
+	case []any:
+		other, _ := live.([]any)
+		for i := range at {
+			if i < len(other) {
+				at[i], other[i] = hide(other[i], at[i])
+			} else {
+				at[i], _ = hide(nil, at[i])
+			}
+		}
+	}
+	return wanted, live
 }

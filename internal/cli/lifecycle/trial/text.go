@@ -35,7 +35,9 @@ func (d *Difference) Write(w io.Writer) {
 	case d.Unchecked != "":
 		_, _ = fmt.Fprintf(w, "%s: it is not known whether objects stay valid: %s\n", name, d.Unchecked)
 	}
-	before, after := Hidden(stripped(d.before), stripped(d.after))
+	before, after := stripped(d.before), stripped(d.after)
+	hideTokens(before, after)
+	before, after = Hidden(before, after)
 	_, lines, _ := bytes.Cut(diff.Diff(name+" now", text(before), name+" then", text(after)), []byte("\n")) // the first names both again
 	_, _ = w.Write(lines)
 }

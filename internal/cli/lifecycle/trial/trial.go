@@ -27,7 +27,7 @@ type Trial struct {
 
 // Render renders a plan as it would run for an Instance. live are the objects that exist.
 func (t Trial) Render(i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]task.Preview, error) {
-	values, problems := choice.Values(version.Spec, i.Spec.Parameters, i.Status.ImmutableParameters)
+	values, problems := choice.Values(version.Spec, choice.WithTokens(&i.Spec), i.Status.ImmutableParameters)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
 	}
