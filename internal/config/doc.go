@@ -35,6 +35,13 @@
 //     baseline records the pair of both hashes, and the workload is up to date as long as the
 //     present hash is the second one. The same record serves when a user begins to ignore an
 //     object: nothing is rolled for a scope that shrinks.
+//   - What counts for a workload that annotations of Reloader track depends on the objects of its
+//     namespace, and is found in each pass (reloaded.go). Reloader rolls for edits, and not because other
+//     objects count than before; a hash alone cannot tell the two. So spillway.dev/config-seen records what
+//     counted, with a digest of each content whose key is the UID of the object, and is of one hash: where
+//     none of them has changed, the new hash is recorded as a baseline. The same record lets a user change
+//     to the native annotation without a restart. Until there is one, what runs counts as having the present
+//     config, unless that was edited after the opt-in and after the manager began.
 //   - What a hash was computed from is recorded beside it (inputs, in spillway.dev/config-
 //     change), so that a manager that starts reads only what changed. The record is an HMAC of
 //     the hash, the references, and the UID and resourceVersion of each object, with the name

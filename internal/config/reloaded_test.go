@@ -228,6 +228,33 @@ func TestNothingIsLostForReloadersAnnotations(t *testing.T) {
 	w.rests(func() {})
 }
 
+// What is edited after the opt-in is rolled, also if the manager has recorded nothing before: the Pods run with what
+// was before. What could not start yet, because its config was missing, is not rolled again once that exists.
+func TestWhatIsEditedAfterReloadersAnnotation(t *testing.T) {
+	w := newWorld(t)
+	w.options.Reloader = &reloader.Options{} // it began long ago
+	w.configMap("app", "a", "0")
+	w.apply(foreign("web", envFrom(configMapRef("app")), autoReload, "true"), foreign("waits", envFrom(configMapRef("missing")), autoReload, "true"))
+	w.settledWith("web", 1)
+	value := 0
+	w.eventually(func() error { // in another second than that of the workload
+		value++
+		w.configMap("app", "a", fmt.Sprint(value))
+		app := &corev1.ConfigMap{}
+		if err := w.get(app, "app"); err != nil {
+			return err
+		}
+		return want(true, app.ManagedFields[0].Time.After(w.deploymentNow("web").CreationTimestamp.Time))
+	})
+	w.manage()
+	w.settledWith("web", 2)
+	w.saysEventually("waits", "ConfigMap missing not found")
+	w.configMap("missing", "a", "1")
+	w.hashed("waits", "")
+	w.rolledOnly(map[string]int{"web": 2, "waits": 1})
+	w.rests(func() {})
+}
+
 // Mistakes are named, with the annotation and the value, also where nothing else concerns Spillway.
 func TestMistakesOfReloadersUsers(t *testing.T) {
 	w := newWorld(t)

@@ -74,39 +74,44 @@ func (r *Reloaded) DemandOf(d content.Demand, objects []reloader.Object) content
 	for _, o := range objects {
 		marks[content.Object{Kind: o.Kind, Namespace: d.Namespace, Name: o.Name}] = o.Mark
 	}
-	whole := map[content.Object]bool{}
-	d.Uses = nil
-	for _, ref := range r.reads {
-		switch {
-		case ref.Extra:
-		case !r.Wants.RolledBy(ref.Object.Kind, ref.Object.Name, marks[ref.Object]):
-			continue
-		default:
-			whole[ref.Object] = whole[ref.Object] || ref.Whole()
-		}
-		d.Uses = append(d.Uses, ref)
-	}
-	for _, o := range slices.SortedFunc(maps.Keys(whole), content.Object.Compare) {
-		if !whole[o] {
-			d.Uses = append(d.Uses, content.Reference{Object: o})
-		}
-	}
-	for _, o := range objects {
-		of := content.Object{Kind: o.Kind, Namespace: d.Namespace, Name: o.Name}
-		if _, read := whole[of]; !read && len(d.Uses) < content.MostReferences && r.Wants.RolledBy(o.Kind, o.Name, o.Mark) {
-			d.Uses = append(d.Uses, content.Reference{Object: of, Extra: true})
-		}
-	}
+	d.Uses = r.readAs(marks)
 	for _, kind := range []content.Kind{content.ConfigMap, content.Secret} {
 		for _, name := range r.Wants.Names(kind) { // one that does not exist may have gone
-			of := content.Object{Kind: kind, Namespace: d.Namespace, Name: name}
-			if _, listed := marks[of]; !listed && r.Wants.RolledBy(kind, name, reloader.Plain) {
-				d.Uses = append(d.Uses, content.Reference{Object: of, Extra: true})
+			if _, listed := marks[content.Object{Kind: kind, Namespace: d.Namespace, Name: name}]; !listed {
+				objects = append(objects, reloader.Object{Kind: kind, Name: name})
 			}
+		}
+	}
+	isUsed := make(map[content.Object]bool, len(d.Uses))
+	for i := range d.Uses {
+		isUsed[d.Uses[i].Object] = true
+	}
+	for _, o := range objects {
+		of := content.Reference{Object: content.Object{Kind: o.Kind, Namespace: d.Namespace, Name: o.Name}, Extra: true}
+		if !isUsed[of.Object] && len(d.Uses) < content.MostReferences && r.Wants.RolledBy(o.Kind, o.Name, o.Mark) {
+			d.Uses = append(d.Uses, of)
 		}
 	}
 	d.Wave = d.Uses
 	return d
+}
+
+// readAs are the references of the Pod template that count, and all keys of what they refer to.
+func (r *Reloaded) readAs(marks map[content.Object]reloader.Mark) []content.Reference {
+	var uses, whole []content.Reference
+	for _, ref := range r.reads {
+		if !ref.Extra && !r.Wants.RolledBy(ref.Object.Kind, ref.Object.Name, marks[ref.Object]) {
+			continue
+		}
+		uses = append(uses, ref)
+		if !slices.ContainsFunc(whole, func(w content.Reference) bool { return w.Object == ref.Object }) {
+			whole = append(whole, content.Reference{Object: ref.Object})
+		}
+	}
+	whole = slices.DeleteFunc(whole, func(w content.Reference) bool {
+		return slices.ContainsFunc(uses, func(u content.Reference) bool { return u.Object == w.Object && u.Whole() })
+	})
+	return append(uses, whole...)
 }
 
 // Candidates are the objects that may count where those of the namespace cannot be listed: what the Pod template
@@ -144,7 +149,7 @@ func SlimFor(o *reloader.Options) func(client.Object) {
 // EditedFirst is when an object was edited first of those of which the record of what counted has another content:
 // a manager that begins has not seen the edits. It is zero if none was.
 func (w *Workload) EditedFirst() (first time.Time) {
-	s, ok := readSeen(vocabulary.ConfigSeen.Get(w.Object.GetAnnotations()), w.Accepted())
+	s, ok := readSeen(w.seen, w.Accepted())
 	if !ok {
 		return time.Time{}
 	}
@@ -164,7 +169,7 @@ func (w *Workload) isEditedSince(at time.Time) bool {
 
 // lacksSeen reports whether a workload that is tracked by annotations of Reloader has no record of what counts.
 func (w *Workload) lacksSeen() bool {
-	return w.Reloaded != nil && vocabulary.ConfigSeen.Get(w.Object.GetAnnotations()) == ""
+	return w.Reloaded != nil && w.seen == ""
 }
 
 // beginsReloaded reports whether what it runs with is recorded, and it is not rolled: it may have been tracked in
@@ -176,7 +181,7 @@ func (w *Workload) beginsReloaded() bool { return w.lacksSeen() && !w.isEdited }
 // that, but with --reload-on-create and --reload-on-delete. The record is of one hash, so that a workload which
 // a user took back to an earlier one is rolled.
 func (w *Workload) changesOnlyInScope() bool {
-	seen, ok := readSeen(vocabulary.ConfigSeen.Get(w.Object.GetAnnotations()), w.Accepted())
+	seen, ok := readSeen(w.seen, w.Accepted())
 	if !ok || w.Accepted() == w.Hashes.Desired {
 		return false
 	}

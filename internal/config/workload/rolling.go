@@ -152,6 +152,9 @@ func Kept(obj client.Object) (kept, of int32) {
 func KeptBy(obj client.Object) string {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
+		if at := o.Annotations[vocabulary.ReloaderPausedAt]; at != "" {
+			return "Reloader has paused its rollout (spec.paused); resume it, unless Reloader still runs"
+		}
 		return "its rollout is paused (spec.paused); resume it"
 	case *appsv1.StatefulSet:
 		if r := o.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && *r.Partition > 0 {

@@ -31,8 +31,10 @@ type Workload struct {
 	Suspension Suspension
 	// Pinning is how it keeps the config of each of its revisions.
 	Pinning Pinning
-	// Reloaded is set for a workload that is tracked by annotations of Reloader.
+	// Reloaded is set for a workload that is tracked by annotations of Reloader, and seen is the record of what
+	// counted for its hash.
 	Reloaded *Reloaded
+	seen     string
 	// Zone is set for a StatefulSet that is a zone of a group.
 	Zone Zone
 	// Legacy is what old versions of wave left.
@@ -107,7 +109,7 @@ func Read(obj client.Object) Workload {
 	w := Workload{
 		Name: NameOf(obj), UID: obj.GetUID(), Generation: obj.GetGeneration(), Object: shallow(obj),
 		Settings: settingsOf(namespace, obj.GetAnnotations()), Records: recordsOf(obj), Legacy: Legacy{Finalizer: hasFinalizer(obj)},
-		Suspension: SuspensionOf(obj), Zone: zoneOf(obj),
+		Suspension: SuspensionOf(obj), Zone: zoneOf(obj), seen: vocabulary.ConfigSeen.Get(obj.GetAnnotations()),
 	}
 	w.Demand = content.DemandOf(namespace, &template.Spec, w.Settings.Extra, w.Settings.PullSecrets)
 	w.Demand.Ignored = w.Settings.Ignored
