@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// together is how soon lines follow one another that belong to one moment.
+// together is how soon lines of a chapter follow one another that belong to one moment.
 const together = 120 * time.Millisecond
 
 // recording is what the screen has shown.
 type recording struct {
 	frames []frame
-	// lines are what it shows now: first what does not change, then a row for each unit.
+	// lines are what it shows now: first what does not change, then a row for each unit. In a chapter
+	// that is done, as is what a command prints, each line stays.
 	lines []string
 	names []string
 	done  bool
@@ -22,6 +23,29 @@ type recording struct {
 type frame struct {
 	at    time.Duration
 	lines []string
+}
+
+// The times for which a moment is shown, so that its sentences can be read: the last one of a chapter
+// for at least a few seconds, one in which many things move no longer than it needs.
+const (
+	lookLast, lookShort, lookLong = 3500 * time.Millisecond, 350 * time.Millisecond, 1200 * time.Millisecond
+	lookEnd                       = 7 * time.Second
+)
+
+// shown is for how long each frame is shown.
+func (r *recording) shown() []time.Duration {
+	all := make([]time.Duration, len(r.frames))
+	for i := range r.frames {
+		switch {
+		case i+1 == len(r.frames):
+			all[i] = lookEnd
+		case r.frames[i].lines[0] != r.frames[i+1].lines[0]:
+			all[i] = lookLast
+		default:
+			all[i] = min(max(r.frames[i+1].at-r.frames[i].at, lookShort), lookLong)
+		}
+	}
+	return all
 }
 
 // marks begin the line of a unit.
@@ -39,7 +63,7 @@ func (r *recording) read(line string, at time.Duration) {
 	if r.lines == nil {
 		return
 	}
-	if n := len(r.frames); n > 0 && at-r.frames[n-1].at < together {
+	if n := len(r.frames); n > 0 && at-r.frames[n-1].at < together && r.frames[n-1].lines[0] == r.lines[0] {
 		r.frames[n-1].lines = slices.Clone(r.lines)
 		return
 	}
@@ -51,7 +75,7 @@ func (r *recording) head(heading string) {
 	if len(r.frames) == 0 && !strings.HasPrefix(heading, "A user edits") {
 		return
 	}
-	r.done = heading == "Done"
+	r.done = heading == "Done" || strings.HasPrefix(heading, "spillway ")
 	r.lines, r.names = []string{"# " + heading}, []string{""}
 }
 

@@ -51,8 +51,47 @@ func TestPictureIsXML(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !strings.Contains(svg, "A user edits &lt;x&gt; &amp; y") || !strings.Contains(svg, "a lon…<") {
+	if !strings.Contains(svg, "A user edits &lt;x&gt; &amp; y") || strings.Count(svg, ">  a long line") == 0 {
 		t.Error(svg)
+	}
+}
+
+// TestTheEndOfAChapterCanBeRead: what a chapter comes to is shown for seconds, and what moves not for
+// longer than it needs.
+func TestTheEndOfAChapterCanBeRead(t *testing.T) {
+	r := &recording{}
+	for i, l := range []string{"── A user edits x", "↻ web", "✓ web", "── spillway explain deployment/web", "  state  Waiting", "  next   wait", "── Done"} {
+		r.read(l, time.Duration(i)*20*time.Second)
+	}
+	if got, want := r.shown(), []time.Duration{lookLong, lookLong, lookLast, lookLong, lookLong, lookLast, lookEnd}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := r.frames[5].lines; len(got) != 3 {
+		t.Errorf("what a command prints stays: %q", got)
+	}
+}
+
+// TestAChapterDoesNotReplaceTheOneBefore, however soon it follows.
+func TestAChapterDoesNotReplaceTheOneBefore(t *testing.T) {
+	r := &recording{}
+	for i, l := range []string{"── A user edits x", "✗ web failed", "── spillway explain deployment/web", "web failed", "── Done"} {
+		r.read(l, time.Duration(i)*time.Millisecond)
+	}
+	want := [][]string{{"# A user edits x", "✗ web failed"}, {"# spillway explain deployment/web", "web failed"}, {"# Done"}}
+	if !slices.EqualFunc(r.frames, want, func(f frame, lines []string) bool { return slices.Equal(f.lines, lines) }) {
+		t.Errorf("%v", r.frames)
+	}
+}
+
+func TestALongLineIsWrapped(t *testing.T) {
+	for text, want := range map[string][]line{
+		"# a heading": {{"head", "a heading"}},
+		"✓ " + strings.Repeat("0123456789 ", 12): {{"done", "✓ " + strings.TrimSpace(strings.Repeat("0123456789 ", 9))}, {"done", "  0123456789 0123456789 0123456789"}},
+		strings.Repeat("x", 120):                 {{"plain", strings.Repeat("x", 110)}, {"plain", "  " + strings.Repeat("x", 10)}},
+	} {
+		if got := wrapped([]string{text}); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 	"html"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // The measures of the picture, in its own units and in characters.
 const (
-	columns            = 92
-	textWidth          = 760 // of so many characters
+	columns            = 110
+	textWidth          = 908 // of so many characters
 	lineHeight, margin = 21, 22
 	bar                = 30
-	last               = 6 * time.Second // how long the last moment stays
 )
 
 // style is that of a terminal. Each image is visible in its share of the time.
@@ -25,6 +25,7 @@ text{font:13.5px ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono',mo
 .done{fill:#56d364}
 .moves{fill:#8fb8ff}
 .waits{fill:#e3b341}
+.fails{fill:#ff7b72}
 .f{visibility:hidden}
 @media (prefers-reduced-motion:reduce){.f{animation:none!important}.f:last-of-type{visibility:visible}}
 `
@@ -34,30 +35,33 @@ func (r *recording) svg() (string, error) {
 	if len(r.frames) < 2 {
 		return "", errors.New("nothing was recorded: pipe the output of the demo")
 	}
-	rows := 0
-	for _, f := range r.frames {
-		rows = max(rows, len(f.lines))
+	rows, whole := 0, time.Duration(0)
+	screens := make([][]line, len(r.frames))
+	for i, f := range r.frames {
+		screens[i] = wrapped(f.lines)
+		rows = max(rows, len(screens[i]))
 	}
-	begin := r.frames[0].at
-	whole := r.frames[len(r.frames)-1].at - begin + last
+	shown := r.shown()
+	for _, d := range shown {
+		whole += d
+	}
 	width, height := textWidth+2*margin, rows*lineHeight+2*margin+bar
 	var s strings.Builder
-	fmt.Fprintf(&s, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" aria-labelledby=\"title\">\n", width, height, width, height)
+	fmt.Fprintf(&s, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" xml:space=\"preserve\" role=\"img\" aria-labelledby=\"title\">\n", width, height, width, height)
 	fmt.Fprintf(&s, "<title id=\"title\">%s</title>\n<style>%s", "make demo: a user edits config, and workloads roll a few at a time", style)
-	for i, f := range r.frames {
-		from, to := percent(f.at-begin, whole), 100.0
-		if i+1 < len(r.frames) {
-			to = percent(r.frames[i+1].at-begin, whole)
-		}
+	begin := time.Duration(0)
+	for i, d := range shown {
+		from, to := percent(begin, whole), percent(begin+d, whole)
+		begin += d
 		fmt.Fprintf(&s, "@keyframes k%d{0%%{visibility:hidden}%.2f%%{visibility:visible}%.2f%%{visibility:hidden}}\n", i, from, to)
 		fmt.Fprintf(&s, ".k%d{animation:k%d %.1fs step-end infinite}\n", i, i, whole.Seconds())
 	}
 	fmt.Fprintf(&s, "</style>\n<rect class=\"screen\" x=\"1\" y=\"1\" width=\"%d\" height=\"%d\" rx=\"10\"/>\n", width-2, height-2)
 	fmt.Fprintf(&s, "<text x=\"%d\" y=\"%d\">$ make demo</text>\n", margin, margin+12)
-	for i, f := range r.frames {
+	for i, screen := range screens {
 		fmt.Fprintf(&s, "<g class=\"f k%d\">\n", i)
-		for row, line := range f.lines {
-			fmt.Fprintf(&s, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s</text>\n", class(line), margin, margin+bar+12+row*lineHeight, html.EscapeString(fit(strings.TrimPrefix(line, "# "))))
+		for row, l := range screen {
+			fmt.Fprintf(&s, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s</text>\n", l.class, margin, margin+bar+12+row*lineHeight, html.EscapeString(l.text))
 		}
 		s.WriteString("</g>\n")
 	}
@@ -80,16 +84,32 @@ func class(line string) string {
 		return "moves"
 	case '…':
 		return "waits"
+	case '✗':
+		return "fails"
 	default:
 		return "plain"
 	}
 }
 
-// fit cuts a line that is longer than the screen is wide.
-func fit(line string) string {
-	runes := []rune(strings.TrimRight(line, " "))
-	if len(runes) > columns {
-		return string(runes[:columns-1]) + "…"
+// line is one of the screen.
+type line struct{ class, text string }
+
+// wrapped are lines that fit the screen. One that is continued is indented by as much as its text is.
+func wrapped(lines []string) []line {
+	var all []line
+	for _, text := range lines {
+		class, text := class(text), strings.TrimRight(strings.TrimPrefix(text, "# "), " ")
+		indent := strings.Repeat(" ", 2+len(text)-len(strings.TrimLeft(text, " ")))
+		for utf8.RuneCountInString(text) > columns {
+			runes := []rune(text)
+			at := strings.LastIndex(string(runes[:columns+1]), " ")
+			if at <= len(indent) {
+				at = len(string(runes[:columns]))
+			}
+			all = append(all, line{class, strings.TrimRight(text[:at], " ")})
+			text = indent + strings.TrimLeft(text[at:], " ")
+		}
+		all = append(all, line{class, text})
 	}
-	return string(runes)
+	return all
 }

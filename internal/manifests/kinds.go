@@ -12,6 +12,8 @@ var (
 	policyGroup    = schema.GroupVersion{Group: "policy", Version: "v1"}
 	// monitoringGroup exists where the operator of Prometheus is installed.
 	monitoringGroup = schema.GroupVersion{Group: "monitoring.coreos.com", Version: "v1"}
+	// gatewayGroup exists where the Gateway API is installed.
+	gatewayGroup = schema.GroupVersion{Group: "gateway.networking.k8s.io", Version: "v1"}
 	// certManagerGroup exists where cert-manager is installed.
 	certManagerGroup = schema.GroupVersion{Group: "cert-manager.io", Version: "v1"}
 )
@@ -33,10 +35,11 @@ func ManagerKinds() []schema.GroupVersionKind {
 // not among them: it may hold what is not ours.
 func OtherKinds() []schema.GroupVersionKind {
 	other := kinds(certManagerGroup, "Certificate", "Issuer")
-	other = append(other, kinds(monitoringGroup, "ServiceMonitor")...)
+	other = append(other, kinds(monitoringGroup, "ServiceMonitor", "PrometheusRule")...)
 	other = append(other, kinds(policyGroup, "PodDisruptionBudget")...)
-	other = append(other, kinds(networkGroup, "NetworkPolicy")...)
-	other = append(other, kinds(coreGroup, "Service", "ServiceAccount")...)
+	other = append(other, kinds(gatewayGroup, "HTTPRoute")...)
+	other = append(other, kinds(networkGroup, "NetworkPolicy", "Ingress")...)
+	other = append(other, kinds(coreGroup, "Service", "ConfigMap", "ServiceAccount")...)
 	return append(other, kinds(rbacGroup, "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")...)
 }
 

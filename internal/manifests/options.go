@@ -41,8 +41,8 @@ func (o *Options) Validate() error {
 	if err := errors.Join(o.Values.validatePins(), o.Values.validateAccounts()); err != nil {
 		return err
 	}
-	if o.Values.Dashboard.Enabled && o.Values.Dashboard.Replicas < 1 {
-		return errors.New("dashboard.replicas: must be at least 1; to have no dashboard, set dashboard.enabled to false")
+	if err := o.Values.Dashboard.validate(); err != nil {
+		return err
 	}
 	w := o.Values.Webhooks
 	if slices.Equal(w.Configurations, []string{All}) {
@@ -93,6 +93,20 @@ func (v *Values) SetPins(n pin.Namespaces) {
 		v.PinNamespaces = []string{pin.All}
 	case n.Selector != nil:
 		v.PinSelector = n.LabelSelector()
+	}
+}
+
+// validate says what is wrong with the dashboard, by the names of its values.
+func (d *Dashboard) validate() error {
+	switch {
+	case d.Enabled && d.Replicas < 1:
+		return errors.New("dashboard.replicas: must be at least 1; to have no dashboard, set dashboard.enabled to false")
+	case d.Ingress.Enabled && d.Ingress.Host == "":
+		return errors.New("dashboard.ingress.host: name the host by which browsers reach the dashboard, the one in --url")
+	case d.HTTPRoute.Enabled && len(d.HTTPRoute.ParentRefs) == 0:
+		return errors.New("dashboard.httpRoute.parentRefs: name the Gateway that the route is attached to, such as {name: public, namespace: gateways}")
+	default:
+		return nil
 	}
 }
 

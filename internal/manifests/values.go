@@ -37,6 +37,10 @@ type Values struct {
 	Affinity          *corev1.Affinity                  `json:"affinity"`
 	TopologySpread    []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints"`
 	PodAnnotations    map[string]string                 `json:"podAnnotations"`
+	PodLabels         map[string]string                 `json:"podLabels"`
+	AccountNotes      map[string]string                 `json:"serviceAccountAnnotations"`
+	ExtraVolumes      []corev1.Volume                   `json:"extraVolumes"`
+	ExtraMounts       []corev1.VolumeMount              `json:"extraVolumeMounts"`
 	Webhooks          Webhooks                          `json:"webhooks"`
 	RestrictManager   bool                              `json:"restrictManager"`
 	Metrics           Metrics                           `json:"metrics"`
@@ -71,8 +75,14 @@ type Webhooks struct {
 
 // Metrics say how the metrics are served.
 type Metrics struct {
-	Secure         bool `json:"secure"`
-	ServiceMonitor bool `json:"serviceMonitor"`
+	Secure           bool              `json:"secure"`
+	ServiceMonitor   bool              `json:"serviceMonitor"`
+	MonitorLabels    map[string]string `json:"serviceMonitorLabels"`
+	MonitorInterval  string            `json:"serviceMonitorInterval"`
+	PrometheusRule   bool              `json:"prometheusRule"`
+	RuleLabels       map[string]string `json:"prometheusRuleLabels"`
+	GrafanaBoards    bool              `json:"grafanaDashboards"`
+	GrafanaBoardTags map[string]string `json:"grafanaDashboardsLabels"`
 }
 
 // Dashboard says how the dashboard runs in the cluster.
@@ -84,7 +94,25 @@ type Dashboard struct {
 	Groups    []string                    `json:"groups"`
 	Replicas  int32                       `json:"replicas"`
 	Args      []string                    `json:"args"`
+	Ingress   Ingress                     `json:"ingress"`
+	HTTPRoute HTTPRoute                   `json:"httpRoute"`
 	Resources corev1.ResourceRequirements `json:"resources"`
+}
+
+// Ingress says how browsers reach the dashboard through an Ingress.
+type Ingress struct {
+	Enabled     bool              `json:"enabled"`
+	Host        string            `json:"host"`
+	ClassName   string            `json:"className"`
+	Annotations map[string]string `json:"annotations"`
+	TLSSecret   string            `json:"tlsSecret"`
+}
+
+// HTTPRoute says how they reach it through a Gateway.
+type HTTPRoute struct {
+	Enabled    bool             `json:"enabled"`
+	Hostnames  []string         `json:"hostnames"`
+	ParentRefs []map[string]any `json:"parentRefs"`
 }
 
 const (

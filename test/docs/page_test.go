@@ -44,7 +44,7 @@ func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 // the root.
 func pages(t *testing.T) []page {
 	t.Helper()
-	names := []string{"README.md", "CONTRIBUTING.md", "rollout/testdata/README.md", "site/index.md"}
+	names := []string{"README.md", "CONTRIBUTING.md", "GOVERNANCE.md", "MAINTAINERS.md", "CODE_OF_CONDUCT.md", "ROADMAP.md", "rollout/testdata/README.md", "site/index.md"}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".md") {
 			return err

@@ -184,6 +184,13 @@ subjects:
   namespace: {{ $root.Release.Namespace | quote }}
 {{- end }}
 
+{{/* The labels that a user adds to Pods; those by which they are found stay. */}}
+{{- define "spillway.pod-labels" -}}
+{{- with omit (default dict .Values.podLabels) "app.kubernetes.io/component" "app.kubernetes.io/name" -}}
+{{ toYaml . }}
+{{- end -}}
+{{- end }}
+
 {{/* What the Pods of the manager and of the dashboard have in common. */}}
 {{- define "spillway.pod" -}}
 terminationGracePeriodSeconds: 30

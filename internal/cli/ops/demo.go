@@ -27,6 +27,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/demo"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -180,7 +184,31 @@ func (r *demoRun) tell(ctx context.Context, st *stage) error {
 		Config: st.config, Kubeconfig: st.kubeconfig, Namespace: st.namespace, Simulated: st.simulated, Stays: st.simulated && !r.once(),
 		MetricsURL: "http://" + metrics + "/metrics", Rings: options, Zones: withZones, Pins: withPins,
 		Out: r.env.Out, Width: display.TerminalWidth(r.env.Out), Now: r.env.Now,
+		Explain: func(ctx context.Context, object string) error { return r.explain(ctx, st, options, object) },
 	})
+}
+
+// explain shows why an object waits, as the command explain does.
+func (r *demoRun) explain(ctx context.Context, st *stage, o config.Options, object string) error {
+	ref, err := describe.Named(command.NoOtherKinds, st.namespace, object)
+	if err != nil {
+		return err
+	}
+	known, err := kube.NewScheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(st.config, client.Options{Scheme: known})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	o.Now = r.env.Now
+	why, err := explain.Explain(ctx, chain.World{Client: c, Options: o}, ref)
+	if err != nil {
+		return err
+	}
+	display.Chain(r.env.Out, display.StyleOf(r.env.Out, r.env.Lookup), &why, r.env.Now())
+	return nil
 }
 
 func (r *demoRun) once() bool {

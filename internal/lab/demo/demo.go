@@ -45,6 +45,8 @@ type Options struct {
 	// revisions, which a chapter needs.
 	Pins bool
 	Out  io.Writer
+	// Explain writes why an object waits, "deployment/web", as the command does.
+	Explain func(ctx context.Context, object string) error
 	// Stays is true if the cluster keeps running after the demo.
 	Stays bool
 	// Width is that of the terminal that Out is, which can be written over; zero
@@ -78,7 +80,7 @@ func Run(parent context.Context, o Options) error {
 	}
 	s := &story{Options: o, client: c, view: newView(o.Out, o.Width)}
 	s.readKubelet(ctx)
-	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.spoilPrices, s.returnPrices, s.moveZones, s.conclude} {
+	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.spoilPrices, s.explainPrices, s.returnPrices, s.moveZones, s.conclude} {
 		if err := chapter(ctx); err != nil {
 			return cmp.Or(parent.Err(), err) //nolint:wrapcheck // the interruption, or an error of this package
 		}

@@ -66,6 +66,16 @@ func (s *story) spoilPrices(ctx context.Context) error {
 	return s.replaceEarlierPod(ctx)
 }
 
+// explainPrices shows what a user reads who asks why the second workload waits.
+func (s *story) explainPrices(ctx context.Context) error {
+	if !s.Pins {
+		return nil
+	}
+	object := "deployment/" + otherUser
+	s.view.heading("spillway explain " + object + " -n " + s.Namespace)
+	return s.Explain(ctx, object)
+}
+
 // returnPrices lets the failed workload go back automatically.
 func (s *story) returnPrices(ctx context.Context) error {
 	if !s.Pins {

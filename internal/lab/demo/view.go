@@ -66,7 +66,7 @@ func (v *view) redraw(rows []row) {
 }
 
 // widest is how much of a line is written where there is no terminal.
-const widest = 160
+const widest = 240
 
 // workloads are rows for workloads.
 func workloads(explanations []config.Explanation) []row {
