@@ -180,12 +180,12 @@ func TestWatchTakesEveryKey(t *testing.T) {
 		t.Run(fmt.Sprintf("%d columns", width), func(t *testing.T) {
 			term := inTerminalWith(t, watched, width, 24, program, "watch", "-n", namespace)
 			term.shows(t, "q quit")
-			known := []pressed{{"", "rolloutgroup/ingester"}, {"", "secret/web"}, {"", "Deployment api is next to roll"}}
+			known := []pressed{{"", "rolloutgroup/ingester"}, {"", "secret/web"}, {"", "Deployment api is waiting"}}
 			for _, step := range slices.Concat(known, moving[width], []pressed{
-				{"g", "Deployment api is next to roll"}, {"?", "move to the first or the last"},
+				{"g", "Deployment api is waiting"}, {"?", "move to the first or the last"},
 				{"\x1b", "deployment/web"}, // esc leaves the help, and not the watch
 				{"w", "Deployment web is waiting: Secret web not found"},
-				{"G", "all of 0 zones are up to date"}, {"g", "Deployment api is next to roll"},
+				{"G", "all of 0 zones are up to date"}, {"g", "Deployment api is waiting"},
 				{"gt", "retry: not of deployment/api"}, {"a", "approve: not of deployment/api"},
 				{"Gt", "retry rolloutgroup/ingester; why?"}, {"\x1b", "? help"}, {"a", "approve rolloutgroup/ingester; why?"}, {"\x1b", "? help"},
 				{"/web\r", "esc all"}, {"\x1b", "deployment/api"},

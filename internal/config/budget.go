@@ -40,10 +40,7 @@ type budget struct {
 	// refused is true if the record must not be read or written: then it lasts no longer
 	// than the manager.
 	refused bool
-	// readOnly is true for a user who explains: where the record must not be read, the
-	// records on the workloads stand for it.
-	readOnly bool
-	options  decision.Options
+	options decision.Options
 }
 
 // newBudget returns nil if workloads of several namespaces do not wait for one another.
@@ -60,21 +57,10 @@ func newBudget(reader client.Reader, writer client.Writer, o Options) *budget {
 	return b
 }
 
-// readBudget is the record as a user reads it who explains, nil for a user to whom the
-// manager is not known.
-func readBudget(reader client.Reader, o Options) *budget {
-	b := newBudget(reader, nil, o)
-	if b == nil || b.refused {
-		return nil
-	}
-	b.readOnly = true
-	return b
-}
-
 // observe returns what was rolled.
 func (b *budget) observe(ctx context.Context, now time.Time) (*decision.Budget, error) {
 	switch {
-	case b == nil, b.refused && b.readOnly:
+	case b == nil:
 		return nil, nil //nolint:nilnil // none is what a manager without limits has
 	case b.refused && b.spent == nil:
 		b.spent = &decision.Budget{}
@@ -105,9 +91,6 @@ func (b *budget) read(ctx context.Context, now time.Time) (*decision.Budget, err
 // refuse goes on without the record.
 func (b *budget) refuse(ctx context.Context, err error) {
 	b.refused = true
-	if b.readOnly {
-		return
-	}
 	log.FromContext(ctx).Error(err, "what was rolled cannot be recorded, so a restart of the manager refills --update-rate and --max-rolling; "+
 		"grant get, create and update on the Lease", "lease", b.key.String())
 }

@@ -93,7 +93,7 @@ func TestClusterPolicies(t *testing.T) {
 	bank.sharing("app1", "app2")
 	lab.sharing("app1", "app2")
 
-	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*policies.yaml")
+	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*.yaml")
 	w.apply("apiVersion: spillway.dev/v1alpha1\nkind: ClusterConfigPolicy\nmetadata: {name: careful}\nspec: {namespaces: [shop, bank], " + oneFirst + "}")
 	lab.apply("apiVersion: spillway.dev/v1alpha1\nkind: ConfigPolicy\nmetadata: {name: own, namespace: lab}\nspec: {pause: {by: alice}}")
 	careful := func() (*v1alpha1.ClusterConfigPolicy, error) {
@@ -188,7 +188,7 @@ func TestTheDefaultPolicy(t *testing.T) {
 	w.options.DefaultPolicy = true
 	w.manage()
 	before := w.sharing("app1", "app2")
-	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*policies.yaml")
+	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*.yaml")
 	w.recorded()
 	w.eventually(func() error {
 		if p := w.policyNow(); p == nil || p.Status.Phase != "Complete" {
@@ -215,7 +215,7 @@ func TestTheDefaultPolicy(t *testing.T) {
 // A policy of that name that a user has created before stays as it is.
 func TestTheDefaultPolicyOfAUser(t *testing.T) {
 	w := newCluster(t, "shop")
-	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*policies.yaml")
+	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*.yaml")
 	w.apply("apiVersion: spillway.dev/v1alpha1\nkind: ClusterConfigPolicy\nmetadata: {name: default}\nspec: {maxUnavailable: 7}")
 	w.options.DefaultPolicy = true
 	w.manage()

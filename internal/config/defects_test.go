@@ -374,11 +374,11 @@ func TestARollThatDoesNotComplete(t *testing.T) {
 	w.halt()
 	w.options.Now, w.options.MaxRolling = func() time.Time { return time.Now().Add(11 * time.Minute) }, 1
 	w.eventually(func() error { return want(rollout.ReasonFailed, w.explain("web").Reason) })
+	w.manage()
+	w.settled() // it records that it is late
 	if e := w.explain("web"); e.State != config.StateLate || e.Sentence != "Deployment web failed" {
 		t.Errorf("it is %s: %s", e.State, e.Sentence)
 	}
-	w.manage()
-	w.settled() // it records that it is late
 	w.rests(func() {})
 	w.configMap("app", "a", "2")
 	w.hashed("web", broken)
@@ -565,6 +565,6 @@ subjects: [{kind: User, name: a-reader, apiGroup: rbac.authorization.k8s.io}]`)
 		if err != nil {
 			return err
 		}
-		return want("Deployment web is waiting: ConfigMap app cannot be read: forbidden; grant get, list and watch on configmaps in namespace "+w.namespace, e.Sentence)
+		return want("Deployment web is waiting: its state is not known, because ConfigRollouts cannot be read", e.Sentence)
 	})
 }

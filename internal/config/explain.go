@@ -16,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -33,9 +34,11 @@ const (
 	StateFailed     = decision.StateFailed
 	StateNotTracked = decision.StateNotTracked
 	StateNotWatched = decision.StateNotWatched
+	// StateNotObserved is as no manager has recorded it yet.
+	StateNotObserved = decision.StateNotObserved
 )
 
-// Explanation is the state of a workload in one sentence, and the facts.
+// Explanation is the state of a workload in one sentence, as the manager has recorded it, and the facts.
 type Explanation struct {
 	Kind      string         `json:"kind"`
 	Namespace string         `json:"namespace"`
@@ -63,9 +66,11 @@ type Explanation struct {
 	Lacking []content.Missing `json:"-"`
 	// Changed is what it has not been rolled for yet, or what it is rolling for:
 	// "ConfigMap app: LOG_LEVEL". Nil if that is not known.
-	Changed  []string       `json:"changed,omitempty"`
-	LastRoll *workload.Roll `json:"lastRoll,omitempty"`
-	Problems []string       `json:"problems,omitempty"`
+	Changed []string `json:"changed,omitempty"`
+	// Behind are the objects whose content it does not have, or fails with.
+	Behind   []content.Object `json:"-"`
+	LastRoll *workload.Roll   `json:"lastRoll,omitempty"`
+	Problems []string         `json:"problems,omitempty"`
 	// LeftOut says which extra objects of other namespaces do not count.
 	LeftOut []string `json:"leftOut,omitempty"`
 	// Pins are the contents that new Pods get: "ConfigMap app: app-1a2b3c4d5e". Unpinned says
@@ -87,8 +92,8 @@ type Explanation struct {
 	Pause *content.Pause `json:"pause,omitempty"`
 	// PausedFor is the object that is paused, nil if none is, or if the workload itself is.
 	PausedFor *content.Object `json:"-"`
-	// Unseen is what the caller may not read of what the state was decided from: then the state is as the
-	// manager has recorded it. Empty if the caller may read all.
+	// Unseen is what the caller may not read of the config: then it is not known whether the manager has seen
+	// all of it. Empty if the caller may read all.
 	Unseen string `json:"unseen,omitempty"`
 }
 
@@ -111,8 +116,7 @@ type UseFact struct {
 // ErrNotFound is returned for a workload that does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Explain returns the state of one workload, by the same code that the manager
-// runs, with the caller's own permissions and without writes.
+// Explain returns the state of one workload, with the caller's own permissions.
 func Explain(ctx context.Context, reader client.Reader, options Options, name workload.Name) (Explanation, error) {
 	obj := workload.New(name.Kind)
 	err := reader.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, obj)
@@ -125,7 +129,7 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name wo
 	if !options.Watches(name.Namespace) {
 		return notWatched(name, options.Namespaces), nil
 	}
-	explanations, err := statusAround(ctx, reader, options, name.Namespace)
+	explanations, err := Status(ctx, reader, options, name.Namespace)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -142,28 +146,16 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name wo
 	return explanations[i], nil
 }
 
-// statusAround observes all workloads where they share a budget, so that the
-// position in its queue is known; unless this is forbidden to the caller.
-func statusAround(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
-	if options.SharesBudget() {
-		if explanations, err := Status(ctx, reader, options, ""); !apierrors.IsForbidden(err) {
-			return explanations, err
-		}
-	}
-	return Status(ctx, reader, options, namespace)
-}
-
 // Overview is the state of every relevant workload, and of the policies by which they are
 // rolled.
 type Overview struct {
 	Workloads []Explanation
-	// Policies are those that the caller may read, in the order in which they count. Of
-	// each only the releases in what was observed are known.
+	// Policies are those that the caller may read, in the order in which they count.
 	Policies []policy.Explanation
-	// Wake is when time alone changes some of this, zero for never; Sooner is true if it may do so
-	// before, because of how long Pods have been ready or crash.
-	Wake   time.Time
-	Sooner bool
+	// Wake is when time alone changes some of this, zero for never.
+	Wake time.Time
+
+	counts map[content.Object]count
 }
 
 // Status explains every relevant workload of a namespace, of all if it is empty.
@@ -186,8 +178,7 @@ type Memory struct{ cache cache }
 // NewMemory knows nothing.
 func NewMemory() *Memory { return &Memory{cache{}} }
 
-// Survey is the package's, and remembers what was read. What a manager would have seen between two
-// surveys is not remembered: each decides as a manager that has just begun.
+// Survey is the package's, and remembers what was read.
 func (m *Memory) Survey(ctx context.Context, reader client.Reader, options Options, namespace string) (Overview, error) {
 	source := content.Source{Digests: content.Digesting(reader), Values: reader, Provided: true}
 	if reduced, ok := reader.(content.Reduced); ok {
@@ -196,32 +187,72 @@ func (m *Memory) Survey(ctx context.Context, reader client.Reader, options Optio
 	m.cache.begin()
 	o := newObserver(options, reader, source)
 	o.namespace, o.cache, o.readOnly = namespace, m.cache, true
-	o.budget, o.policies = readBudget(source.Values, options), policy.NewReader(reader, options.Namespaces)
+	o.policies = policy.NewReader(reader, options.Namespaces)
 	observed, err := o.observe(ctx)
 	if err != nil {
 		return Overview{}, err
 	}
-	all := explainAll(observed, options)
-	if observed.Recordable {
-		recorded(&observed, all.Workloads)
-	}
-	return all, nil
+	return explainAll(&observed, &options), nil
 }
 
-// explainAll explains everything that was observed.
-func explainAll(o decision.Observed, options Options) Overview {
-	plan := decision.Explain(o, options.Options)
-	answers := plan.Answers()
-	all := Overview{Workloads: make([]Explanation, 0, len(plan.Workloads)), Policies: o.Policies.Explain(plan.Reports), Wake: plan.Wake, Sooner: o.PodsMatter}
-	for i := range plan.Workloads {
-		w := &plan.Workloads[i]
+// count is how many of the workloads that use an object have its content.
+type count struct{ done, total int }
+
+// Count is how many of the tracked workloads of its namespace that use an object have its content.
+func (o *Overview) Count(object content.Object) (done, total int) {
+	if o.counts == nil {
+		o.counts = map[content.Object]count{}
+		for i := range o.Workloads {
+			o.Workloads[i].countIn(o.counts)
+		}
+	}
+	c := o.counts[object]
+	return c.done, c.total
+}
+
+func (e *Explanation) countIn(counts map[content.Object]count) {
+	for i := range e.Uses {
+		of := e.Uses[i].Of
+		isAgain := slices.ContainsFunc(e.Uses[:i], func(u UseFact) bool { return u.Of == of })
+		if e.State == StateNotTracked || e.Uses[i].Ignored || of.Namespace != e.Namespace || isAgain {
+			continue
+		}
+		c := counts[of]
+		if c.total++; !e.isBehind(of) {
+			c.done++
+		}
+		counts[of] = c
+	}
+}
+
+// IsFor is true of a workload that is rolled for an object.
+func (e *Explanation) IsFor(object content.Object) bool {
+	return slices.ContainsFunc(e.Uses, func(u UseFact) bool { return u.Of == object && !u.Ignored })
+}
+
+// Lacks is true of a workload whose Pods need something of an object that does not exist.
+func (e *Explanation) Lacks(object content.Object) bool {
+	return slices.ContainsFunc(e.Lacking, func(m content.Missing) bool { return m.Object == object })
+}
+
+// isBehind is true of a workload that does not have the content of an object, or of which that is not known.
+func (e *Explanation) isBehind(object content.Object) bool {
+	return e.Lacks(object) || slices.Contains(e.Behind, object) || len(e.Behind) == 0 && e.State != StateUpToDate
+}
+
+// explainAll puts what is recorded of all workloads beside the facts.
+func explainAll(o *decision.Observed, options *Options) Overview {
+	states, present := statesOf(o), digests{}
+	all := Overview{Workloads: make([]Explanation, 0, len(o.Workloads)), Policies: o.Policies.Explain()}
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
 		if w.Settings.Tracked && !options.Watches(w.Namespace) { // what was observed is not what a manager would observe
 			all.Workloads = append(all.Workloads, notWatched(w.Name, options.Namespaces))
 			continue
 		}
-		e := explain(w, answers[w.Name], o.Now)
+		e := explain(o, w, states[w.Name], present.agree(w, states[w.Name]))
 		e.Limits = o.LimitsFor(w.Namespace, e.Reason, options.Options)
-		all.Workloads = append(all.Workloads, e)
+		all.Workloads, all.Wake = append(all.Workloads, e), ring.Earlier(all.Wake, w.ChangesAt(o.Now))
 	}
 	return all
 }
@@ -234,33 +265,36 @@ func notWatched(name workload.Name, namespaces []string) Explanation {
 	return e
 }
 
-// explain puts the facts of one workload together.
-func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explanation {
+// explain puts what is recorded of a workload beside the facts, if it is recorded of the workload as it is now.
+func explain(o *decision.Observed, w *decision.Workload, s *state, isNow bool) Explanation {
 	e := Explanation{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name.Name}
-	if w.Settings.Tracked || !w.Suspension.IsSettled() || answer.Hold != nil {
-		e.apply(w, answer, now)
-		if staged := w.Staged(); staged != nil && e.Policy != "" {
-			e.Held = &staged.Release.Object
-		}
-	} else {
+	switch {
+	case !w.Settings.Tracked && w.Suspension.IsSettled() && !w.Legacy.Finalizer: // it was opted out since
 		e = notTracked(w.Name)
+	case isNow:
+		e.record(w, s)
+	default:
+		e.apply(w.Unrecorded(o.Now, o.Recordable))
+	}
+	e.Hash, e.Uses = cmp.Or(w.Template.Hash, w.Accepted()), useFacts(w)
+	if e.State == StateNotObserved {
+		e.Behind = w.Outdated()
+	}
+	if e.Lacking = w.Missing; len(w.Denied) > 0 {
+		e.withhold(w)
+	}
+	for _, m := range e.Lacking {
+		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
 	if w.Settings.Paused {
 		e.Pause = &w.Settings.PausedBy
 	}
 	switch e.State {
 	case StateRolling, StateLate, StateFailed:
-		if at, within := w.Records.Roll.At, workload.TimeToRoll(w.Object); !at.IsZero() && within > 0 {
-			e.Deadline = moment(at.Add(within))
-		}
-		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
-	case StateNext, StateWaiting:
-		e.Changed, e.Keeps = w.Change.Keys, w.Keeps()
+		e.Progress = w.Health.Reason
+	case StateNext, StateWaiting, StateNotObserved:
+		e.Keeps = w.Keeps()
 	case StateUpToDate, StateNotTracked, StateNotWatched:
-	}
-	e.Hash, e.Uses, e.Lacking = cmp.Or(w.Template.Hash, w.Accepted()), useFacts(w), w.Missing
-	for _, m := range w.Missing {
-		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
 	e.LeftOut = w.LeftOut
 	e.addPins(w)
@@ -295,14 +329,9 @@ func notTracked(name workload.Name) Explanation {
 }
 
 // apply sets what there is to say of a workload that is not up to date.
-func (e *Explanation) apply(w *decision.Workload, answer rollout.Answer, now time.Time) {
-	if answer == (rollout.Answer{}) {
-		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
-		return
-	}
-	s := w.Waiting(answer, now)
+func (e *Explanation) apply(s ring.Waiting) {
 	e.State, e.Reason, e.Cause, e.Sentence = State(s.State), s.Reason, s.Cause, s.Sentence(s.Unit, s.Position)
-	e.Since, e.Until, e.Position = moment(s.Since), moment(s.Until), s.Position
+	e.Since, e.Until, e.Deadline, e.Position = moment(s.Since), moment(s.Until), moment(s.Deadline), s.Position
 	e.refer(s.About, s.On)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -21,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -44,8 +46,7 @@ type observer struct {
 	// policies reads the policies, nil without any; tracker keeps what was read.
 	policies *policy.Reader
 	tracker  *tracker
-	// readOnly is true of who explains, each time as a manager that has just begun: what has changed
-	// since is not known to one.
+	// readOnly is true for a reader of what is recorded, which decides nothing.
 	readOnly bool
 	// pins decides where workloads keep their config, and noPins is what it said in this pass.
 	pins   *snapshots.Where
@@ -80,14 +81,9 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	if err != nil {
 		return decision.Observed{}, err
 	}
-	gates, gatesKnown, err := o.policies.Gates(ctx, policies)
+	gates, gatesKnown, err := o.gates(ctx, policies)
 	if err != nil {
-		return decision.Observed{}, fmt.Errorf("observe gates: %w", err)
-	}
-	for _, p := range policies {
-		for i := range gates[p.UID()] {
-			o.retries.Observed(decision.CreatedGate(p.Namespace, gates[p.UID()][i].Name))
-		}
+		return decision.Observed{}, err
 	}
 	now := o.options.Now()
 	spent, err := o.budget.observe(ctx, now)
@@ -111,9 +107,27 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	observed.Policies, observed.Gates, observed.GatesKnown = policies, gates, gatesKnown
 	observed.Recordable = recordable
 	p.remember(ctx, &observed, records)
-	p.observePods(ctx, &observed)
+	if !o.readOnly {
+		p.observePods(ctx, &observed)
+	}
 	p.observeSnapshots(ctx, observed.Workloads)
 	return observed, nil
+}
+
+// gates are the RolloutGates of policies.
+func (o *observer) gates(ctx context.Context, policies policy.Set) (gates map[types.UID]ask.Gates, known bool, err error) {
+	if o.readOnly {
+		return nil, false, nil
+	}
+	if gates, known, err = o.policies.Gates(ctx, policies); err != nil {
+		return nil, false, fmt.Errorf("observe gates: %w", err)
+	}
+	for _, p := range policies {
+		for i := range gates[p.UID()] {
+			o.retries.Observed(decision.CreatedGate(p.Namespace, gates[p.UID()][i].Name))
+		}
+	}
+	return gates, known, nil
 }
 
 // namespaces are those to list in; the empty one stands for all.
@@ -379,8 +393,7 @@ func (p *pass) observePods(ctx context.Context, o *decision.Observed) {
 	soaking := o.Soaking()
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
-		// Who explains rolls nothing, and compares nothing.
-		onTrial := !p.options.KeepGoing && (w.NeedsPods(p.now) || !p.readOnly && w.NeedsBaseline(p.now))
+		onTrial := !p.options.KeepGoing && (w.NeedsPods(p.now) || w.NeedsBaseline(p.now))
 		soaks := soaking[w.Namespace] && w.Settings.Tracked && w.IsCurrent()
 		awaits := w.AwaitsPod()
 		if !onTrial && !soaks && !awaits {
@@ -388,7 +401,6 @@ func (p *pass) observePods(ctx context.Context, o *decision.Observed) {
 		}
 		if !needed[w.Namespace] {
 			needed[w.Namespace], read[w.Namespace] = true, p.pods.In(ctx, w.Namespace)
-			o.PodsMatter = true
 		}
 		w.Pods = read[w.Namespace].Of(w.Object, w.Template.Hash, p.now)
 		if set, ok := w.Object.(*appsv1.StatefulSet); ok && awaits {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,11 +45,14 @@ func (o *Offline) DecideBy(decide func(decision.Observed, decision.Options) deci
 	o.decide = decide
 }
 
-// Status explains every relevant workload, and writes nothing.
-func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
+// Waits is what every relevant workload waits for that is not up to date, as this ring would decide it now. It
+// writes nothing.
+func (o *Offline) Waits(ctx context.Context) ([]decision.Laggard, error) {
 	observed, err := o.observer.observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return explainAll(observed, o.observer.options).Workloads, nil
+	return slices.DeleteFunc(decision.Laggards(observed, o.observer.options.Options), func(l decision.Laggard) bool {
+		return !o.observer.options.Watches(l.Name.Namespace)
+	}), nil
 }

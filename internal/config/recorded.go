@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,26 +14,22 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// recorded replaces the states of workloads by those that the manager has recorded, if the caller may not read
-// what they are decided from: with other rights the ring decides otherwise.
-func recorded(o *decision.Observed, all []Explanation) {
-	if !slices.ContainsFunc(o.Workloads, func(w decision.Workload) bool { return len(w.Denied) > 0 }) {
-		return
-	}
-	states := statesOf(o)
-	for i := range all {
-		w, e := &o.Workloads[i], &all[i]
-		if e.State == StateNotTracked || e.State == StateNotWatched {
-			continue
-		}
-		e.asRecorded(w, states[w.Name])
-	}
+// state is what is recorded of a workload: a cause in the record of an object, its place there, and all objects in
+// whose records it is.
+type state struct {
+	object  content.Object
+	rollout *v1alpha1.RolloutRecord
+	cause   *v1alpha1.RolloutCause
+	at      int
+	objects []content.Object
+	changed []string
 }
 
 // statesOf are the states that are recorded. Of a workload in several records, that of the first object.
-func statesOf(o *decision.Observed) map[workload.Name]state {
-	states := map[workload.Name]state{}
-	for object, r := range o.Records {
+func statesOf(o *decision.Observed) map[workload.Name]*state {
+	states := map[workload.Name]*state{}
+	for _, object := range slices.SortedFunc(maps.Keys(o.Records), content.Object.Compare) {
+		r := o.Records[object]
 		if r.Rollout == nil {
 			continue
 		}
@@ -41,47 +38,68 @@ func statesOf(o *decision.Observed) map[workload.Name]state {
 			for k, unit := range c.Units {
 				kind, name, _ := strings.Cut(unit, " ")
 				of := workload.Name{Kind: kind, Namespace: r.Namespace, Name: name}
-				if known, ok := states[of]; !ok || object.Compare(known.object) < 0 {
-					states[of] = state{object, r.Rollout, c, k}
+				if states[of] == nil {
+					states[of] = &state{object: object, rollout: r.Rollout, cause: c, at: k}
 				}
+				states[of].add(object, r.Rollout)
 			}
 		}
 	}
 	return states
 }
 
-// state is what is recorded of a workload: the record of an object, a cause in it, and its place there.
-type state struct {
-	object  content.Object
-	rollout *v1alpha1.RolloutRecord
-	cause   *v1alpha1.RolloutCause
-	at      int
+// add adds a record in which the workload is.
+func (s *state) add(object content.Object, r *v1alpha1.RolloutRecord) {
+	if object.Kind != "" {
+		s.objects, s.changed = append(s.objects, object), append(s.changed, r.Changed...)
+	}
 }
 
-// asRecorded sets the state to what is recorded; up to date if nothing is.
-func (e *Explanation) asRecorded(w *decision.Workload, s state) {
-	e.State, e.Reason, e.Cause, e.Sentence = StateUpToDate, "", rollout.Cause{}, e.Kind+" "+e.Name+" is up to date"
-	e.Since, e.Until, e.Deadline, e.Position, e.Progress = nil, nil, nil, 0, ""
-	e.Policy, e.Held, e.FailedOn, e.FailedWith, e.PausedFor = "", nil, nil, nil, nil
-	e.Missing, e.Lacking, e.Changed, e.Keeps = nil, nil, nil, nil
-	e.Unseen = strings.Join(w.Denied, "; ")
+// digests are those of the present contents of objects, as far as the caller may read them.
+type digests map[content.Object]string
+
+// agree is true of what is recorded of a workload as it is. It is not if the object has another content than was
+// decided about, or if the workload does not use it any more.
+func (d digests) agree(w *decision.Workload, s *state) bool {
+	if s == nil {
+		return false
+	}
+	if s.object.Kind == "" || s.rollout.Target == "" || len(w.Denied) > 0 {
+		return true
+	}
+	if _, uses := w.Config[s.object]; !uses {
+		return false
+	}
+	if d[s.object] == "" { // it takes a while to compute, and is the same for all
+		d[s.object], _ = w.Config.DigestOf(s.object)
+	}
+	return d[s.object] == s.rollout.Target
+}
+
+// record sets the state to what is recorded.
+func (e *Explanation) record(w *decision.Workload, s *state) {
+	c := s.cause
+	is := ring.Waiting{
+		Cause: ring.CauseOf(c), Unit: e.Kind + " " + e.Name, State: c.State, Reason: rollout.Reason(c.Reason), On: refOf(c.On, w.Namespace),
+		Since: ring.TimeOf(c.Since), Until: ring.TimeOf(c.Until), Deadline: ring.TimeOf(c.Deadline), Position: int(c.Position),
+	}
+	is.About = refOf(c.About, w.Namespace)
+	if c.Position > 0 {
+		is.Position += s.at
+	}
+	e.apply(is)
+	if e.Behind, e.Changed = s.objects, s.changed; e.Policy != "" && s.object.Kind != "" {
+		e.Held = &s.object
+	}
+}
+
+// withhold leaves out what the caller cannot know, who may not read all of the config.
+func (e *Explanation) withhold(w *decision.Workload) {
+	e.Unseen, e.Lacking = strings.Join(w.Denied, "; "), nil
 	for i := range e.Uses {
 		if u := &e.Uses[i]; !u.Exists {
 			u.Exists, u.Unseen = true, true
 		}
-	}
-	c := s.cause
-	if c == nil {
-		return
-	}
-	if e.Position = int(c.Position); c.Position > 0 {
-		e.Position += s.at
-	}
-	e.State, e.Reason, e.Cause, e.Sentence = State(c.State), rollout.Reason(c.Reason), ring.CauseOf(c), ring.Sentence(c, e.Kind+" "+e.Name, e.Position)
-	e.Since, e.Until, e.Deadline, e.Changed = moment(ring.TimeOf(c.Since)), moment(ring.TimeOf(c.Until)), moment(ring.TimeOf(c.Deadline)), s.rollout.Changed
-	e.refer(refOf(c.About, w.Namespace), refOf(c.On, w.Namespace))
-	if e.Policy != "" && s.object.Kind != "" {
-		e.Held = &s.object
 	}
 }
 

@@ -5,11 +5,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // A record says how a content went: the workload that failed, and as one cause all that wait for it. The next
@@ -75,20 +73,9 @@ func TestAViewerIsToldWhatIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.options.MaxRolling = 1
 	shared(w, five...)
-	w.grant("viewer-of-"+w.namespace, []rbacv1.PolicyRule{
-		{APIGroups: []string{"", "apps"}, Resources: []string{"configmaps", "pods", "deployments", "statefulsets", "daemonsets", "replicasets"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"spillway.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
-	})
-	viewer := clientFor(t, testenv.Shared().ConfigAs("viewer-of-"+w.namespace))
+	viewer := w.viewer()
 	states := func() map[string]config.Explanation {
-		all, err := config.Status(t.Context(), viewer, w.options, w.namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		of := map[string]config.Explanation{}
-		for _, e := range all {
-			of[e.Name] = e
-		}
+		_, of := w.survey(viewer)
 		return of
 	}
 	w.settled()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
@@ -20,11 +19,11 @@ import (
 // Workloads that are not up to date are beneath the object that has changed or is missing.
 func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) (described, error) {
 	nameWorkloads(ctx, o, s)
-	all, err := surveyConfig(ctx, o, s)
+	all, err := o.survey(ctx, s)
 	if err != nil {
 		return described{}, err
 	}
-	return described{units: configUnits(&all, o), until: all.Wake, sooner: all.Sooner}, nil
+	return described{units: configUnits(&all, o), until: all.Wake}, nil
 }
 
 // configUnits are those of a survey.
@@ -32,7 +31,7 @@ func configUnits(all *config.Overview, o *Options) []Unit {
 	if o.Object != nil && (o.Object.Kind == KindConfigMap || o.Object.Kind == KindSecret) {
 		return configObject(all, o.Object)
 	}
-	units := tree{units: make([]Unit, 0, len(all.Workloads)), causes: map[Ref]int{}, paused: map[Ref]int{}}
+	units := tree{units: make([]Unit, 0, len(all.Workloads)), causes: map[Ref]int{}, paused: map[Ref]bool{}}
 	for i := range all.Workloads {
 		e := &all.Workloads[i]
 		if o.Namespace != "" && e.Namespace != o.Namespace || e.State == config.StateNotTracked {
@@ -41,27 +40,15 @@ func configUnits(all *config.Overview, o *Options) []Unit {
 		units.add(causeOf(e), Workload(e))
 		units.addPaused(e)
 	}
-	return append(append(units.summed(), units.idle()...), policies(all.Policies, o)...)
-}
-
-// surveyConfig explains all workloads where they share a budget, so that the place in
-// its queue is known; unless the caller may not.
-func surveyConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) (config.Overview, error) {
-	if o.Namespace != "" && o.Config.SharesBudget() {
-		everywhere := snapshot.New(s.Live, s.Scheme, "")
-		if all, err := o.survey(ctx, everywhere, ""); !apierrors.IsForbidden(err) {
-			return all, err
-		}
-	}
-	return o.survey(ctx, s, o.Namespace)
+	return append(append(units.summed(all), units.idle(all)...), policies(all.Policies, o)...)
 }
 
 // survey remembers what it reads, if that is wanted.
-func (o *Options) survey(ctx context.Context, reader client.Reader, namespace string) (config.Overview, error) {
+func (o *Options) survey(ctx context.Context, reader client.Reader) (config.Overview, error) {
 	if o.Memory == nil {
-		return config.Survey(ctx, reader, o.Config, namespace)
+		return config.Survey(ctx, reader, o.Config, o.Namespace)
 	}
-	return o.Memory.config.Survey(ctx, reader, o.Config, namespace)
+	return o.Memory.config.Survey(ctx, reader, o.Config, o.Namespace)
 }
 
 // Workload is a workload whose config is tracked.
@@ -138,7 +125,7 @@ func addUses(f *facts, e *config.Explanation) {
 		switch {
 		case use.Required && !use.Exists && !use.Ignored:
 			lacking = append(lacking, text)
-		case slices.ContainsFunc(e.Changed, func(text string) bool { return isAbout(text, use.Object) }):
+		case slices.Contains(e.Behind, use.Of) && !e.Lacks(use.Of):
 			changed = append(changed, text+", changed")
 		default:
 			rest = append(rest, text)
@@ -189,42 +176,34 @@ func phaseOfState(e *config.Explanation) rollout.Phase {
 	switch e.State {
 	case config.StateNotTracked:
 		return ""
-	case config.StateNotWatched:
+	case config.StateNotWatched, config.StateNotObserved:
 		return PhaseUnseen
 	default:
 		return e.State.Phase(e.Reason)
 	}
 }
 
-// unseenText says that the state is the recorded one, and why, empty if it is not.
+// unseenText says that the caller cannot compare all of the config with what is recorded, empty if that is possible.
 func unseenText(e *config.Explanation) string {
 	if e.Unseen == "" {
 		return ""
 	}
-	return "the state is as the manager has recorded it, because you may not read all that it was decided from"
+	return "you may not read all of its config: a change that the manager has not observed yet is not shown"
 }
 
 // causeOf is the object that a workload lacks or rolls for, nil if there is none that is
 // known.
 func causeOf(e *config.Explanation) *Ref {
-	if e.State == config.StateUpToDate {
+	switch {
+	case e.State == config.StateUpToDate:
+		return nil
+	case len(e.Lacking) > 0:
+		return RefOf(e.Lacking[0].Object)
+	case len(e.Behind) > 0:
+		return RefOf(e.Behind[0])
+	default:
 		return nil
 	}
-	for _, text := range slices.Concat(e.Missing, e.Changed) {
-		for i := range e.Uses {
-			if isAbout(text, e.Uses[i].Object) {
-				of := &e.Uses[i].Of
-				return &Ref{Kind: string(of.Kind), Namespace: of.Namespace, Name: of.Name}
-			}
-		}
-	}
-	return nil
-}
-
-// isAbout is true of a text that begins with the name of an object: "Secret db: password".
-func isAbout(text, object string) bool {
-	rest, ok := strings.CutPrefix(text, object)
-	return ok && (rest == "" || rest[0] == ':' || rest[0] == ' ')
 }
 
 // tree is units, of which some stand beneath the object that they are about.
@@ -232,9 +211,9 @@ type tree struct {
 	units []Unit
 	// causes are the places of those objects.
 	causes map[Ref]int
-	// objects are those that are paused, and paused their places among them.
+	// objects are those that are paused.
 	objects []Unit
-	paused  map[Ref]int
+	paused  map[Ref]bool
 }
 
 // add adds a unit beneath the object that it is about, which takes its place where the first
@@ -254,32 +233,38 @@ func (t *tree) add(cause *Ref, u Unit) {
 }
 
 // summed are the units, once all of them were added.
-func (t *tree) summed() []Unit {
+func (t *tree) summed(all *config.Overview) []Unit {
 	for _, at := range t.causes {
-		t.units[at].sumUp()
+		t.units[at].sumUp(all)
 	}
 	return t.units
 }
 
-// sumUp sets the phase of a unit from those beneath it: it progresses if one of them does,
-// has failed if one of them has, and else has the phase of the first that is not complete.
-func (u *Unit) sumUp() {
-	u.Done, u.Total, u.Phase = 0, len(u.Units), rollout.PhaseComplete
+// sumUp sets the phase of an object from the workloads beneath it: it progresses if one of them does,
+// has failed if one of them has, and else has the phase of the first that is not complete. It counts all
+// workloads that use it, wherever they stand.
+func (u *Unit) sumUp(all *config.Overview) {
+	u.Phase = rollout.PhaseComplete
+	u.Done, u.Total = all.Count(u.object())
 	for i := range u.Units {
 		phase := u.Units[i].Phase
 		switch {
 		case phase == rollout.PhaseComplete:
-			u.Done++
 		case u.Phase == rollout.PhaseComplete, phase == rollout.PhaseProgressing, phase == rollout.PhaseFailed && u.Phase != rollout.PhaseProgressing:
 			u.Phase = phase
 		}
 	}
 }
 
+// object is the ConfigMap or Secret that a reference is to.
+func (r Ref) object() content.Object {
+	return content.Object{Kind: content.Kind(r.Kind), Namespace: r.Namespace, Name: r.Name}
+}
+
 // PauseOf is who has paused an object that a workload uses, nil if it is not paused.
 func PauseOf(e *config.Explanation, of Ref) *rollout.Pause {
 	for i := range e.Uses {
-		if use := &e.Uses[i]; isPaused(use) && useRef(use) == of {
+		if use := &e.Uses[i]; isPaused(use) && *RefOf(use.Of) == of {
 			return use.Paused.Engine()
 		}
 	}
@@ -289,10 +274,6 @@ func PauseOf(e *config.Explanation, of Ref) *rollout.Pause {
 // isPaused is true of an object that is paused for the workload.
 func isPaused(use *config.UseFact) bool { return use.Paused != nil && !use.Ignored }
 
-func useRef(use *config.UseFact) Ref {
-	return Ref{Kind: string(use.Of.Kind), Namespace: use.Of.Namespace, Name: use.Of.Name}
-}
-
 // addPaused adds the objects that are paused while no workload waits for them: what they keep
 // from being rolled is their next change.
 func (t *tree) addPaused(e *config.Explanation) {
@@ -301,16 +282,9 @@ func (t *tree) addPaused(e *config.Explanation) {
 		if !isPaused(use) {
 			continue
 		}
-		ref := useRef(use)
-		at, known := t.paused[ref]
-		if !known {
-			at = len(t.objects)
-			t.paused[ref] = at
+		if ref := *RefOf(use.Of); !t.paused[ref] {
+			t.paused[ref] = true
 			t.objects = append(t.objects, pausedObject(ref, use.Paused.Engine()))
-		}
-		t.objects[at].Total++
-		if e.State == config.StateUpToDate {
-			t.objects[at].Done++
 		}
 	}
 }
@@ -329,10 +303,11 @@ func (u *Unit) pausedUntilResumed(p *rollout.Pause) {
 }
 
 // idle are the paused objects beneath which no workload is.
-func (t *tree) idle() []Unit {
+func (t *tree) idle(all *config.Overview) []Unit {
 	var units []Unit
 	for _, u := range t.objects {
 		if _, isCause := t.causes[u.Ref]; !isCause {
+			u.Done, u.Total = all.Count(u.object())
 			units = append(units, u)
 		}
 	}

@@ -35,9 +35,8 @@ type Memory struct {
 // described is a ring as it is.
 type described struct {
 	units []Unit
-	// until is when time alone changes it, zero for never; sooner is true if it may do so before.
-	until  time.Time
-	sooner bool
+	// until is when time alone changes it, zero for never.
+	until time.Time
 }
 
 // remembered is a ring as it was described from what was read at a time.
@@ -100,7 +99,7 @@ func (l *look) ring(ctx context.Context, name string) ([]Unit, error) {
 	}
 	reading := l.watched.Reading()
 	d, err := l.describe(ctx, name, snapshot.New(reading, l.client.Scheme(), l.Namespace))
-	if d.until = ring.Earlier(d.until, l.now.Add(keptFor)); err == nil && !d.sooner {
+	if d.until = ring.Earlier(d.until, l.now.Add(keptFor)); err == nil {
 		l.Memory.keep(name, &remembered{d, reading, l.now})
 	}
 	l.learn(d.until, reading.Asked())

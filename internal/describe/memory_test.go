@@ -82,11 +82,8 @@ func newRemembering(t *testing.T, seed uint64) *remembering {
 	w.watched, _ = watchedAs(t, "", "")
 	w.look = Options{Memory: NewMemory(), Config: config.Options{
 		Options:    decision.Options{MaxRolling: 2, CoalesceWindow: time.Minute, UpdateRate: 0.01, UpdateBurst: 3},
-		Namespaces: w.spaces, Zones: true, LeaseNamespace: w.spaces[0], LeaseName: "manager", Now: func() time.Time { return w.now },
+		Namespaces: w.spaces, Zones: true, Now: func() time.Time { return w.now },
 	}}
-	if seed%2 == 0 { // no Lease is asked for, so that the config ring is kept, too
-		w.look.Config.LeaseNamespace = ""
-	}
 	w.manager = config.NewOffline(kube.Offline{Client: c}, w.look.Config)
 	t.Cleanup(func() { w.drop("ClusterConfigPolicy", "", "everywhere") })
 	return w
@@ -143,7 +140,7 @@ func (w *remembering) keptAll(ctx context.Context) error {
 		return err
 	}
 	for _, ring := range Rings() {
-		if isAsked := ring == Config && w.look.Config.LeaseNamespace != ""; w.kept[ring] == 0 && !isAsked {
+		if w.kept[ring] == 0 {
 			return fmt.Errorf("ring %s was described again every time, so that nothing was tested", ring)
 		}
 	}

@@ -30,18 +30,17 @@ func policies(all []policy.Explanation, o *Options) []Unit {
 // for it; none if there are no such workloads.
 func configObject(all *config.Overview, ref *Ref) []Unit {
 	u := Unit{Ref: *ref, Ring: Config, Counted: "workloads", Cause: true}
-	o := content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+	o := ref.object()
 	for i := range all.Workloads {
 		e := &all.Workloads[i]
-		uses := slices.ContainsFunc(e.Uses, func(use config.UseFact) bool { return use.Of == o && !use.Ignored })
-		if uses && e.Namespace == ref.Namespace && e.State != config.StateNotTracked {
+		if e.IsFor(o) && e.Namespace == ref.Namespace && e.State != config.StateNotTracked {
 			u.Units = append(u.Units, Workload(e))
 		}
 	}
 	if len(u.Units) == 0 {
 		return nil
 	}
-	u.sumUp()
+	u.sumUp(all)
 	u.sayOf(all.Policies, o)
 	for i := range all.Workloads {
 		if p := PauseOf(&all.Workloads[i], *ref); p != nil && u.IsComplete() {
@@ -94,6 +93,8 @@ func Policy(e *policy.Explanation, namespace string) Unit {
 	switch n := len(releases); {
 	case e.Problem != "":
 		u.Phase, u.Reason, u.Sentence = PhaseStalled, policy.ReasonInvalid, e.Kind+" "+e.Name+" holds all releases that it is for: "+e.Problem
+	case e.Unobserved:
+		u.Phase, u.Reason, u.Sentence = PhaseUnseen, decision.ReasonNotObserved, e.Kind+" "+e.Name+" is not observed yet: the manager of the config ring writes its status"
 	case n > 0:
 		most := policy.MostTelling(releases)
 		main := release(&most)

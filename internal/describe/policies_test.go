@@ -22,9 +22,10 @@ func releaseOf(namespace, name string, phase rollout.Phase, waits string) policy
 
 func TestPolicy(t *testing.T) {
 	t.Parallel()
-	e := &policy.Explanation{Kind: "ConfigPolicy", Namespace: "shop", Name: "careful", Report: policy.Report{
+	e := &policy.Explanation{
+		Kind: "ConfigPolicy", Namespace: "shop", Name: "careful",
 		Releases: []policy.Release{releaseOf("shop", "db", rollout.PhaseProgressing, "deployment/app1 is updating: not ready")},
-	}}
+	}
 	u := Policy(e, "shop")
 	same(t, outline(&u, ""), "careful Progressing", "  Secret db@ Progressing", "    first Progressing", "    others Waiting")
 	same(t, u.Sentence, "stage 1 of 2 (first): deployment/app1 is updating: not ready")
@@ -35,12 +36,16 @@ func TestPolicy(t *testing.T) {
 	u = Policy(e, "shop")
 	same(t, string(u.Phase)+": "+u.Sentence, "Failed: 2 releases are under way: Secret ca@: stage 1 of 2 (first): deployment/app2 failed")
 	e.Releases = []policy.Release{releaseOf("shop", "db", rollout.PhaseWaiting, "stage first is ready; soaking until noon")}
+	e.Releases[0].Cause = rollout.Cause{Subject: "stage first", Does: "is ready; soaking until noon"}
 	u = Policy(e, "shop")
 	same(t, u.Sentence, "stage 1 of 2 (first) is ready; soaking until noon")
 	e.Problem = "its spec is not valid: selector"
 	u = Policy(e, "shop")
 	same(t, string(u.Phase)+": "+u.Sentence, "Stalled: ConfigPolicy careful holds all releases that it is for: its spec is not valid: selector")
-	e.Problem, e.Releases, e.Pause = "", nil, &rollout.Pause{By: "ann", Reason: "lunch"}
+	e.Problem, e.Unobserved = "", true
+	u = Policy(e, "shop")
+	same(t, string(u.Phase)+": "+u.Sentence, "Unseen: ConfigPolicy careful is not observed yet: the manager of the config ring writes its status")
+	e.Unobserved, e.Releases, e.Pause = false, nil, &rollout.Pause{By: "ann", Reason: "lunch"}
 	u = Policy(e, "shop")
 	same(t, string(u.Phase)+": "+u.Sentence, "Complete: no release is under way; paused by ann: lunch")
 }
@@ -51,9 +56,9 @@ func TestPoliciesOfANamespace(t *testing.T) {
 	t.Parallel()
 	all := []policy.Explanation{
 		{Kind: "ConfigPolicy", Namespace: "shop", Name: "careful"}, {Kind: "ConfigPolicy", Namespace: "bank", Name: "other"},
-		{Kind: "ClusterConfigPolicy", Name: "default", Report: policy.Report{Releases: []policy.Release{
+		{Kind: "ClusterConfigPolicy", Name: "default", Releases: []policy.Release{
 			releaseOf("bank", "db", rollout.PhaseFailed, "failed"), releaseOf("shop", "db", rollout.PhaseWaiting, "waits"),
-		}}},
+		}},
 		{Kind: "ClusterConfigPolicy", Name: "idle"},
 	}
 	outlines := func(namespace string) string {
@@ -85,7 +90,7 @@ func TestPausedObjects(t *testing.T) {
 	uses := []config.UseFact{{Object: "Secret db", Of: db, Paused: &content.Pause{By: "ann", Reason: "incident 42"}}}
 	done := config.Explanation{Kind: "Deployment", Namespace: "shop", Name: "app1", State: config.StateUpToDate, Uses: uses}
 	waits := config.Explanation{
-		Kind: "Deployment", Namespace: "shop", Name: "app2", State: config.StateWaiting, Reason: rollout.ReasonPaused, Changed: []string{"Secret db: password"}, Uses: uses,
+		Kind: "Deployment", Namespace: "shop", Name: "app2", State: config.StateWaiting, Reason: rollout.ReasonPaused, Behind: []content.Object{db}, Uses: uses,
 	}
 	const says = "secret/db paused by ann: incident 42; to resume: spillway resume secret/db -n shop"
 	for name, test := range map[string]struct {
@@ -95,13 +100,13 @@ func TestPausedObjects(t *testing.T) {
 		"all have its content": {[]config.Explanation{done, done}, says + " 2/2"},
 		"one waits for it":     {[]config.Explanation{done, waits}, ""},
 	} {
-		units, got := tree{causes: map[Ref]int{}, paused: map[Ref]int{}}, ""
+		units, got := tree{causes: map[Ref]int{}, paused: map[Ref]bool{}}, ""
 		for i := range test.workloads {
 			e := &test.workloads[i]
 			units.add(causeOf(e), Workload(e))
 			units.addPaused(e)
 		}
-		for _, u := range units.idle() {
+		for _, u := range units.idle(&config.Overview{Workloads: test.workloads}) {
 			got += fmt.Sprintf("%s %s %d/%d", u.Ref, u.Sentence, u.Done, u.Total)
 			if !u.IsComplete() || !u.Paused {
 				t.Errorf("%s: it is %v", name, u)
@@ -121,7 +126,7 @@ func TestConfigObject(t *testing.T) {
 	workload := func(name string, state config.State, reason rollout.Reason) config.Explanation {
 		return config.Explanation{
 			Kind: "Deployment", Namespace: "shop", Name: name, State: state, Reason: reason, Sentence: name + " says so",
-			Uses: []config.UseFact{{Of: db}},
+			Uses: []config.UseFact{{Of: db}}, Behind: map[bool][]content.Object{true: {db}}[state != config.StateUpToDate],
 		}
 	}
 	release := releaseOf("shop", "db", rollout.PhaseProgressing, "app1 is updating")
@@ -146,7 +151,7 @@ func TestConfigObject(t *testing.T) {
 			workload("app1", config.StateFailed, rollout.ReasonFailed), workload("app2", config.StateRolling, rollout.ReasonProgressing),
 		}, nil, "Progressing 0/2: app2 says so"},
 	} {
-		all := &config.Overview{Workloads: test.workloads, Policies: []policy.Explanation{{Kind: "ClusterConfigPolicy", Name: "default", Report: policy.Report{Releases: test.releases}}}}
+		all := &config.Overview{Workloads: test.workloads, Policies: []policy.Explanation{{Kind: "ClusterConfigPolicy", Name: "default", Releases: test.releases}}}
 		got := ""
 		for _, u := range configObject(all, &Ref{Kind: KindSecret, Namespace: "shop", Name: "db"}) {
 			got += fmt.Sprintf("%s %d/%d: %s", u.Phase, u.Done, u.Total, u.Sentence)

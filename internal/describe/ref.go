@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
 )
 
 // RefTo names an object that was read.
@@ -46,20 +48,9 @@ type Ref struct {
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// ConfigNamed is the object that the config ring names to users of a namespace: "Secret
-// vault/db: password", or "Secret db@9676b5e". It is nil if none is named.
-func ConfigNamed(text, namespace string) *Ref {
-	if i := strings.IndexAny(text, ":@"); i >= 0 {
-		text = text[:i]
-	}
-	kind, name, ok := strings.Cut(text, " ")
-	if !ok {
-		return nil
-	}
-	if elsewhere, there, ok := strings.Cut(name, "/"); ok {
-		namespace, name = elsewhere, there
-	}
-	return &Ref{Kind: kind, Namespace: namespace, Name: name}
+// RefOf refers to a ConfigMap or Secret.
+func RefOf(o content.Object) *Ref {
+	return &Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name}
 }
 
 // String is how kubectl names it: "rolloutgroup/ingester".

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
@@ -39,7 +38,7 @@ func (w *remembering) step() {
 	namespace := w.of(w.spaces...)
 	happen := []func(namespace string){
 		w.setConfig, w.setConfig, w.setConfig, w.lacks, w.setWorkload, w.setWorkload, w.setWorkload, w.pauses, w.manages, w.manages, w.manages, w.sets, w.pods,
-		w.policy, w.answers, w.spends, w.labels, w.group, w.group, w.module, w.cluster, w.assigns, w.assigns, w.instance, w.passes, w.passes, w.passes, w.passes, w.passes,
+		w.policy, w.answers, w.labels, w.group, w.group, w.module, w.cluster, w.assigns, w.assigns, w.instance, w.passes, w.passes, w.passes, w.passes, w.passes,
 	}
 	happen[w.IntN(len(happen))](namespace)
 }
@@ -197,12 +196,6 @@ func (w *remembering) answers(namespace string) {
 		w.patchf("spillway.dev/v1alpha1", "RolloutGate", namespace, list.Items[i].GetName(), `{"status": {"conditions": [{"type": "Approved", "status": %q, "reason": "X", "message": "", "lastTransitionTime": %q}]}}`,
 			w.of("True", "False"), w.now.UTC().Format(time.RFC3339))
 	}
-}
-
-// spends is what a manager has rolled a moment ago.
-func (w *remembering) spends(string) {
-	w.applyf(w.spaces[0], `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: NAMESPACE, annotations: {spillway.dev/config-budget: '{"starts": [%q, %q]}'}}}`,
-		config.BudgetLease("manager"), w.now.Add(-time.Minute).UTC().Format(time.RFC3339Nano), w.now.UTC().Format(time.RFC3339Nano))
 }
 
 func (w *remembering) labels(namespace string) {

@@ -132,11 +132,12 @@ func TestCompleteAndPaused(t *testing.T) {
 // What a workload waits for stands first, then what it rolls for, then some of the rest.
 func TestUsesBeginWithWhatBlocks(t *testing.T) {
 	t.Parallel()
-	e := &config.Explanation{State: config.StateWaiting, Changed: []string{"ConfigMap x: key"}}
+	x := content.Object{Kind: content.ConfigMap, Namespace: "shop", Name: "x"}
+	e := &config.Explanation{State: config.StateWaiting, Behind: []content.Object{x}}
 	for i := range 200 {
 		e.Uses = append(e.Uses, config.UseFact{Object: fmt.Sprintf("ConfigMap a%d", i), Exists: true, Required: true})
 	}
-	e.Uses = append(e.Uses, config.UseFact{Object: "ConfigMap x", Exists: true}, config.UseFact{Object: "Secret db", Required: true})
+	e.Uses = append(e.Uses, config.UseFact{Object: "ConfigMap x", Of: x, Exists: true}, config.UseFact{Object: "Secret db", Required: true})
 	same(t, lines(WorkloadFacts(e)), "state: Waiting", "uses: Secret db, not found", "uses: ConfigMap x, changed",
 		"uses: ConfigMap a0", "uses: ConfigMap a1", "uses: ConfigMap a2", "uses: ConfigMap a3", "uses: ConfigMap a4",
 		"uses: ConfigMap a5", "uses: ConfigMap a6", "uses: ConfigMap a7", "uses: and 192 more without a change; -o json names them")
@@ -154,9 +155,15 @@ func TestWorkloadsBeneathConfig(t *testing.T) {
 	all.add(nil, unit("ready", rollout.PhaseComplete))
 	all.add(db, unit("rolls", rollout.PhaseProgressing))
 	all.add(db, unit("rolled", rollout.PhaseComplete))
-	units := all.summed()
+	of := []config.UseFact{{Of: db.object()}}
+	units := all.summed(&config.Overview{Workloads: []config.Explanation{
+		{Namespace: "shop", Name: "waits", State: config.StateWaiting, Uses: of, Behind: []content.Object{db.object()}},
+		{Namespace: "shop", Name: "rolls", State: config.StateRolling, Uses: of, Behind: []content.Object{db.object()}},
+		{Namespace: "shop", Name: "rolled", State: config.StateUpToDate, Uses: of}, {Namespace: "shop", Name: "another", State: config.StateUpToDate, Uses: of},
+		{Namespace: "shop", Name: "new", State: config.StateNotObserved, Uses: of}, {Namespace: "shop", Name: "ready", State: config.StateUpToDate},
+	}})
 	same(t, outline(&units[0], ""), "db Progressing", "  waits Waiting", "  rolls Progressing", "  rolled Complete")
-	if len(units) != 2 || units[0].Done != 1 || units[0].Total != 3 || len(Rolled(units)) != 4 {
+	if len(units) != 2 || units[0].Done != 2 || units[0].Total != 5 || len(Rolled(units)) != 4 {
 		t.Errorf("%+v", units)
 	}
 	if left := Waiting(units); len(left) != 1 || outline(&left[0], "") != "db Progressing\n  waits Waiting" {

@@ -22,7 +22,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // watchedAs is a watched namespace of which the requests are counted, for a user.
@@ -56,23 +55,19 @@ func TestWatchedAsksOnce(t *testing.T) {
 	}
 	m, requests := watchedAs(t, "", namespace)
 	look := Options{Namespace: namespace, Config: config.Options{Now: time.Now}}
-	phase := func() rollout.Phase {
+	first := func() string {
 		found, err := Describe(t.Context(), m, look)
 		if err != nil {
 			t.Fatal(err)
 		}
-		unit := found.Units[0]
-		for len(unit.Units) > 0 {
-			unit = unit.Units[0]
-		}
-		return unit.Phase
+		return found.Units[0].String()
 	}
-	if got := phase(); got != rollout.PhaseWaiting {
-		t.Errorf("without its Secret, the workload is %s", got)
+	if got := first(); got != "secret/db" {
+		t.Errorf("without its Secret, the workload is beneath %s", got)
 	}
 	before := len(requests.Requests())
 	for range 20 {
-		phase()
+		first()
 	}
 	if after := len(requests.Requests()); after != before {
 		t.Errorf("looking 20 times more took %d requests: %v", after-before, requests.Requests()[before:])
@@ -89,13 +84,13 @@ func TestWatchedAsksOnce(t *testing.T) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if got := phase(); got == rollout.PhaseWaiting {
-			return fmt.Errorf("with its Secret, the workload is %s", got)
+		if got := first(); got != "deployment/web" {
+			return fmt.Errorf("with its Secret, the workload is beneath %s", got)
 		}
 		return nil
 	})
 	for range 20 {
-		phase()
+		first()
 	}
 	if after := len(requests.Requests()); after != before+1 { // its values, of which the hash is kept
 		t.Errorf("seeing the change took %d requests: %v", after-before, requests.Requests()[before:])

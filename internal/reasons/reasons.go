@@ -31,6 +31,9 @@ const (
 	// Action: nothing, deletion normally completes without help; if it does not, check the
 	// finalizers of the object that the message names.
 	Terminating rollout.Reason = "Terminating"
+	// NotObserved: a controller has not observed the present state of an object.
+	// Action: check that the controller runs.
+	NotObserved rollout.Reason = "NotObserved"
 	// OutsideWindow: no maintenance window is open.
 	// Action: wait for the window that the message names, or change the windows in the
 	// spec.

@@ -80,7 +80,7 @@ var table = map[string]entry{
 	"NodeLost":                     {"nodelost", "a node is gone, or does not respond", "bring the node back, or delete its Pods by force once it is known to be off"},
 	"NotAssigned":                  {"notassigned", "the sync has no revision; it only pins the cluster", "nothing; spillway fleet unpin lets the cluster follow the rollout"},
 	"NotHeld":                      {"notheld", "Pods of a zone would be replaced out of turn, because the group does not hold the zone at its revision", "nothing, the zones ring holds the zone automatically; if it does not, check that the manager runs with --rings=zones, and run spillway explain for the group"},
-	"NotObserved":                  {"notobserved", "a controller has not observed the generation of an object", "check that the controller runs"},
+	"NotObserved":                  {"notobserved", "a controller has not observed the present state of an object", "check that the controller runs"},
 	"NotPermitted":                 {"notpermitted", "the object depends on something that Spillway may not read", "share the object, add its namespace to --namespaces, or grant the permission that the message names"},
 	"NotReady":                     {"notready", "a workload, or an object of another kind, is not ready yet, or not any more", "follow the chain, and check the object that its last link names"},
 	"Notifying":                    {"notifying", "the Notifier sends its messages", "nothing, this is the desired state"},

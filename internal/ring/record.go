@@ -54,7 +54,7 @@ func Causes(units []Waiting, namespace string) []v1alpha1.RolloutCause {
 		if !known {
 			at = len(causes)
 			places[k] = at
-			causes = append(causes, u.cause(namespace))
+			causes = append(causes, u.Record(namespace))
 		}
 		u.addTo(&causes[at])
 	}
@@ -76,7 +76,8 @@ func (u *Waiting) addTo(c *v1alpha1.RolloutCause) {
 	c.Since, c.Deadline = sooner(c.Since, u.Since), sooner(c.Deadline, u.Deadline)
 }
 
-func (u *Waiting) cause(namespace string) v1alpha1.RolloutCause {
+// Record is the cause in a record of a namespace, without the unit.
+func (u *Waiting) Record(namespace string) v1alpha1.RolloutCause {
 	return v1alpha1.RolloutCause{
 		State: u.State, Reason: string(u.Reason), Subject: u.Subject, Does: u.Does, Why: message.Sentence(u.Why),
 		About: refOf(u.About, namespace), On: refOf(u.On, namespace), Until: momentOf(u.Until), Position: int32(min(u.Position, 1<<30)), //nolint:gosec // bounded

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	configs "github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -75,13 +76,12 @@ func newConfig(w *world.World, o config.Options, running pods.Reader) *ring {
 				return nil
 			}
 		},
-		waits: waitsOf(run.Status, configWait),
+		waits: waitsOf(run.Waits, configWait),
 	}
 }
 
-func configWait(e *config.Explanation) (w record.Wait, waits bool) {
-	w = record.Wait{Ring: record.RingConfig, Namespace: e.Namespace, Object: record.Reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
-	return w, e.State != config.StateUpToDate && e.State != config.StateNotTracked && e.State != config.StateNotWatched
+func configWait(l *configs.Laggard) (w record.Wait, waits bool) {
+	return record.Wait{Ring: record.RingConfig, Namespace: l.Name.Namespace, Object: record.Reference(l.Name.Kind, l.Name.Name), Reason: l.Reason, Sentence: l.Sentence(l.Unit, l.Position)}, true
 }
 
 // newZones is the zones ring. It has a request for each group.

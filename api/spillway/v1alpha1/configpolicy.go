@@ -351,6 +351,10 @@ type ConfigRelease struct {
 	// WaitingFor is the main reason why it is not complete, as a sentence.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
+	// Cause is the same in parts. Its count is that of the workloads that are not complete, and it names none of
+	// them.
+	// +optional
+	Cause *RolloutCause `json:"cause,omitempty"`
 	// Stages has a row for each stage.
 	// +optional
 	// +listType=map

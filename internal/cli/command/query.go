@@ -74,10 +74,6 @@ func (a *Query) Connect(ctx context.Context, namespace string) (client.Client, c
 		return nil, config.Options{}, err
 	}
 	options, err := a.Rings.Options(a.Env.Now)
-	if a.manager != nil && a.manager.Deployment != nil {
-		lease := manifests.LeaseOf(a.manager.Deployment)
-		options.LeaseNamespace, options.LeaseName = lease.Namespace, lease.Name
-	}
 	return reader, options, err
 }
 

@@ -1,3 +1,3 @@
 // Package show holds the commands that read: explain, status, history and events. They
-// decide by the code of the manager and write nothing.
+// write nothing. Of config they show what the manager has recorded.
 package show

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/rollout"
@@ -366,10 +367,8 @@ func commandFor(verb string, u, selected *describe.Unit) []string {
 	case "retry RolloutGroup", "retry ConfigMap", "retry Secret", "approve RolloutGroup", "approve Instance", "approve ConfigPolicy":
 		words = []string{verb, u.String()}
 	case "retry Release":
-		if ref := describe.ConfigNamed(u.Name, u.Namespace); ref != nil {
-			return []string{verb, ref.String(), "-n", ref.Namespace}
-		}
-		return nil
+		of := content.ReleaseNamed(u.Name, u.Namespace).Object
+		return []string{verb, describe.RefOf(of).String(), "-n", of.Namespace}
 	case "retry Instance":
 		words = []string{"plan", "retry", u.String()}
 	case "approve Module", "approve BootstrapModule":

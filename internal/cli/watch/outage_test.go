@@ -24,7 +24,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // outage lets through what watches bring, and nothing that is asked while it lasts.
@@ -124,7 +123,7 @@ func TestAWatchOutlivesAnOutage(t *testing.T) {
 	seen.await(t, "there is an outage", func() bool { return seen.missed > 0 })
 	down.is.Store(false)
 	seen.await(t, "it is over", func() bool {
-		return len(seen.units) == 1 && seen.units[0].Phase == rollout.PhaseWaiting
+		return len(seen.units) == 1 && seen.units[0].Phase == describe.PhaseUnseen
 	})
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {

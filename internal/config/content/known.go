@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Known is what was found out about the config that one workload uses. It is kept
@@ -56,10 +55,9 @@ type Use struct {
 // IsAmong is true if one of these keys, as [Facts.ChangedSince] names them, is one that
 // counts.
 func (u *Use) IsAmong(namespace string, keys []string) bool {
-	prefix := u.Object.From(namespace) + ": "
 	return slices.ContainsFunc(keys, func(named string) bool {
-		key, ok := strings.CutPrefix(named, prefix)
-		return ok && u.UsesKey(key)
+		of, key := KeyNamed(named, namespace)
+		return of == u.Object && u.UsesKey(key)
 	})
 }
 

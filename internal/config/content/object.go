@@ -57,6 +57,28 @@ func (o Object) From(namespace string) string {
 	return string(o.Kind) + " " + o.Namespace + "/" + o.Name
 }
 
+// ObjectNamed is the object that [Object.From] has named as seen from a namespace, none if the text names none.
+func ObjectNamed(text, namespace string) Object {
+	kind, name, ok := strings.Cut(text, " ")
+	if !ok {
+		return Object{}
+	}
+	if elsewhere, there, ok := strings.Cut(name, "/"); ok {
+		namespace, name = elsewhere, there
+	}
+	return Object{Kind: Kind(kind), Namespace: namespace, Name: name}
+}
+
+// KeyNamed is the key that [Facts.ChangedSince] has named as seen from a namespace, and its object: none if the text
+// names none.
+func KeyNamed(text, namespace string) (of Object, key string) {
+	object, key, ok := strings.Cut(text, ": ")
+	if !ok {
+		return Object{}, ""
+	}
+	return ObjectNamed(object, namespace), key
+}
+
 // Compare orders objects by kind, namespace and name.
 func (o Object) Compare(other Object) int {
 	if c := strings.Compare(string(o.Kind), string(other.Kind)); c != 0 {

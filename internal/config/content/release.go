@@ -41,6 +41,13 @@ func CutRelease(text string) (object, digest string) {
 	return text[:i], text[i+1:]
 }
 
+// ReleaseNamed is the release that [Release.From] has named as seen from a namespace, with the first digits of the
+// digest.
+func ReleaseNamed(text, namespace string) Release {
+	object, digest := CutRelease(text)
+	return Release{ObjectNamed(object, namespace), digest}
+}
+
 // shownDigits are as many as Git shows.
 const shownDigits = 7
 

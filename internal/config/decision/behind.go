@@ -26,6 +26,8 @@ const (
 	StateNotTracked State = "NotTracked"
 	// StateNotWatched is tracked, in a namespace that no manager watches.
 	StateNotWatched State = "NotWatched"
+	// StateNotObserved is as no manager has recorded it yet: it is newer than what was decided last.
+	StateNotObserved State = "NotObserved"
 )
 
 // Phase is the phase of a workload that is in the state for a reason.
@@ -43,49 +45,44 @@ func (s State) Phase(reason rollout.Reason) rollout.Phase {
 }
 
 // urgency is the order in which workloads are listed.
-var urgency = []State{StateFailed, StateLate, StateWaiting, StateRolling, StateNext, StateUpToDate}
+var urgency = []State{StateFailed, StateLate, StateWaiting, StateNotObserved, StateRolling, StateNext, StateUpToDate}
 
 // Urgency is the place of the state where what needs a user comes first, -1 of what is not tracked.
 func (s State) Urgency() int { return slices.Index(urgency, s) }
 
-// laggard is why a workload is not up to date, with the objects that it is not up to date with.
-type laggard struct {
+// Laggard is why a workload is not up to date, with the objects that it is not up to date with.
+type Laggard struct {
 	ring.Waiting
 
-	name    workload.Name
+	Name    workload.Name
 	objects []content.Object
 }
 
 // places are the objects in whose records it is: that of its namespace, if it lacks the content of none. What has
 // just got its first hash is in none.
-func (l *laggard) places() []content.Object {
+func (l *Laggard) places() []content.Object {
 	isFirst := l.State == string(StateNext) || l.State == string(StateRolling)
 	if len(l.objects) == 0 && !isFirst {
-		return []content.Object{{Namespace: l.name.Namespace}}
+		return []content.Object{{Namespace: l.Name.Namespace}}
 	}
 	return l.objects
 }
 
-// laggards are those of all workloads that are not up to date, in the order of the queue.
-func (p *Plan) laggards(o *Observed) []laggard {
-	answers := p.Answers()
-	var all []laggard
+// laggards are those of all workloads that are not up to date.
+func (p *Plan) laggards(o *Observed) []Laggard {
+	answers := p.answers()
+	var all []Laggard
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
-		answer, ok := answers[w.Name]
-		if !ok {
-			continue
+		if answer, ok := answers[w.Name]; ok {
+			all = append(all, Laggard{w.waiting(answer, o.Now), w.Name, w.behind(o)})
 		}
-		s := laggard{name: w.Name, Waiting: w.Waiting(answer, o.Now)}
-		s.objects = w.behind(o)
-		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b laggard) int { return a.Position - b.Position })
 	return all
 }
 
-// Answers are the answers of a plan by workload: each has one.
-func (p *Plan) Answers() map[workload.Name]rollout.Answer {
+// answers are the answers of a plan by workload: each has one.
+func (p *Plan) answers() map[workload.Name]rollout.Answer {
 	answers := make(map[workload.Name]rollout.Answer, len(p.Steps)+len(p.Holds))
 	for i := range p.Holds {
 		if name, ok := At(p.Holds[i].Path); ok {
@@ -100,8 +97,8 @@ func (p *Plan) Answers() map[workload.Name]rollout.Answer {
 	return answers
 }
 
-// Waiting is what the engine answers, with the objects in question.
-func (w *Workload) Waiting(answer rollout.Answer, now time.Time) ring.Waiting {
+// waiting is what the engine answers, with the objects in question.
+func (w *Workload) waiting(answer rollout.Answer, now time.Time) ring.Waiting {
 	s := ring.Waiting{Unit: w.Kind + " " + w.Name.Name}
 	if answer.Step != nil {
 		s.State, s.Does, s.Why = string(StateNext), "is next to roll", "its config changed"

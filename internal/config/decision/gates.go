@@ -87,7 +87,7 @@ func (s *staging) endingGates() []GateWrite {
 func (s *staging) stageOf(p *policy.Policy, g *ask.Gate) (at rollout.Group, found bool) {
 	for _, c := range s.ordered {
 		if c.policy == p && policy.Revision(c.Release) == g.Revision {
-			return s.plan.Group(p.String(), c.path(), stagePrefix+g.Stage), true
+			return s.plan.Group(p.String(), c.path(), policy.UnitOf(g.Stage)), true
 		}
 	}
 	return at, false

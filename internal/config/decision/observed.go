@@ -34,8 +34,6 @@ type Observed struct {
 	// Gone are the failures in them of workloads that do not exist any more, or do not use the object:
 	// they count for the others.
 	Gone []verdict.Verdict
-	// PodsMatter is true if Pods were read: for how long they have been ready, or crash.
-	PodsMatter bool
 }
 
 // Workload is a workload, and what the ring observed of it.

@@ -58,17 +58,11 @@ func Decide(o Observed, options Options) Plan {
 	return plan
 }
 
-// Explain makes the plan without the writes of workloads, each of which has a copy of a template:
-// for readers, who write nothing. Its Wake is when time alone changes what is said, also where nothing
-// that may be done depends on it.
-func Explain(o Observed, options Options) Plan {
+// Laggards are the workloads that are not up to date, and why, of a ring that is played: what is said of a
+// cluster is what its manager has recorded.
+func Laggards(o Observed, options Options) []Laggard {
 	o, plan := decide(o, options)
-	plan.Wake = ring.Earlier(plan.Wake, o.Policies.Turns(o.Now))
-	for i := range o.Workloads {
-		w := &o.Workloads[i]
-		plan.Wake = ring.Earlier(ring.Earlier(plan.Wake, w.wake(o.Now)), w.lasts(o.Now))
-	}
-	return plan
+	return plan.laggards(&o)
 }
 
 // lasts is when a workload comes to an age after its roll at which it is judged in another way, zero

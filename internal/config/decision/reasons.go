@@ -12,6 +12,8 @@ const (
 	ReasonConfigMissing = workload.ReasonConfigMissing
 	// ReasonNotPermitted: config must not be read.
 	ReasonNotPermitted = reasons.NotPermitted
+	// ReasonNotObserved: the manager has not recorded yet what it decides about a workload.
+	ReasonNotObserved = reasons.NotObserved
 	// ReasonCoalescing: the config has changed and may change again.
 	// Action: nothing, the wait ends automatically; spillway.dev/coalesce-window sets how
 	// long changes are collected.

@@ -41,7 +41,9 @@ func (o *Observed) rollouts(p *Plan) map[content.Object]*objectRollout {
 			of(object)
 		}
 	}
-	for _, l := range p.laggards(o) {
+	laggards := p.laggards(o)
+	slices.SortStableFunc(laggards, func(a, b Laggard) int { return a.Position - b.Position }) // in the order of the queue
+	for _, l := range laggards {
 		for _, object := range l.places() {
 			r := of(object)
 			r.units, r.lasting = append(r.units, l.Waiting), r.lasting || l.State != string(StateNext)

@@ -25,9 +25,6 @@ type Staged struct {
 	Release content.Release
 }
 
-// Staged is why a policy keeps the workload from being rolled, nil if none does.
-func (w *Workload) Staged() *Staged { return w.staged }
-
 // course is a release in a namespace, and the stages of a policy.
 type course struct {
 	releaseIn
@@ -357,9 +354,7 @@ func (s *staging) unit(c *course) rollout.Unit {
 	return u
 }
 
-const stagePrefix = "stage "
-
-func stageName(s *policy.Stage) string { return stagePrefix + s.Name }
+func stageName(s *policy.Stage) string { return policy.UnitOf(s.Name) }
 
 // conclude notes on the workloads what the engine has decided.
 func (s *staging) conclude() {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/spillway-dev/spillway/internal/config/policy"
@@ -31,9 +32,11 @@ func (s *staging) addReleases(reports map[*policy.Policy]*policy.Report) {
 		r := policy.Release{Release: c.Release, Namespace: c.namespace, Progress: progressOf(g), Reason: rollout.ReasonProgressing, Waits: answer.Message()}
 		switch {
 		case answer.Hold != nil:
-			r.Reason, r.Since, r.Until = answer.Hold.Reason, answer.Hold.Since, answer.Hold.Until
+			r.Reason, r.Cause, r.Until = answer.Hold.Reason, answer.Hold.Cause, answer.Hold.Until
+			r.Cause.Subject = cmp.Or(r.Cause.Subject, answer.Hold.Path[len(answer.Hold.Path)-1])
 		case answer.Step != nil:
-			r.Waits = answer.Step.Path[len(answer.Step.Path)-1] + " is next to roll"
+			r.Cause = rollout.Cause{Subject: answer.Step.Path[len(answer.Step.Path)-1], Does: "is next to roll"}
+			r.Waits = r.Cause.Sentence("", 0)
 		}
 		for i := range c.policy.Stages {
 			name := stageName(&c.policy.Stages[i])

@@ -129,17 +129,6 @@ func (p *Policy) Selected(of labels.Set) int { return p.stageOf(of) }
 // Set are all policies, in the order in which they count.
 type Set []*Policy
 
-// Turns is when the first maintenance window opens or closes, zero for never.
-func (s Set) Turns(now time.Time) time.Time {
-	var turns time.Time
-	for _, p := range s {
-		for _, w := range p.windows {
-			turns = ring.Earlier(turns, ring.Soonest(now, w.Closes(now), w.Opens(now)))
-		}
-	}
-	return turns
-}
-
 // For is the policy for a workload of a namespace and an object, nil if there is none.
 func (s Set) For(namespace string, of labels.Set, o content.Object) *Policy {
 	for _, p := range s {

@@ -267,3 +267,31 @@ func TestStatus(t *testing.T) {
 		})
 	}
 }
+
+// What is said of a release to a reader of the status is what was reported of it.
+func TestAStatusIsReadAsReported(t *testing.T) {
+	p := &v1alpha1.ConfigPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", Generation: 3}}
+	if e := (policy.Set{policy.Read(p)}).Explain(); !e[0].Unobserved {
+		t.Errorf("what has no status is %+v", e)
+	}
+	until := now.Add(time.Hour)
+	is := policy.Release{
+		Release:   content.Release{Object: content.Object{Kind: content.Secret, Namespace: "vault", Name: "db"}, Digest: "9676b5e"},
+		Namespace: "shop", Progress: policy.Progress{Phase: rollout.PhaseWaiting, Updated: 1, Of: 5}, Reason: rollout.ReasonSoak,
+		Waits: "stage first is ready; soaking until noon", Cause: rollout.Cause{Subject: "stage first", Does: "is ready", Why: "soaking until noon"}, Until: until,
+		Stages: []policy.StageProgress{{Name: "first", Progress: policy.Progress{Phase: rollout.PhaseWaiting, Updated: 1, Of: 1}}, {Name: "rest", Progress: policy.Progress{Phase: rollout.PhaseWaiting, Of: 4}}},
+	}
+	set := policy.Set{policy.Read(p)}
+	p.Status = set.Writes(now, map[*policy.Policy]*policy.Report{set[0]: {Releases: []policy.Release{is}}})[0].Status()
+	read := policy.Set{policy.Read(p)}.Explain()
+	is.Since = now
+	if len(read) != 1 || read[0].Unobserved {
+		t.Fatalf("%+v", read)
+	}
+	if diff := cmp.Diff([]policy.Release{is}, read[0].Releases); diff != "" {
+		t.Errorf("(-reported +read)\n%s", diff)
+	}
+	if text := read[0].Releases[0].Text(); text != "stage 1 of 2 (first) is ready: soaking until noon" {
+		t.Error(text)
+	}
+}

@@ -3,10 +3,11 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -46,10 +47,11 @@ type Release struct {
 
 	Namespace string
 	Progress
-	// Reason is the main reason why it is not complete, and Waits the same as a sentence.
+	// Reason is the main reason why it is not complete, and Waits the same as a sentence, which Cause has in parts.
 	Reason rollout.Reason
 	Waits  string
-	// Since is since when it waits, and Until when that ends; zero if that is not known.
+	Cause  rollout.Cause
+	// Since is since when it is under way, and Until when what it waits for ends; zero if that is not known.
 	Since, Until time.Time
 	Stages       []StageProgress
 	// RolledBack is how many workloads have their previous config back.
@@ -64,13 +66,16 @@ func (r *Release) Text() string {
 		return r.Waits
 	}
 	stage := fmt.Sprintf("stage %d of %d (%s)", i+1, len(r.Stages), r.Stages[i].Name)
-	if what, isOfStage := strings.CutPrefix(r.Waits, "stage "+r.Stages[i].Name+" is "); isOfStage {
-		return stage + " is " + what
+	if r.Cause.Subject == UnitOf(r.Stages[i].Name) {
+		return rollout.Cause{Does: r.Cause.Does, Why: r.Cause.Why}.Sentence(stage, 0)
 	}
 	return stage + ": " + r.Waits
 }
 
-// Explanation is the state of a policy, and of its releases that are under way.
+// UnitOf is what a stage is called among units.
+func UnitOf(stage string) string { return "stage " + stage }
+
+// Explanation is the state of a policy, and of its releases that are under way, as its status says.
 type Explanation struct {
 	// Kind, Namespace and Name identify it, as in [Policy].
 	Kind, Namespace, Name string
@@ -78,20 +83,49 @@ type Explanation struct {
 	Problem string
 	// Pause is the wish of a user that nothing is rolled, nil if there is none.
 	Pause *rollout.Pause
-	Report
+	// Unobserved is true if the manager has not observed it as it is.
+	Unobserved bool
+	Releases   []Release
 }
 
 // Explain returns the state of each policy, in the order in which they count.
-func (s Set) Explain(reports map[*Policy]*Report) []Explanation {
+func (s Set) Explain() []Explanation {
 	all := make([]Explanation, 0, len(s))
 	for _, p := range s {
 		e := Explanation{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Problem: p.Problem, Pause: p.Pause}
-		if report := reports[p]; report != nil {
-			e.Report = *report
+		status := p.status()
+		e.Unobserved = status.ObservedGeneration != p.object.GetGeneration()
+		for i := range status.Releases {
+			e.Releases = append(e.Releases, recorded(&status.Releases[i]))
 		}
 		all = append(all, e)
 	}
 	return all
+}
+
+// recorded is a release as a status has it.
+func recorded(row *v1alpha1.ConfigRelease) Release {
+	r := Release{
+		Release: content.ReleaseNamed(row.Object, row.Namespace), Namespace: row.Namespace, Progress: progressIn(row.Phase, row.Updated),
+		Waits: row.WaitingFor, RolledBack: int(row.RolledBack), Since: ring.TimeOf(row.StartedAt),
+	}
+	if c := row.Cause; c != nil {
+		r.Reason, r.Cause, r.Until = rollout.Reason(c.Reason), ring.CauseOf(c), ring.TimeOf(c.Until)
+	}
+	for i := range row.Stages {
+		s := &row.Stages[i]
+		r.Stages = append(r.Stages, StageProgress{s.Name, progressIn(s.Phase, s.Updated)})
+	}
+	return r
+}
+
+// progressIn is how far a row has come: "1/5".
+func progressIn(phase, updated string) Progress {
+	p := Progress{Phase: rollout.Phase(phase)}
+	if _, err := fmt.Sscanf(updated, "%d/%d", &p.Updated, &p.Of); err != nil {
+		p.Updated, p.Of = 0, 0
+	}
+	return p
 }
 
 // Progress is how far some workloads have come. A group of zones is one of them.

@@ -198,6 +198,7 @@ func (r *Release) row(known []v1alpha1.ConfigRelease, now time.Time) v1alpha1.Co
 	row := v1alpha1.ConfigRelease{
 		Object: r.From(r.Namespace), Namespace: r.Namespace, Phase: string(r.Phase), Updated: r.share(), WaitingFor: message.Sentence(r.Waits),
 		RolledBack: int32(min(r.RolledBack, 1<<30)), //nolint:gosec // bounded
+		Cause:      r.cause(),
 		StartedAt:  &at,
 	}
 	before := v1alpha1.ConfigRelease{}
@@ -211,6 +212,14 @@ func (r *Release) row(known []v1alpha1.ConfigRelease, now time.Time) v1alpha1.Co
 		isOpen = isOpen && r.Stages[i].Phase == rollout.PhaseComplete
 	}
 	return row
+}
+
+// cause is why it is not complete. Since when is not part of it: a decision may say another time each time.
+func (r *Release) cause() *v1alpha1.RolloutCause {
+	w := ring.Waiting{Cause: r.Cause, State: string(r.Phase), Reason: r.Reason, Until: r.Until}
+	c := w.Record(r.Namespace)
+	c.Count, c.Units = int32(min(r.Of-r.Updated, 1<<30)), []string{} //nolint:gosec // bounded
+	return &c
 }
 
 // row is the row of a stage. It is open if all before it are complete.

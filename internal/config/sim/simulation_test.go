@@ -113,10 +113,10 @@ func (s *simulation) why(u *unit) string {
 	if !s.world.told {
 		return ""
 	}
-	all, err := s.manager.run.Status(quiet)
+	all, err := s.manager.run.Waits(quiet)
 	for i := range all {
-		if e := &all[i]; e.Name == u.name {
-			return ": " + string(e.State) + " " + string(e.Reason) + " " + e.Sentence
+		if l := &all[i]; l.Name.Name == u.name {
+			return ": " + l.State + " " + string(l.Reason) + " " + l.Sentence(l.Unit, l.Position)
 		}
 	}
 	if err != nil {

@@ -51,6 +51,21 @@ func (w *Workload) Lacks(keys []string) []content.Release {
 	return lacks
 }
 
+// Outdated are the objects that exist, as far as the caller knows, and of which the workload did not get the present
+// content with its hash, by the record of that.
+func (w *Workload) Outdated() (objects []content.Object) {
+	got, hash := w.Records.Roll.Got, cmp.Or(w.Template.Hash, w.Accepted())
+	if len(got) == 0 {
+		return nil
+	}
+	for _, r := range w.ReleasesOf(nil) {
+		if _, exists := w.Config.DigestOf(r.Object); exists && !slices.Contains(got, markOf(r, hash)) {
+			objects = append(objects, r.Object)
+		}
+	}
+	return objects
+}
+
 // got are marks of the present contents of what a workload uses.
 func (w *Workload) got() []string {
 	if w.Hashes == nil {

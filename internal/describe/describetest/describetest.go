@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -46,6 +48,15 @@ func SomeConfig(t *testing.T, c client.Client, n int) (namespace string) {
 		}
 	}
 	return namespace
+}
+
+// Pass makes one pass of the config ring, as a manager does, so that what it decides is recorded.
+func Pass(t *testing.T, c client.Client, o config.Options) {
+	t.Helper()
+	testenv.InstallKinds(t, c, "../../../charts/spillway/generated/config/*_*.yaml")
+	if _, err := config.NewOffline(kube.Offline{Client: c}, o).Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Tracked is a Deployment whose config is tracked, and which uses Secret db.

@@ -69,10 +69,10 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 	switch {
 	case e.Policy != "":
 		return a.staged(ctx, e, only), nil
-	case e.State == config.StateNext:
+	case e.State == config.StateNotObserved && e.Unseen != "":
+		return a.unread(ctx, e, only), nil
+	case e.State == config.StateNext, e.State == config.StateNotObserved && len(e.Lacking) == 0:
 		only.Then = a.Manager(w.GetNamespace())
-	case e.Reason == decision.ReasonNotPermitted:
-		return a.denied(ctx, e, only), nil
 	case len(e.Lacking) > 0:
 		only.Links = append(only.Links, a.Lacking(native.LackOf(e.Lacking[0], w)))
 	case e.Reason == rollout.ReasonPaused:
@@ -128,11 +128,11 @@ func (a *asker) staged(ctx context.Context, e *config.Explanation, so chain.Answ
 		return so
 	case policy.ReasonWindow, rollout.ReasonSoak: // these end automatically
 	default:
-		all, err := a.queue(ctx, e.Namespace)
-		if err != nil {
+		all, err := a.survey(ctx, e.Namespace)
+		if err != nil || e.Held == nil {
 			break
 		}
-		if first := foremost(trackedUsers(inNamespace(all, e.Namespace), *e.Held)); first != nil {
+		if first := foremost(trackedUsers(all.Workloads, *e.Held)); first != nil {
 			so.Then = a.About(describe.Ref{Kind: first.Kind, Namespace: first.Namespace, Name: first.Name})
 			return so
 		}
@@ -162,11 +162,13 @@ func policyRef(name string) describe.Ref {
 	return ref
 }
 
-// denied tells what the caller may not look at from what the manager may not: this was
-// decided with the caller's own permissions.
-func (a *asker) denied(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
-	for _, m := range e.Lacking {
-		ref := describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}
+// unread says where the view of the caller ends, who may not read all of the config.
+func (a *asker) unread(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
+	for i := range e.Uses {
+		ref := *describe.RefOf(e.Uses[i].Of)
+		if !e.Uses[i].Unseen {
+			continue
+		}
 		if _, _, err := a.Keys(ctx, ref); apierrors.IsForbidden(err) {
 			so.Links = append(so.Links, a.Unseen(ref, err))
 			return so
@@ -175,20 +177,22 @@ func (a *asker) denied(ctx context.Context, e *config.Explanation, so chain.Answ
 	return so
 }
 
-// queued goes to the first workload that takes up the budget.
+// queued goes to the first workload that takes up the budget: one of its namespace, or one of any other that the
+// caller may see.
 func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer) (chain.Answer, error) {
-	all, err := a.queue(ctx, w.GetNamespace())
-	if err != nil {
-		return so, fmt.Errorf("list what uses the budget: %w", err)
-	}
-	nearest := func(same bool) int {
-		return slices.IndexFunc(all, func(e config.Explanation) bool {
-			return e.State == config.StateRolling && (e.Namespace == w.GetNamespace()) == same
-		})
-	}
-	for _, same := range []bool{true, false} {
-		if i := nearest(same); i >= 0 && so.Then == nil {
-			so.Then = a.About(describe.Ref{Kind: all[i].Kind, Namespace: all[i].Namespace, Name: all[i].Name})
+	for _, namespace := range []string{w.GetNamespace(), ""} {
+		all, err := a.survey(ctx, namespace)
+		if apierrors.IsForbidden(err) {
+			break
+		}
+		if err != nil {
+			return so, fmt.Errorf("list what uses the budget: %w", err)
+		}
+		i := slices.IndexFunc(all.Workloads, func(e config.Explanation) bool { return e.State == config.StateRolling })
+		if i >= 0 {
+			e := &all.Workloads[i]
+			so.Then = a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+			break
 		}
 	}
 	return so, nil
@@ -216,51 +220,19 @@ func (a *asker) groupRef(w *native.Workload) describe.Ref {
 	return describe.Ref{Kind: describe.KindGroup, Namespace: w.GetNamespace(), Name: vocabulary.GroupOf(w.GetLabels(), w.GetAnnotations())}
 }
 
-// configs is what was read of the config of workloads, which is read as a whole
-// where they share a budget. All links of a chain share it: what they ask for is listed
-// once, and all of them see one moment.
-type configs struct {
-	// everywhere lists all namespaces together, apart each one alone.
-	everywhere, apart *snapshot.Snapshot
-}
-
-// queue is the state of the workloads that share a budget with those of a namespace.
-func (a *asker) queue(ctx context.Context, namespace string) ([]config.Explanation, error) {
-	all, err := a.survey(ctx, namespace)
-	return all.Workloads, err
-}
-
-// survey is the same with the policies.
+// survey is the state of the workloads of a namespace, of all if it is empty, and of the policies.
 func (a *asker) survey(ctx context.Context, namespace string) (config.Overview, error) {
-	if a.Options.SharesBudget() {
-		all, err := config.Survey(ctx, a.seeing(true), a.Options, "")
-		if !apierrors.IsForbidden(err) {
-			return all, err
-		}
-	}
-	return config.Survey(ctx, a.seeing(false), a.Options, namespace)
+	return config.Survey(ctx, a.listing(), a.Options, namespace) //nolint:wrapcheck // it says what it was about
 }
 
-// config is what the config ring says of a workload. A caller who may not list
-// all that share its budget gets what those of its namespace say.
+// config is what is recorded of a workload.
 func (a *asker) config(ctx context.Context, name workloads.Name) (config.Explanation, error) {
-	if a.Options.SharesBudget() {
-		e, err := config.Explain(ctx, a.seeing(true), a.Options, name)
-		if !apierrors.IsForbidden(err) {
-			return e, err
-		}
-	}
-	return config.Explain(ctx, a.seeing(false), a.Options, name)
+	return config.Explain(ctx, a.listing(), a.Options, name) //nolint:wrapcheck // it says what it was about
 }
 
-// seeing reads for the config ring, from what was listed already.
-func (a *asker) seeing(everywhere bool) *snapshot.Snapshot {
-	c := a.configs
-	if c.everywhere == nil {
-		c.everywhere, c.apart = snapshot.New(a.Client, a.Client.Scheme(), ""), snapshot.New(a.Client, a.Client.Scheme(), "each")
+func (a *asker) listing() *snapshot.Snapshot {
+	if a.listed == nil {
+		a.listed = snapshot.New(a.Client, a.Client.Scheme(), "each")
 	}
-	if everywhere {
-		return c.everywhere
-	}
-	return c.apart
+	return a.listed
 }

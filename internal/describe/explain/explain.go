@@ -7,6 +7,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 )
 
 // Explain follows an object down to the root cause: each link waits for the next. It
@@ -24,12 +25,12 @@ func Cluster(ctx context.Context, w chain.World, module describe.Ref, cluster st
 type asker struct {
 	native.Asker
 
-	// configs is shared by all links, so that all of them see one state of the config.
-	configs *configs
+	// listed is what the state of config is read from: all links see one moment of it. It is nil until it is needed.
+	listed *snapshot.Snapshot
 }
 
 func newAsker(w chain.World) *asker {
-	a := &asker{configs: &configs{}}
+	a := &asker{}
 	a.Asker = native.Asker{Asker: chain.NewAsker(w, a.answers, a.aboutManager)}
 	return a
 }

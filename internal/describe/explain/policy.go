@@ -90,15 +90,11 @@ func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus)
 		return nil
 	}
 	r := &status.Releases[i]
-	all, err := a.queue(ctx, r.Namespace)
+	all, err := a.survey(ctx, r.Namespace)
 	if err != nil {
 		return nil
 	}
-	of := describe.ConfigNamed(r.Object, r.Namespace)
-	if of == nil {
-		return nil
-	}
-	users := trackedUsers(inNamespace(all, r.Namespace), content.Object{Kind: content.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name})
+	users := trackedUsers(all.Workloads, content.ReleaseNamed(r.Object, r.Namespace).Object)
 	if len(users) == 0 || users[0].State == config.StateUpToDate {
 		return nil
 	}
@@ -107,16 +103,6 @@ func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus)
 		e = first
 	}
 	return a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
-}
-
-func inNamespace(all []config.Explanation, namespace string) []config.Explanation {
-	var in []config.Explanation
-	for i := range all {
-		if all[i].Namespace == namespace {
-			in = append(in, all[i])
-		}
-	}
-	return in
 }
 
 func releases(n int32) string {

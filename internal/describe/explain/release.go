@@ -31,16 +31,13 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 	if len(users) == 0 {
 		return found, nil
 	}
-	done := 0
 	for _, same := range alike(users) {
-		if same[0].State == config.StateUpToDate {
-			done = len(same)
-		}
 		found.Facts = append(found.Facts, usersFact(same))
 	}
 	found.Facts = append(found.Facts, releaseFacts(survey.Policies, &ref)...)
+	done, total := survey.Count(content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
 	link := &found.Links[0]
-	link.Sentence = a.Place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, len(users))
+	link.Sentence = a.Place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, total)
 	if by := describe.PauseOf(users[0], ref); by != nil {
 		link.Sentence += "; " + by.Clause()
 		link.Next = a.Spillway("resume", ref)
@@ -107,8 +104,7 @@ func releaseFacts(policies []policy.Explanation, of *describe.Ref) []describe.Fa
 func trackedUsers(all []config.Explanation, o content.Object) []*config.Explanation {
 	var users []*config.Explanation
 	for i := range all {
-		uses := slices.ContainsFunc(all[i].Uses, func(u config.UseFact) bool { return u.Of == o && !u.Ignored })
-		if uses && all[i].State.Urgency() >= 0 {
+		if all[i].IsFor(o) && all[i].State.Urgency() >= 0 {
 			users = append(users, &all[i])
 		}
 	}

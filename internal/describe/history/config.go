@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/health"
@@ -97,14 +98,13 @@ func (h *historian) configChange(ctx context.Context, roll *workloads.Roll) (cha
 // writerOfConfig is the field manager that wrote "ConfigMap app: LOG_LEVEL", empty if
 // it is not known: the key may be gone, or may not be looked at.
 func (h *historian) writerOfConfig(ctx context.Context, text string) string {
-	ref := describe.ConfigNamed(text, h.ref.Namespace)
-	_, key, ok := strings.Cut(text, ": ")
-	if ref == nil || !ok {
+	of, key := content.KeyNamed(text, h.ref.Namespace)
+	if of.Kind == "" {
 		return ""
 	}
 	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.Kind))
-	if err := h.reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj); err != nil {
+	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(of.Kind)))
+	if err := h.reader.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, obj); err != nil {
 		return ""
 	}
 	return writerOf(obj, []string{"data", key}, []string{"binaryData", key}).by

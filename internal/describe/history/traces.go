@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,10 +16,11 @@ import (
 
 // release is a release of a policy, of which the beginning is recorded.
 type release struct {
-	object, trace, outcome, message string
-	started                         time.Time
-	ended                           *time.Time
-	stages                          []Part
+	of                      content.Release
+	trace, outcome, message string
+	started                 time.Time
+	ended                   *time.Time
+	stages                  []Part
 }
 
 // releases are those of the namespace that are under way, and the last ones.
@@ -56,7 +56,7 @@ func (h *historian) releases(ctx context.Context) ([]release, error) {
 }
 
 func underway(policy types.UID, r *v1alpha1.ConfigRelease) release {
-	found := release{object: r.Object, trace: identity.Release(policy, r), outcome: string(rollout.OutcomeRunning), message: r.WaitingFor, started: r.StartedAt.Time}
+	found := release{of: content.ReleaseNamed(r.Object, r.Namespace), trace: identity.Release(policy, r), outcome: string(rollout.OutcomeRunning), message: r.WaitingFor, started: r.StartedAt.Time}
 	if r.Phase == string(rollout.PhaseFailed) {
 		found.outcome = r.Phase
 	}
@@ -68,7 +68,7 @@ func underway(policy types.UID, r *v1alpha1.ConfigRelease) release {
 }
 
 func past(policy types.UID, r *v1alpha1.PastConfigRelease) release {
-	found := release{object: r.Object, trace: identity.PastRelease(policy, r), outcome: r.Outcome, started: r.StartedAt.Time, ended: &r.FinishedAt.Time}
+	found := release{of: content.ReleaseNamed(r.Object, r.Namespace), trace: identity.PastRelease(policy, r), outcome: r.Outcome, started: r.StartedAt.Time, ended: &r.FinishedAt.Time}
 	for i := range r.Stages {
 		s := &r.Stages[i]
 		outcome := r.Outcome
@@ -92,19 +92,16 @@ func (h *historian) traceOfRoll(ctx context.Context, changed []string, at time.T
 		return "", err
 	}
 	i := slices.IndexFunc(found, func(r release) bool {
-		isFor := func(text string) bool { return strings.HasPrefix(text, r.name()+": ") }
+		isFor := func(text string) bool {
+			of, _ := content.KeyNamed(text, h.ref.Namespace)
+			return of == r.of.Object
+		}
 		return !at.Before(r.started.Add(-sameMoment)) && (r.ended == nil || !at.After(r.ended.Add(sameMoment))) && slices.ContainsFunc(changed, isFor)
 	})
 	if i < 0 {
 		return "", nil
 	}
 	return found[i].trace, nil
-}
-
-// name is the object, without its content: "Secret db".
-func (r *release) name() string {
-	name, _ := content.CutRelease(r.object)
-	return name
 }
 
 // ofReleases are the releases of the object.
@@ -116,11 +113,10 @@ func (h *historian) ofReleases(ctx context.Context) ([]Entry, error) {
 	entries := []Entry{}
 	for i := range found {
 		r := &found[i]
-		name, digest := content.CutRelease(r.object)
-		if name != h.ref.Kind+" "+h.ref.Name {
+		if *describe.RefOf(r.of.Object) != h.ref {
 			continue
 		}
-		e := h.episode(describe.Config, "release "+digest)
+		e := h.episode(describe.Config, "release "+r.of.Digest)
 		e.Started, e.Ended, e.Outcome, e.Message, e.Trace, e.Units = &r.started, r.ended, r.outcome, r.message, r.trace, r.stages
 		entries = append(entries, e)
 	}

@@ -90,8 +90,7 @@ const (
 	// Action: start it again; what waits continues automatically.
 	ReasonManagerDown rollout.Reason = "ManagerDown"
 	// ReasonNotObserved: a controller has not observed the generation of an object.
-	// Action: check that the controller runs.
-	ReasonNotObserved rollout.Reason = "NotObserved"
+	ReasonNotObserved = reasons.NotObserved
 	// ReasonNoBudget: a disruption budget allows no disruption.
 	// Action: wait until more Pods are healthy, or allow more disruptions.
 	ReasonNoBudget rollout.Reason = "NoDisruptionAllowed"
