@@ -53,21 +53,26 @@ func (s Step) Message() string {
 		name = s.Path[len(s.Path)-1]
 	}
 
+	return s.Cause().Sentence(name, 0)
+}
+
+// Cause is what the Message is made of, for programs, like that of a [Hold].
+func (s Step) Cause() Cause {
 	if s.To == Removed {
-		return name + " is being removed"
+		return Cause{Does: "is being removed"}
 	}
 
-	from := ""
+	does := "is updating"
 	if s.From != "" {
-		from = " from " + s.From
+		does += " from " + s.From
 	}
 
-	repair := ""
+	does += " to " + s.To
 	if s.Repair && s.From != "" {
-		repair = " (already unavailable)"
+		does += " (already unavailable)"
 	}
 
-	return name + " is updating" + from + " to " + s.To + repair
+	return Cause{Does: does}
 }
 
 // Under tells whether the path is that of a unit or of one beneath it.
@@ -109,6 +114,8 @@ type Counts struct {
 	Failed int
 	// Removals are to be removed and not gone.
 	Removals int
+	// Evident are those that show that their target is good; see [Policy].MinEvidence.
+	Evident int
 }
 
 // Count counts the leaves beneath the unit at a path; all of them for no path,
@@ -139,6 +146,6 @@ func (n *node) child(name string) *node {
 func (n *node) counts() Counts {
 	return Counts{
 		Total: n.leaves, Updated: n.updated, Available: n.available, Ready: n.ready,
-		Failed: n.failed, Removals: n.removals,
+		Failed: n.failed, Removals: n.removals, Evident: n.evident,
 	}
 }

@@ -6,102 +6,33 @@ import (
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
-	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// describeFleet is how the modules stand: their stages, and beneath those the clusters.
+// describeFleet is how the modules stand, as the manager has recorded them: their stages, and beneath those
+// the clusters that are not complete.
 func describeFleet(ctx context.Context, o *Options, s *snapshot.Snapshot) (d described, err error) {
-	explanations, err := o.modules(ctx, s, hub.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now})
+	explanations, err := hub.Status(ctx, s, hub.Options{Namespaces: o.Config.Namespaces}, o.Namespace)
 	for i := range explanations {
-		d.units, d.until = append(d.units, Module(&explanations[i])), ring.Earlier(d.until, explanations[i].Wake)
+		d.units = append(d.units, Module(&explanations[i]))
 	}
 	return d, err
 }
 
-// modules remembers what it compares, if that is wanted.
-func (o *Options) modules(ctx context.Context, reader client.Reader, options hub.Options) ([]decision.Explanation, error) {
-	if o.Memory == nil {
-		return hub.Status(ctx, reader, options, o.Namespace)
-	}
-	return o.Memory.fleet.Status(ctx, reader, options, o.Namespace)
-}
-
-// Module is a module with its stages, and beneath those the clusters.
+// Module is a module with its stages, and beneath those the clusters that are not complete.
 func Module(e *decision.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
 		Ring: Fleet, Phase: rollout.Phase(e.Phase), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline, Counted: "clusters",
-		Unseen: e.Unseen,
 	}
-	if u.Phase == "" {
-		u.Phase = PhaseUnseen
-	}
-	u.Done, u.Total = counted(e.UpToDate)
-	of := map[string][]Unit{}
-	for i := range e.Clusters {
-		c := &e.Clusters[i]
-		of[c.Stage] = append(of[c.Stage], Cluster(c))
-	}
-	for i := range e.Stages {
-		s := stage(e, &e.Stages[i])
-		s.Units = of[e.Stages[i].Name]
-		u.Units = append(u.Units, s)
-		delete(of, e.Stages[i].Name)
-	}
-	u.Units = append(u.Units, of[""]...)
+	u.recorded(e.Rollout, KindStage, KindCluster)
 	u.pausedBy(e.Pause)
 	u.endsBy((*estimate.Forecast)(e.Forecast))
-	return u
-}
-
-func stage(e *decision.Explanation, s *v1alpha1.StageStatus) Unit {
-	u := Unit{
-		Ref: Ref{Kind: "Stage", Name: s.Name}, Ring: Fleet,
-		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: TimeOf(s.StartedAt),
-	}
-	u.Phase, u.Reason = stateOf(s.State, decision.StateComplete, e.StageHold(s.Name))
-	if isWritten := e.Unseen != "" && s.State != decision.StateUpdating; isWritten && !u.IsComplete() {
-		u.Phase, u.Reason = readBack(s.State)
-	}
-	return u
-}
-
-// readBack is the reason that a state names, and the phase of what waits for it.
-func readBack(state string) (rollout.Phase, rollout.Reason) {
-	for _, reason := range []rollout.Reason{
-		rollout.ReasonPaused, rollout.ReasonLocked, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonOrder, rollout.ReasonTurn,
-		rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonSoak, rollout.ReasonProgressing, rollout.ReasonUnhealthy,
-		rollout.ReasonDeadline, rollout.ReasonFailed, rollout.ReasonRetry,
-	} {
-		if state == string(reason) {
-			return ring.PhaseOf(reason), reason
-		}
-	}
-	return rollout.PhaseWaiting, ""
-}
-
-// Cluster is a cluster: one that is pinned is complete.
-func Cluster(c *decision.ClusterExplanation) Unit {
-	u := Unit{
-		Ref: Ref{Kind: "Cluster", Name: c.Name}, Ring: Fleet,
-		Phase: ring.PhaseOf(c.Reason), Reason: c.Reason, Sentence: c.Sentence, Since: c.Since, Until: c.Until,
-	}
-	switch {
-	case c.Reason == "" && (c.Revision == c.Target || c.Hold != nil):
-		u.Phase = rollout.PhaseComplete
-	case c.OnCluster != "":
-		u.WaitsFor = &Ref{Kind: "Cluster", Name: c.OnCluster}
-	case c.OnStage != "":
-		u.WaitsFor = &Ref{Kind: "Stage", Name: c.OnStage}
-	}
 	return u
 }
 

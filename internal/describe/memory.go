@@ -9,7 +9,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -26,7 +25,6 @@ const keptFor = time.Minute
 // description is shared with the next one, and must not be changed.
 type Memory struct {
 	config *config.Memory
-	fleet  *hub.Memory
 
 	mu    sync.Mutex
 	rings map[string]*remembered
@@ -49,7 +47,7 @@ type remembered struct {
 
 // NewMemory remembers nothing.
 func NewMemory() *Memory {
-	return &Memory{config: config.NewMemory(), fleet: hub.NewMemory(), rings: map[string]*remembered{}}
+	return &Memory{config: config.NewMemory(), rings: map[string]*remembered{}}
 }
 
 // recall is how a ring was described, nil if that may be another way now.

@@ -11,11 +11,13 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/ring"
 	zones "github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -61,24 +63,31 @@ func TestGroup(t *testing.T) {
 			{Name: "b", State: "Updating", Message: "b-1 is updating", Updated: 1, Ready: 1, Total: 2},
 			{Name: "c", State: "Waiting", Message: "c is waiting: b", Ready: 2, Total: 2},
 		},
-		Steps: []rollout.Step{{Path: rollout.Path{"b", "b-1"}}},
-		Holds: []rollout.Hold{
-			{Path: rollout.Path{"b", "b-0"}, Reason: rollout.ReasonBudget, Message: "b-0 is queued"},
-			{Path: rollout.Path{"c"}, On: rollout.Path{"b"}, Reason: rollout.ReasonOrder},
+		Rollout: &record.Rollout{
+			Phase: "Progressing", Units: record.Counts{Total: 6, Complete: 3, Moving: 1, Waiting: 2},
+			Stages: []record.Stage{
+				{Name: "a", Phase: "Complete", Total: 2, Complete: 2}, {Name: "b", Phase: "Progressing", Total: 2, Complete: 1, Message: "b-1 is updating"},
+				{Name: "c", Phase: "Waiting", Reason: string(rollout.ReasonOrder), Total: 2, WaitsFor: "b"},
+			},
+			Causes: []record.Cause{
+				{State: ring.StateNext, Does: "is updating", Count: 1, Units: []string{"b/b-1"}},
+				{State: ring.StateWaiting, Reason: string(rollout.ReasonBudget), Does: "is queued", Position: 1, Count: 1, Units: []string{"b/b-0"}},
+				{State: ring.StateWaiting, Reason: string(rollout.ReasonOrder), Does: "is waiting", Count: 1, Units: []string{"c"}, On: &record.Reference{Kind: "Zone", Name: "b"}},
+			},
 		},
 		Lock: &v1alpha1.Lock{Purpose: v1alpha1.PurposeRollout, Zone: "b", Since: metav1.NewMicroTime(noon)}, Pause: &v1alpha1.Pause{Reason: "holidays"},
-		History: []v1alpha1.Rollout{{Number: 4, StartedAt: metav1.NewMicroTime(noon), Outcome: "Running"}, {Number: 3}, {Number: 2}, {Number: 1}},
+		History: []v1alpha1.Rollout{{Number: 4, StartedAt: metav1.NewMicroTime(noon), Outcome: "Running"}, {Number: 3, Outcome: "Failed", Message: "b-0 failed"}, {Number: 2}, {Number: 1}},
 	}
 	u := Group(e)
 	same(t, outline(&u, ""), "ingester Progressing", "  a Complete", "  b Progressing", "    b-0 Waiting BudgetExhausted", "    b-1 Progressing", "  c Waiting WaitingForPrevious for zone/b")
-	if u.Done != 3 || u.Total != 6 || u.Deadline != &noon {
+	if b := u.Units[1].Units[0]; u.Done != 3 || u.Total != 6 || u.Deadline != &noon || b.Sentence != "b-0 is queued (position 1)" {
 		t.Errorf("%d of %d by %v", u.Done, u.Total, u.Deadline)
 	}
 	same(t, lines(GroupFacts(e, []string{"c follows b"})),
 		"phase: Progressing", "updated: 3/6 Pods", "lock: rollout in b, since 2026-05-04 12:00:00 UTC", "paused: by a user: holidays",
 		"zone: a | 2/2 updated, 2 ready | Complete", "zone: b | 1/2 updated, 1 ready | Updating: b-1 is updating", "zone: c | 0/2 updated, 2 ready | Waiting: c is waiting: b",
 		"replicas: c follows b", "rollout: number 4 | began 2026-05-04 12:00:00 UTC | Running",
-		"rollout: number 3 | began 0001-01-01 00:00:00 UTC | ", "rollout: number 2 | began 0001-01-01 00:00:00 UTC | ")
+		"rollout: number 3 | began 0001-01-01 00:00:00 UTC | Failed: b-0 failed", "rollout: number 2 | began 0001-01-01 00:00:00 UTC | ")
 }
 
 func TestWorkload(t *testing.T) {
@@ -194,25 +203,40 @@ func TestInstance(t *testing.T) {
 }
 
 func TestModule(t *testing.T) {
-	e := &decision.Explanation{
-		Kind: "Module", Namespace: "clusters", Name: "shop", Phase: "Waiting", Reason: rollout.ReasonGate, Target: "shop-2", UpToDate: "1/3",
-		Summary: &fleetv1.Summary{Updating: 1, Failed: 1},
-		Stages:  []fleetv1.StageStatus{{Name: "canary", State: decision.StateComplete, Updated: 1, Ready: 1, Total: 1}, {Name: "all", State: "Gate", Message: "all is waiting", Total: 2}},
-		Clusters: []decision.ClusterExplanation{
-			{Name: "c1", Stage: "canary", Revision: "shop-2", Target: "shop-2"},
-			{Name: "c2", Stage: "all", Revision: "shop-1", Target: "shop-2", Reason: rollout.ReasonOrder, OnStage: "canary", Sentence: "c2 is waiting"},
-			{Name: "c3", Revision: "shop-1", Target: "shop-2", Hold: &fleetv1.Hold{By: "ada"}},
+	m := &fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "shop", Generation: 2}, Status: fleetv1.ModuleStatus{
+		ObservedGeneration: 2, Phase: "Waiting", TargetRevision: "shop-2", Clusters: "1/3", Summary: &fleetv1.Summary{Updating: 1, Failed: 1},
+		Stages: []fleetv1.StageStatus{{Name: "canary", State: decision.StateComplete, Updated: 1, Ready: 1, Total: 1}, {Name: "all", State: "Gate", Message: "all is waiting", Total: 2}},
+		Rollout: &record.Rollout{
+			Phase: "Waiting", Reason: string(rollout.ReasonGate), Units: record.Counts{Total: 3, Complete: 1, Waiting: 2}, WaitingFor: "all is waiting",
+			Stages: []record.Stage{{Name: "canary", Phase: "Complete", Total: 1, Complete: 1}, {Name: "all", Phase: "Waiting", Reason: string(rollout.ReasonGate), Total: 2, WaitsFor: "canary"}},
+			Causes: []record.Cause{
+				{State: ring.StateWaiting, Reason: string(rollout.ReasonGate), Does: "is waiting", Count: 1, Units: []string{"all"}},
+				{State: ring.StateWaiting, Reason: string(rollout.ReasonOrder), Does: "is waiting", Count: 1, Units: []string{"all/c2"}, On: &record.Reference{Kind: "Stage", Name: "canary"}},
+				{State: ring.StateWaiting, Reason: string(rollout.ReasonPaused), Does: "is paused by ada", Count: 1, Units: []string{"c3"}},
+			},
 		},
-	}
-	u := Module(e)
-	same(t, outline(&u, ""), "shop Waiting GatePending", "  canary Complete", "    c1 Complete", "  all Progressing", "    c2 Waiting WaitingForPrevious for stage/canary", "  c3 Complete")
-	same(t, lines(ModuleFacts(e)),
+	}}
+	e := decision.ExplanationOf(m)
+	u := Module(&e)
+	same(t, outline(&u, ""), "shop Waiting GatePending", "  canary Complete", "  all Waiting GatePending for stage/canary", "    c2 Waiting WaitingForPrevious for stage/canary", "  c3 Paused Paused")
+	same(t, lines(ModuleFacts(&e)),
 		"phase: Waiting (GatePending)", "target: shop-2", "clusters: 1/3 up to date, 1 updating, 1 failed", "stage: canary | 1/1 updated, 1 ready, 0 failed | Complete",
-		"stage: all | 0/2 updated, 0 ready, 0 failed | Gate: all is waiting", "cluster: c2 | WaitingForPrevious | c2 is waiting", "cluster: c3 | Pinned | ")
-	same(t, lines(ClusterFacts(&e.Clusters[2])), "revision: shop-1", "target: shop-2", "pinned: by ada")
-	e.Phase = ""
-	if u = Module(e); u.Phase != PhaseUnseen {
-		t.Errorf("a module without a phase is %q", u.Phase)
+		"stage: all | 0/2 updated, 0 ready, 0 failed | Gate: all is waiting", "cluster: c2 | WaitingForPrevious | c2 is waiting", "cluster: c3 | Paused | c3 is paused by ada")
+	same(t, lines(ClusterFacts(&decision.ClusterExplanation{Revision: "shop-1", Target: "shop-2", Hold: &fleetv1.Hold{By: "ada"}})), "revision: shop-1", "target: shop-2", "pinned: by ada")
+}
+
+// What the manager has not recorded, or of another generation, is never shown as the present state.
+func TestARecordOfAnotherGenerationIsUnseen(t *testing.T) {
+	complete := &record.Rollout{Phase: "Complete", Units: record.Counts{Total: 3, Complete: 3}}
+	for says, status := range map[string]v1alpha1.RolloutGroupStatus{
+		"the manager has not observed it yet":                                                                         {},
+		"the manager has not observed the current spec; check that the manager is running":                            {ObservedGeneration: 1, Phase: "Complete", Rollout: complete},
+		"the manager has not recorded the rollout yet; check that its version is not older than that of this program": {ObservedGeneration: 2, Phase: "Complete"},
+	} {
+		e := zones.ExplanationOf(&v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: status})
+		if u := Group(&e); u.Phase != PhaseUnseen || u.Sentence != says || u.Total != 0 || len(u.Units) > 0 {
+			t.Errorf("%+v", u)
+		}
 	}
 }
 

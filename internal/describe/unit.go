@@ -56,9 +56,6 @@ type Unit struct {
 	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
 	// none in particular.
 	WaitsFor *Ref `json:"waitsFor,omitempty"`
-	// Unseen is why what it was decided from may not be looked at: then it is as the
-	// manager has written. Empty if it may.
-	Unseen string `json:"unseen,omitempty"`
 	// Cause is true of what is not rolled itself: those beneath it are rolled for it, or
 	// wait for it.
 	Cause bool `json:"cause,omitempty"`

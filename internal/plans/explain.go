@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -21,9 +22,9 @@ import (
 // The phases that the ring knows besides those of the engine.
 const (
 	// PhaseStalled: a user must fix something first.
-	PhaseStalled rollout.Phase = "Stalled"
+	PhaseStalled = decision.PhaseStalled
 	// PhaseUnseen: the manager has not observed the current spec.
-	PhaseUnseen rollout.Phase = "Unseen"
+	PhaseUnseen = ring.PhaseUnseen
 )
 
 // Explanation is the state of an Instance: one sentence, and then the facts.
@@ -49,6 +50,8 @@ type Explanation struct {
 	Status  v1beta1.ExecutionStatus `json:"status,omitempty"`
 	Phases  []v1beta1.PhaseStatus   `json:"phases,omitempty"`
 	History []v1beta1.PastExecution `json:"history,omitempty"`
+	// Rollout is the record that the manager has written, nil if there is none yet.
+	Rollout *record.Rollout `json:"rollout,omitempty"`
 	// Drift are objects that differ from what was applied, nil if there are none.
 	Drift *v1beta1.Drift `json:"drift,omitempty"`
 	// Forecast is when the plan ends, as the last step said.
@@ -80,7 +83,7 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 	s := &i.Status
 	e := Explanation{
 		Namespace: i.Namespace, Name: i.Name, OperatorVersion: i.Spec.OperatorVersion.Name,
-		Sentence: s.WaitingFor, History: s.History, Drift: s.Drift, Forecast: s.Forecast,
+		Sentence: s.WaitingFor, History: s.History, Drift: s.Drift, Forecast: s.Forecast, Rollout: s.Rollout,
 	}
 	if vocabulary.Paused.Get(i.Annotations) == "true" {
 		e.Pause = &rollout.Pause{}
@@ -120,36 +123,8 @@ func (e *Explanation) summarize(i *v1beta1.Instance) {
 // phase is the state of the Instance, for all that show it or wait for it. It may be
 // other than Complete although no plan is running.
 func (e *Explanation) phase(i *v1beta1.Instance) rollout.Phase {
-	s := &i.Status
-	switch isActive := s.AggregatedStatus.ActivePlan != ""; {
-	case s.ObservedGeneration != i.Generation:
+	if i.Status.ObservedGeneration != i.Generation {
 		return PhaseUnseen
-	case apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionStalled):
-		return PhaseStalled
-	case !isActive && e.Reason == decision.ReasonIdle:
-		return rollout.PhaseComplete
-	case isActive && vocabulary.Paused.Get(i.Annotations) == "true":
-		return rollout.PhasePaused
-	case e.Reason != decision.ReasonInProgress, isActive && e.isRetrying():
-		return rollout.PhaseWaiting
-	default:
-		return rollout.PhaseProgressing
 	}
-}
-
-// isRetrying is true if a step failed and will be retried, and no other is in progress.
-func (e *Explanation) isRetrying() bool {
-	failed := false
-	for i := range e.Phases {
-		for j := range e.Phases[i].Steps {
-			switch e.Phases[i].Steps[j].Status {
-			case v1beta1.InProgress:
-				return false
-			case v1beta1.Error:
-				failed = true
-			case v1beta1.NeverRun, v1beta1.Pending, v1beta1.Complete, v1beta1.FatalError:
-			}
-		}
-	}
-	return failed
+	return decision.PhaseOf(&i.Status, e.Pause != nil)
 }

@@ -28,6 +28,11 @@ func TestTheCostOfAPlan(t *testing.T) {
 	if len(counts) != len(want) {
 		t.Errorf("it wrote %v", counts)
 	}
+	s := c.now("web").Status
+	if r := s.Rollout; r == nil || r.Phase != "Complete" || r.Units.Complete != 1 || r.Units.Total != 1 || len(r.Stages) != 1 || !strings.HasPrefix(r.Target, "deploy app-1 ") ||
+		!r.FinishedAt.Equal(s.Execution.FinishedAt) || !r.StartedAt.Equal(&s.Execution.StartedAt) {
+		t.Errorf("the record is %+v", r)
+	}
 }
 
 // TestAHundredStepsThatDoNothing take no more writes of the status than there are

@@ -195,7 +195,7 @@ spec: {activeDeadlineSeconds: 1, template: {spec: {restartPolicy: Never, contain
 			c.instance("web", "app-1")
 			c.rests("web", "deploy Failed")
 			s := c.now("web").Status
-			if s.AggregatedStatus.Status != v1beta1.FatalError || !strings.Contains(s.WaitingFor, test.why) {
+			if r := s.Rollout; s.AggregatedStatus.Status != v1beta1.FatalError || !strings.Contains(s.WaitingFor, test.why) || r.Phase != "Stalled" || r.WaitingFor != s.WaitingFor {
 				t.Errorf("%s: %s", s.AggregatedStatus.Status, s.WaitingFor)
 			}
 			c.change("web", use("app-2"))

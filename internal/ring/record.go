@@ -2,11 +2,12 @@ package ring
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -21,45 +22,81 @@ type Waiting struct {
 	On                     rollout.Ref
 	Since, Until, Deadline time.Time
 	Position               int
+	// Whole is true of a stage as a whole, which is no unit; Removed of one that is to be removed.
+	Whole, Removed bool
 }
 
-// A record has at most so many causes, and after these one for each state and reason; and each names so many
-// units. With that it is far smaller than what the API server takes.
+// The states of the units of what has a plan.
+const (
+	StateNext    = "Next"
+	StateRolling = "Rolling"
+	StateWaiting = "Waiting"
+	StateFailed  = "Failed"
+)
+
+// A record has at most so many causes, whose texts have so many bytes, and after these one for each state and
+// reason. Each names its first unit, and all together so many units that their names have so many bytes.
 const (
 	mostCauses = 200
+	mostTexts  = 64 << 10
 	mostUnits  = 5000
+	mostNames  = 96 << 10
 )
 
 // Causes groups units by why they are not complete, in their order.
-func Causes(units []Waiting, namespace string) []v1alpha1.RolloutCause {
-	type key struct {
-		rollout.Cause
-
-		state  string
-		reason rollout.Reason
-		on     rollout.Ref
-		until  time.Time
-	}
-	places := map[key]int{}
-	var causes []v1alpha1.RolloutCause
+func Causes(units []Waiting, namespace string) []record.Cause {
+	g := grouping{namespace: namespace, places: map[group]int{}}
 	for i := range units {
-		u := units[i]
-		k := key{u.Cause, u.State, u.Reason, u.On, u.Until}
-		at, known := places[k]
-		if !known && len(causes) >= mostCauses {
-			u = u.summary()
-			k = key{Cause: u.Cause, state: u.State, reason: u.Reason}
-			at, known = places[k]
-		}
-		if !known {
-			at = len(causes)
-			places[k] = at
-			causes = append(causes, u.Record(namespace))
-		}
-		u.addTo(&causes[at])
+		g.add(units[i])
 	}
-	return causes
+	return g.causes
 }
+
+// group is what units have in common that wait for the same.
+type group struct {
+	rollout.Cause
+
+	state  string
+	reason rollout.Reason
+	on     rollout.Ref
+	until  time.Time
+	// removed keeps what is to be removed apart.
+	removed bool
+}
+
+// grouping groups units.
+type grouping struct {
+	namespace    string
+	causes       []record.Cause
+	places       map[group]int
+	texts, names int
+}
+
+func (g *grouping) add(u Waiting) {
+	k := group{u.Cause, u.State, u.Reason, u.On, u.Until, u.Removed}
+	at, known := g.places[k]
+	if !known && (len(g.causes) >= mostCauses || g.texts > mostTexts) {
+		u = u.summary()
+		k = group{Cause: u.Cause, state: u.State, reason: u.Reason, removed: u.Removed}
+		at, known = g.places[k]
+	}
+	if !known {
+		at = len(g.causes)
+		g.places[k] = at
+		c := u.Record(g.namespace)
+		g.causes = append(g.causes, c)
+		g.texts += length(c.Subject) + length(c.Does) + length(c.Why)
+	}
+	c := &g.causes[at]
+	if size := length(u.Unit); len(c.Units) == 0 || len(c.Units) < mostUnits && g.names+size <= mostNames {
+		c.Units, g.names = append(c.Units, u.Unit), g.names+size
+	}
+	c.Count++
+	c.Since, c.Deadline = sooner(c.Since, u.Since), sooner(c.Deadline, u.Deadline)
+}
+
+// length is how long a text is in JSON, and what separates it from the next.
+func length(text string) int { return len(strconv.Quote(text)) + 1 }
 
 // summary is a unit without what distinguishes it from others of its state.
 func (u *Waiting) summary() Waiting {
@@ -68,37 +105,29 @@ func (u *Waiting) summary() Waiting {
 	return s
 }
 
-// addTo adds a unit to its cause.
-func (u *Waiting) addTo(c *v1alpha1.RolloutCause) {
-	if c.Count++; len(c.Units) < mostUnits {
-		c.Units = append(c.Units, u.Unit)
-	}
-	c.Since, c.Deadline = sooner(c.Since, u.Since), sooner(c.Deadline, u.Deadline)
-}
-
 // Record is the cause in a record of a namespace, without the unit.
-func (u *Waiting) Record(namespace string) v1alpha1.RolloutCause {
-	return v1alpha1.RolloutCause{
-		State: u.State, Reason: string(u.Reason), Subject: u.Subject, Does: u.Does, Why: message.Sentence(u.Why),
+func (u *Waiting) Record(namespace string) record.Cause {
+	return record.Cause{
+		State: u.State, Reason: string(u.Reason), Removed: u.Removed, Subject: u.Subject, Does: message.Sentence(u.Does), Why: message.Sentence(u.Why),
 		About: refOf(u.About, namespace), On: refOf(u.On, namespace), Until: momentOf(u.Until), Position: int32(min(u.Position, 1<<30)), //nolint:gosec // bounded
 	}
 }
 
 // Sentence is what a cause says of one of its units.
-func Sentence(c *v1alpha1.RolloutCause, unit string, position int) string {
+func Sentence(c *record.Cause, unit string, position int) string {
 	return CauseOf(c).Sentence(unit, position)
 }
 
 // CauseOf is a cause in the parts of its sentence.
-func CauseOf(c *v1alpha1.RolloutCause) rollout.Cause {
+func CauseOf(c *record.Cause) rollout.Cause {
 	return rollout.Cause{Subject: c.Subject, Does: c.Does, Why: c.Why}
 }
 
-func refOf(r rollout.Ref, namespace string) *v1alpha1.RolloutReference {
+func refOf(r rollout.Ref, namespace string) *record.Reference {
 	if r == (rollout.Ref{}) {
 		return nil
 	}
-	ref := v1alpha1.RolloutReference{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	ref := record.Reference{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 	if ref.Namespace == namespace {
 		ref.Namespace = ""
 	}
@@ -124,7 +153,7 @@ func sooner(a *metav1.MicroTime, b time.Time) *metav1.MicroTime {
 const mostPastRecords = 10
 
 // Record is the record of a rollout after a decision, with those before it. What is decided has no times.
-func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord, decided *v1alpha1.RolloutRecord, now time.Time) (*v1alpha1.RolloutRecord, []v1alpha1.PastRolloutRecord) {
+func Record(before *record.Rollout, history []record.Past, decided *record.Rollout, now time.Time) (*record.Rollout, []record.Past) {
 	at := metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
 	isComplete := decided.Phase == string(rollout.PhaseComplete)
 	switch {
@@ -142,7 +171,7 @@ func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord
 	case before != nil && before.FinishedAt == nil && before.MovedAt == nil && before.Phase != string(rollout.PhaseFailed): // no unit ever had it
 		decided.StartedAt = at
 	case before != nil:
-		history = append([]v1alpha1.PastRolloutRecord{pastOf(before, at)}, history[:min(len(history), mostPastRecords-1)]...)
+		history = append([]record.Past{pastOf(before, at)}, history[:min(len(history), mostPastRecords-1)]...)
 		decided.StartedAt = at
 	default:
 		decided.StartedAt = at
@@ -156,10 +185,10 @@ func Record(before *v1alpha1.RolloutRecord, history []v1alpha1.PastRolloutRecord
 
 // keepSince keeps since when units wait for what they were recorded to wait for: a manager that has just begun
 // does not know it.
-func keepSince(causes, before []v1alpha1.RolloutCause) {
+func keepSince(causes, before []record.Cause) {
 	for i := range causes {
 		c := &causes[i]
-		k := slices.IndexFunc(before, func(b v1alpha1.RolloutCause) bool {
+		k := slices.IndexFunc(before, func(b record.Cause) bool {
 			return b.State == c.State && b.Reason == c.Reason && b.Subject == c.Subject && b.Does == c.Does && b.Why == c.Why
 		})
 		if k >= 0 && before[k].Since != nil {
@@ -169,8 +198,8 @@ func keepSince(causes, before []v1alpha1.RolloutCause) {
 }
 
 // pastOf is what a rollout has become, when another one begins.
-func pastOf(r *v1alpha1.RolloutRecord, now metav1.MicroTime) v1alpha1.PastRolloutRecord {
-	past := v1alpha1.PastRolloutRecord{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, MovedAt: r.MovedAt, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor}
+func pastOf(r *record.Rollout, now metav1.MicroTime) record.Past {
+	past := record.Past{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, MovedAt: r.MovedAt, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor}
 	switch {
 	case r.FinishedAt != nil:
 		past.Outcome, past.FinishedAt, past.Message = string(rollout.OutcomeComplete), *r.FinishedAt, ""

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
@@ -27,45 +25,54 @@ var (
 	ErrNotInstalled = errors.New("the kind RolloutGroup is not installed")
 )
 
-// Explain says how one group stands, by the same code that the manager runs, with
-// the caller's own permissions and nothing but reads. The reader may, but need
-// not, be a cache.
+// Explain says how one group stands, as the manager has recorded it, with the caller's own permissions. The
+// reader may, but need not, be a cache.
 func Explain(ctx context.Context, reader client.Reader, options Options, namespace, name string) (decision.Explanation, error) {
 	if !ring.Watches(options.Namespaces, namespace) {
 		return notWatched(namespace, name, options.Namespaces), nil
 	}
-	s, err := look(ctx, liveViewer{reader}, options, types.NamespacedName{Namespace: namespace, Name: name})
+	group := &v1alpha1.RolloutGroup{}
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, group)
+	if err == nil {
+		return explanationOf(group), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return decision.Explanation{}, notInstalled(fmt.Errorf("get RolloutGroup %s: %w", name, err))
+	}
+	unmade, err := members(ctx, reader, namespace)
 	if err != nil {
 		return decision.Explanation{}, err
 	}
-	if s.object == nil && len(s.sets) == 0 {
-		return decision.Explanation{}, fmt.Errorf("group %s in namespace %s: %w; a group is made by the label rollout-group of a StatefulSet", name, namespace, ErrNotFound)
+	if key := (types.NamespacedName{Namespace: namespace, Name: name}); unmade[key] {
+		return decision.Unmade(namespace, name), nil
 	}
-	return explain(&s), nil
+	return decision.Explanation{}, fmt.Errorf("group %s in namespace %s: %w; a group is made by the label rollout-group of a StatefulSet", name, namespace, ErrNotFound)
 }
 
 // Status explains every group in a namespace, in all if it is empty, in the order
 // of their names.
 func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]decision.Explanation, error) {
-	return status(ctx, liveViewer{reader}, options, namespace)
-}
-
-func status(ctx context.Context, reader viewer, options Options, namespace string) ([]decision.Explanation, error) {
-	keys := map[types.NamespacedName]bool{}
+	explanations := []decision.Explanation{}
 	for _, in := range options.visible(namespace) {
-		if err := addGroups(ctx, reader, in, keys); err != nil {
-			return nil, err
+		written := &v1alpha1.RolloutGroupList{}
+		if err := reader.List(ctx, written, client.InNamespace(in)); err != nil {
+			return nil, notInstalled(fmt.Errorf("list RolloutGroups: %w", err))
 		}
-	}
-	sorted := slices.SortedFunc(maps.Keys(keys), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	explanations := make([]decision.Explanation, 0, len(sorted))
-	for _, key := range sorted {
-		s, err := look(ctx, reader, options, key)
+		unmade, err := members(ctx, reader, in)
 		if err != nil {
 			return nil, err
 		}
-		explanations = append(explanations, explain(&s))
+		for i := range written.Items {
+			delete(unmade, client.ObjectKeyFromObject(&written.Items[i]))
+			explanations = append(explanations, explanationOf(&written.Items[i]))
+		}
+		for key := range unmade {
+			explanations = append(explanations, decision.Unmade(key.Namespace, key.Name))
+		}
 	}
+	slices.SortFunc(explanations, func(a, b decision.Explanation) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
 	return explanations, nil
 }
 
@@ -77,54 +84,42 @@ func (o Options) visible(namespace string) []string {
 	return []string{namespace}
 }
 
-// addGroups finds the groups that have an object, and those that have members.
-func addGroups(ctx context.Context, reader client.Reader, namespace string, keys map[types.NamespacedName]bool) error {
-	written, sets := &v1alpha1.RolloutGroupList{}, &appsv1.StatefulSetList{}
-	if err := reader.List(ctx, written, client.InNamespace(namespace)); err != nil {
-		return notInstalled(fmt.Errorf("list RolloutGroups: %w", err))
-	}
-	if err := reader.List(ctx, sets, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list StatefulSets: %w", err)
-	}
-	for i := range written.Items {
-		keys[client.ObjectKeyFromObject(&written.Items[i])] = true
+// members are the groups that StatefulSets belong to; none for a caller who may not list these, as all that
+// the manager has made has an object.
+func members(ctx context.Context, reader client.Reader, namespace string) (map[types.NamespacedName]bool, error) {
+	sets, groups := &appsv1.StatefulSetList{}, map[types.NamespacedName]bool{}
+	if err := reader.List(ctx, sets, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("list StatefulSets: %w", err)
 	}
 	for i := range sets.Items {
 		if group := groupOf(&sets.Items[i]); group != "" {
-			keys[types.NamespacedName{Namespace: sets.Items[i].Namespace, Name: group}] = true
+			groups[types.NamespacedName{Namespace: sets.Items[i].Namespace, Name: group}] = true
 		}
 	}
-	return nil
+	return groups, nil
 }
 
-// look is what a manager would see of a group that has just begun.
-func look(ctx context.Context, reader viewer, options Options, key types.NamespacedName) (snapshot, error) {
-	group := &v1alpha1.RolloutGroup{}
-	err := reader.Get(ctx, key, group)
-	switch {
-	case apierrors.IsNotFound(err):
-		group = nil
-	case err != nil:
-		return snapshot{}, notInstalled(fmt.Errorf("get RolloutGroup %s: %w", key.Name, err))
-	}
-	v, err := reader.view(ctx, key)
+// Problems are the mistakes that stall a group, as its object and its StatefulSets have them now.
+func Problems(ctx context.Context, reader client.Reader, namespace, name string) ([]decision.Problem, error) {
+	group, list := &v1alpha1.RolloutGroup{}, &appsv1.StatefulSetList{}
+	err := errors.Join(reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, group), reader.List(ctx, list, client.InNamespace(namespace)))
 	if err != nil {
-		return snapshot{}, err
+		return nil, fmt.Errorf("read group %s: %w", name, err)
 	}
-	s := snapshot{key: key, object: group, sets: v.sets}
-	s.Observed = decision.Observed{
-		Now: options.Now(), Live: true, Group: groupSeen(key, group), AsOf: v.asOf, Sets: v.observed(),
-		Server: decision.Server{MaxUnavailable: true, AdvancesRevision: true}, // it changes what is written, not what waits
-	}
-	if group != nil && len(group.Spec.Gates) > 0 {
-		s.Gates, err = ask.List(ctx, reader, key.Namespace, group.UID)
-		if err != nil && !apierrors.IsForbidden(err) { // it is pending for a user who may not see it
-			return snapshot{}, err
+	var sets []*appsv1.StatefulSet
+	for i := range list.Items {
+		if groupOf(&list.Items[i]) == name {
+			sets = append(sets, &list.Items[i])
 		}
 	}
-	b := &budgets{reader: reader}
-	b.watched.Store(true)
-	return s, b.bound(ctx, &s)
+	return decision.ProblemsOf(group, sets), nil
+}
+
+// explanationOf is what the status of a group says.
+func explanationOf(group *v1alpha1.RolloutGroup) decision.Explanation {
+	e := decision.ExplanationOf(group)
+	e.Automatic = isUntouched(group)
+	return e
 }
 
 // notInstalled tells an API server that does not know the kind from one that fails.
@@ -139,11 +134,4 @@ func notWatched(namespace, name string, namespaces []string) decision.Explanatio
 	return decision.Explanation{Namespace: namespace, Name: name, Sentence: fmt.Sprintf(
 		"group %s is not watched: the manager watches only %s; add namespace %s to --namespaces",
 		name, strings.Join(namespaces, ", "), namespace)}
-}
-
-// explain says in one sentence how a group stands, and then the facts.
-func explain(s *snapshot) decision.Explanation {
-	e := decision.Explain(s.Observed)
-	e.Automatic, e.Missing = s.object != nil && isUntouched(s.object), s.object == nil
-	return e
 }

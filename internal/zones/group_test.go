@@ -159,10 +159,10 @@ func TestStatusThatAnswers(t *testing.T) {
 		t.Errorf("kstatus says %s", got)
 	}
 	columns, row := w.table()
-	if want := []string{"Name", "Phase", "Zone", "Updated", "Waiting-For", "Since", "Age"}; !slices.Equal(columns, want) {
+	if want := []string{"Name", "Phase", "Complete", "Total", "Waiting-For", "Zone", "Since", "Age"}; !slices.Equal(columns, want) {
 		t.Errorf("columns %v, want %v", columns, want)
 	}
-	if fmt.Sprint(row[:5]) != fmt.Sprint([]any{ingester, "Progressing", "1/3", "0/6", s.WaitingFor}) {
+	if fmt.Sprint(row[:6]) != fmt.Sprint([]any{ingester, "Progressing", 0, 6, s.WaitingFor, "1/3"}) {
 		t.Errorf("kubectl prints %v", row)
 	}
 	w.behave("v3", "", "zone-a", "zone-b", "zone-c")
@@ -181,7 +181,7 @@ func TestStatusThatAnswers(t *testing.T) {
 	if got := w.kstatus(); got != status.CurrentStatus {
 		t.Errorf("kstatus says %s", got)
 	}
-	if e := w.explain(); e.Phase != "Complete" || e.Reason != "" || e.Lock != nil || len(e.Holds) > 0 {
+	if e := w.explain(); e.Phase != "Complete" || e.Reason != "" || e.Lock != nil || e.Rollout == nil || len(e.Rollout.Causes) > 0 {
 		t.Errorf("explain says %+v", e)
 	}
 	w.witness.testify()
@@ -236,7 +236,7 @@ func TestExplainOfWhatIsNotThere(t *testing.T) {
 	}
 	w.create(zone("zone-a", onDelete, replicas(1)))
 	w.runs("zone-a: v1")
-	if e := w.explain(); !e.Missing || len(e.Zones) != 1 {
+	if e := w.explain(); !e.Missing || e.Phase != "Unseen" {
 		t.Errorf("before the manager has made the group: %+v", e)
 	}
 }

@@ -43,5 +43,5 @@ func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, erro
 
 // Status explains every group, and writes nothing.
 func (o *Offline) Status(ctx context.Context) ([]decision.Explanation, error) {
-	return status(ctx, o.observer.cached, o.observer.options, "")
+	return Status(ctx, o.actor.client, o.observer.options, "")
 }

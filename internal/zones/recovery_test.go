@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
@@ -55,9 +56,10 @@ func TestAPodThatMayRecoverSaysUntilWhen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(e.Holds, func(h rollout.Hold) bool { return h.Path.String() == "zone-a/zone-a-0" })
-	if wait := e.Holds[max(i, 0)].Until.Sub(w.clock.Now()); i < 0 || e.Holds[i].Reason != rollout.ReasonBudget || wait <= 0 || wait > 5*time.Minute {
-		t.Errorf("it waits for %s: %+v", wait, e.Holds)
+	i := slices.IndexFunc(e.Rollout.Causes, func(c record.Cause) bool { return slices.Contains(c.Units, "zone-a/zone-a-0") })
+	c := e.Rollout.Causes[max(i, 0)]
+	if i < 0 || c.Until == nil || c.Reason != string(rollout.ReasonBudget) || c.Until.Sub(w.clock.Now()) <= 0 || c.Until.Sub(w.clock.Now()) > 5*time.Minute {
+		t.Errorf("it waits as %+v", c)
 	}
 	if e.Until == nil || e.Until.IsZero() {
 		t.Errorf("the group does not say until when: %+v", e)

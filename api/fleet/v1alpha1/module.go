@@ -12,13 +12,14 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories={all,spillway,fleet}
-// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.status.stage`
-// +kubebuilder:printcolumn:name=Clusters,type=string,JSONPath=`.status.clusters`
-// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.summary.failed`
-// +kubebuilder:printcolumn:name=Target,type=string,JSONPath=`.status.targetRevision`,priority=1
+// +kubebuilder:printcolumn:name=Complete,type=integer,JSONPath=`.status.rollout.units.complete`
+// +kubebuilder:printcolumn:name=Total,type=integer,JSONPath=`.status.rollout.units.total`
 // +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`,priority=1
+// +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.status.stage`,priority=1
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.summary.failed`,priority=1
+// +kubebuilder:printcolumn:name=Target,type=string,JSONPath=`.status.targetRevision`,priority=1
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="the name of a module is at most 200 characters long"
 type Module struct {
@@ -50,13 +51,14 @@ type ModuleList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories={all,spillway,fleet}
-// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.status.stage`
-// +kubebuilder:printcolumn:name=Clusters,type=string,JSONPath=`.status.clusters`
-// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.summary.failed`
-// +kubebuilder:printcolumn:name=Target,type=string,JSONPath=`.status.targetRevision`,priority=1
+// +kubebuilder:printcolumn:name=Complete,type=integer,JSONPath=`.status.rollout.units.complete`
+// +kubebuilder:printcolumn:name=Total,type=integer,JSONPath=`.status.rollout.units.total`
 // +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`,priority=1
+// +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.status.stage`,priority=1
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.summary.failed`,priority=1
+// +kubebuilder:printcolumn:name=Target,type=string,JSONPath=`.status.targetRevision`,priority=1
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="the name of a module is at most 200 characters long"
 // +kubebuilder:validation:XValidation:rule="!(has(self.spec.sync) && has(self.spec.sync.bindings)) && !(has(self.spec.template) && has(self.spec.template.spec.sync.bindings))",message="nothing evaluates sync.bindings of a BootstrapModule; use controlPlaneBindings"

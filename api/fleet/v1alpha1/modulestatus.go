@@ -3,10 +3,12 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/record"
 )
 
-// ModuleStatus is the progress of a module. Its size does not grow with the number
-// of clusters.
+// ModuleStatus is the progress of a module. Of the clusters it names only those that are not complete, as far
+// as the record of the rollout is bounded.
 type ModuleStatus struct {
 	// ObservedGeneration is the generation of the module that the status is about.
 	// +optional
@@ -63,6 +65,10 @@ type ModuleStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Stages []StageStatus `json:"stages,omitempty"`
+	// Rollout is the record of the rollout: how far it has come, and why it has not come further. Absent if no
+	// manager has recorded it yet.
+	// +optional
+	Rollout *record.Rollout `json:"rollout,omitempty"`
 	// FailingClusters are examples of those that have failed, at most 20.
 	// +optional
 	// +listType=map

@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	"github.com/spillway-dev/spillway/api/record"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -627,6 +628,11 @@ func (in *ModuleStatus) DeepCopyInto(out *ModuleStatus) {
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
+	}
+	if in.Rollout != nil {
+		in, out := &in.Rollout, &out.Rollout
+		*out = new(record.Rollout)
+		(*in).DeepCopyInto(*out)
 	}
 	if in.FailingClusters != nil {
 		in, out := &in.FailingClusters, &out.FailingClusters

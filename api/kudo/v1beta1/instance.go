@@ -10,11 +10,14 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories={kudo,spillway}
-// +kubebuilder:printcolumn:name=Plan,type=string,JSONPath=`.status.execution.plan`
-// +kubebuilder:printcolumn:name=Status,type=string,JSONPath=`.status.aggregatedStatus.status`
-// +kubebuilder:printcolumn:name=Phase/Step,type=string,JSONPath=`.status.place`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.rollout.phase`
+// +kubebuilder:printcolumn:name=Complete,type=integer,JSONPath=`.status.rollout.units.complete`
+// +kubebuilder:printcolumn:name=Total,type=integer,JSONPath=`.status.rollout.units.total`
 // +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
-// +kubebuilder:printcolumn:name=Since,type=date,JSONPath=`.status.since`
+// +kubebuilder:printcolumn:name=Plan,type=string,JSONPath=`.status.execution.plan`,priority=1
+// +kubebuilder:printcolumn:name=Status,type=string,JSONPath=`.status.aggregatedStatus.status`,priority=1
+// +kubebuilder:printcolumn:name=Step,type=string,JSONPath=`.status.place`,priority=1
+// +kubebuilder:printcolumn:name=Since,type=date,JSONPath=`.status.since`,priority=1
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 63",optionalOldSelf=true,message="metadata.name may have at most 63 characters: it is the value of a label of all objects"
 type Instance struct {

@@ -3,6 +3,8 @@ package v1beta1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/record"
 )
 
 // InstanceStatus is which plan is running, how far it is, and what was last
@@ -32,6 +34,10 @@ type InstanceStatus struct {
 	// Since is when that wait began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
+	// Rollout is the record of the rollout: how far it has come, and why it has not come further. Absent if no
+	// manager has recorded it yet.
+	// +optional
+	Rollout *record.Rollout `json:"rollout,omitempty"`
 	// LastAppliedInstanceSpec is the spec that was last applied. It moves when its plan
 	// succeeds; what differs from it must still be applied.
 	// +optional

@@ -5,6 +5,7 @@
 package v1beta1
 
 import (
+	"github.com/spillway-dev/spillway/api/record"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -256,6 +257,11 @@ func (in *InstanceStatus) DeepCopyInto(out *InstanceStatus) {
 	if in.Since != nil {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()
+	}
+	if in.Rollout != nil {
+		in, out := &in.Rollout, &out.Rollout
+		*out = new(record.Rollout)
+		(*in).DeepCopyInto(*out)
 	}
 	if in.LastAppliedInstanceSpec != nil {
 		in, out := &in.LastAppliedInstanceSpec, &out.LastAppliedInstanceSpec

@@ -14,7 +14,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.rollout.phase`
 // +kubebuilder:printcolumn:name=Complete,type=integer,JSONPath=`.rollout.units.complete`
 // +kubebuilder:printcolumn:name=Total,type=integer,JSONPath=`.rollout.units.total`
-// +kubebuilder:printcolumn:name=Waiting For,type=string,JSONPath=`.rollout.waitingFor`
+// +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.rollout.waitingFor`
 // +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.failed`,priority=1
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 type ConfigRollout struct {

@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/record"
 )
 
 // RolloutGroup is a group of StatefulSets, each of them a zone, that roll one at a
@@ -16,10 +18,11 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=rog,categories={all,spillway}
 // +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name=Zone,type=string,JSONPath=`.status.zone`
-// +kubebuilder:printcolumn:name=Updated,type=string,JSONPath=`.status.updated`
+// +kubebuilder:printcolumn:name=Complete,type=integer,JSONPath=`.status.rollout.units.complete`
+// +kubebuilder:printcolumn:name=Total,type=integer,JSONPath=`.status.rollout.units.total`
 // +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
-// +kubebuilder:printcolumn:name=Since,type=date,JSONPath=`.status.since`
+// +kubebuilder:printcolumn:name=Zone,type=string,JSONPath=`.status.zone`,priority=1
+// +kubebuilder:printcolumn:name=Since,type=date,JSONPath=`.status.since`,priority=1
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 type RolloutGroup struct {
 	metav1.TypeMeta `json:",inline"`
@@ -244,6 +247,10 @@ type RolloutGroupStatus struct {
 	// +listType=map
 	// +listMapKey=zone
 	RefusedDownscales []RefusedDownscale `json:"refusedDownscales,omitempty"`
+	// Rollout is the record of the rollout: how far it has come, and why it has not come further. Absent if no
+	// manager has recorded it yet.
+	// +optional
+	Rollout *record.Rollout `json:"rollout,omitempty"`
 	// Zones has a row for each zone, in the order in which they roll.
 	// +optional
 	// +listType=map
@@ -436,6 +443,10 @@ type Rollout struct {
 	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 	// Outcome is Running, Complete, Failed or Superseded.
 	Outcome string `json:"outcome"`
+	// Message says why it has failed: which Pod, and how. It stays once another rollout has begun.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 	// Duration is how long it took.
 	// +optional
 	Duration string `json:"duration,omitempty"`

@@ -225,8 +225,7 @@ func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Aut
 		return nil, err
 	}
 	if r.Verb == Retry {
-		now := who.At.Add(time.Second) // so that all that failed within this second has
-		if err := hasFailed(ctx, c, r.Ref, obj, now); err != nil {
+		if err := hasFailed(ctx, c, r.Ref, obj); err != nil {
 			return nil, err
 		}
 	}

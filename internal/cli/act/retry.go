@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -20,14 +19,13 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // hasFailed is an error if there is nothing to retry. It is none for a user who may not read
 // what would tell: a retry of what has not failed does no harm.
-func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj client.Object, now time.Time) error {
+func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj client.Object) error {
 	var (
 		failed bool
 		err    error
@@ -37,7 +35,7 @@ func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj clien
 	case *v1beta1.Instance, *fleetv1.Module, *fleetv1.BootstrapModule: // [retry] knows
 		return nil
 	case *v1alpha1.RolloutGroup:
-		failed, not, err = groupHasFailed(ctx, c, o, now)
+		failed, not = groupHasFailed(o)
 	default:
 		failed, err = configHasFailed(ctx, c, obj)
 		not = "is not retried: no workload has failed with it or was rolled back from it; nothing was changed"
@@ -54,15 +52,14 @@ func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj clien
 
 // groupHasFailed is true of a group whose status says so because of a Pod; otherwise it says what
 // the group is instead.
-func groupHasFailed(ctx context.Context, c client.Reader, group *v1alpha1.RolloutGroup, now time.Time) (failed bool, not string, err error) {
-	e, err := zones.Explain(ctx, c, zones.Options{Now: func() time.Time { return now }}, group.Namespace, group.Name)
-	switch {
-	case decision.HasFailed(e.Holds):
-		return true, "", err
-	case e.Telling != nil && e.Telling.Reason == rollout.ReasonGateRefused:
-		return false, "is stopped by a gate that was refused, and not by a Pod: approve the gate after all, or roll out another revision; nothing was changed", err
+func groupHasFailed(group *v1alpha1.RolloutGroup) (failed bool, not string) {
+	switch e := decision.ExplanationOf(group); {
+	case e.HasFailed():
+		return true, ""
+	case e.Reason == rollout.ReasonGateRefused:
+		return false, "is stopped by a gate that was refused, and not by a Pod: approve the gate after all, or roll out another revision; nothing was changed"
 	default:
-		return false, "has not failed: nothing was changed", err
+		return false, "has not failed: nothing was changed"
 	}
 }
 

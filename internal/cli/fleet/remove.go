@@ -66,7 +66,7 @@ func losing(e *decision.Explanation) string {
 		}
 	}
 	if len(names) == 0 {
-		return "you may not list them (" + e.Unseen + ")"
+		return "the record of the module does not name them"
 	}
 	if more := len(names) - shownClusters; more > 0 {
 		names = append(names[:shownClusters], fmt.Sprintf("and %d more", more))

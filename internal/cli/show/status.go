@@ -101,9 +101,6 @@ func (s *overview) run(cmd *cobra.Command) error {
 	for _, unseen := range snapshot.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
 	}
-	for _, why := range unseenOf(snapshot.Units) {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: of modules only what the manager has written is shown: %s\n", why)
-	}
 	if err := s.foresee(cmd.Context(), c, rules, namespace, snapshot.Units); err != nil {
 		return err
 	}
@@ -122,17 +119,6 @@ func (s *overview) foresee(ctx context.Context, reader client.Client, rules conf
 		return fmt.Errorf("--eta: %w", err)
 	}
 	return nil
-}
-
-// unseenOf is why parts of units may not be looked at, each reason once.
-func unseenOf(units []describe.Unit) []string {
-	var why []string
-	for i := range units {
-		if u := &units[i]; u.Unseen != "" && !slices.Contains(why, u.Unseen) {
-			why = append(why, u.Unseen)
-		}
-	}
-	return why
 }
 
 // check refuses what cannot be shown before anybody is asked.

@@ -30,7 +30,7 @@ func (a *asker) aboutCluster(module describe.Ref, name string) *chain.Question {
 
 // cluster is one cluster of a module.
 func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (chain.Answer, error) {
-	c, err := hub.ExplainCluster(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module), name)
+	c, err := hub.ExplainCluster(ctx, a.Client, module.Kind, keyOf(module), name)
 	if err != nil {
 		return chain.Answer{}, err
 	}

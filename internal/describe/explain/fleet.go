@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
@@ -15,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -29,30 +31,42 @@ type moduleAnswer struct {
 }
 
 func (m *moduleAnswer) goOn(ctx context.Context) error {
-	hold := m.e.Telling
+	cause := ring.TellingOf(m.e.Rollout)
 	switch {
 	case m.e.Phase == string(decision.PhaseDeleting):
 		return m.deleting(ctx)
+	case m.e.Phase == string(decision.PhaseUnseen):
+		m.own().Reason = chain.ReasonNotObserved
+		m.found.Then = m.Manager(m.ref.Namespace)
 	case len(m.e.Problems) > 0:
 		m.own().Next = m.Kubectl("edit", m.ref)
 	case m.e.Phase == string(decision.PhaseRolledBack):
 		m.own().Next = m.Spillway("retry", m.ref)
 		return m.failing(ctx)
 	case m.e.Phase == string(rollout.PhaseComplete):
-	case hold == nil && len(m.e.Clusters) == 0 && len(m.e.Notes) > 0:
-		return m.gateFromStatus(ctx)
-	case hold == nil || hold.Reason == decision.ReasonRevision:
+	case cause == nil:
 		m.found.Then = m.Manager(m.ref.Namespace)
-	case hold.Reason == rollout.ReasonPaused:
+	default:
+		return m.waits(ctx, cause)
+	}
+	return nil
+}
+
+// waits goes on from the cause that says most of the whole.
+func (m *moduleAnswer) waits(ctx context.Context, cause *record.Cause) error {
+	switch reason := rollout.Reason(cause.Reason); {
+	case reason == decision.ReasonRevision:
+		m.found.Then = m.Manager(m.ref.Namespace)
+	case reason == rollout.ReasonPaused:
 		m.paused()
-	case hold.Reason == decision.ReasonWindow:
-	case hold.Reason == rollout.ReasonRemovalApproval && m.e.Removal != nil:
+	case reason == decision.ReasonWindow:
+	case reason == rollout.ReasonRemovalApproval && m.e.Removal != nil:
 		m.own().Next = m.fleet("approve", "--remove="+strconv.Itoa(int(m.e.Removal.Clusters)))
-	case hold.Reason.IsGate():
-		stage, _ := unitOf(hold)
+	case reason.IsGate():
+		stage, _ := m.unitOf(cause)
 		return m.gated(ctx, stage)
 	default:
-		return m.held(ctx, hold)
+		return m.held(ctx, cause)
 	}
 	return nil
 }
@@ -91,20 +105,21 @@ func (m *moduleAnswer) paused() {
 }
 
 // held goes to the stage, and from there to the cluster.
-func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
-	stage, name := unitOf(hold)
+func (m *moduleAnswer) held(ctx context.Context, cause *record.Cause) error {
+	reason := rollout.Reason(cause.Reason)
+	stage, name := m.unitOf(cause)
 	if stage != "" {
-		link := m.stage(stage, hold.Reason)
-		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
-			link.Since, link.Until = describe.TimeOrNil(hold.Since), describe.TimeOrNil(hold.Until)
-			link.Sentence = m.Place() + hold.Message
+		link := m.stage(stage, reason)
+		if reason == rollout.ReasonSoak || reason == rollout.ReasonBudget {
+			link.Since, link.Until = describe.TimeOf(cause.Since), describe.TimeOf(cause.Until)
+			link.Sentence = m.Place() + m.e.Sentence
 		}
 		m.found.Links = append(m.found.Links, link)
 	}
 	switch {
-	case hold.Reason == rollout.ReasonBudget:
+	case reason == rollout.ReasonBudget:
 		return m.budget(stage)
-	case name == "" && hold.Reason == rollout.ReasonNoEvidence && m.skipped(stage) != "":
+	case name == "" && reason == rollout.ReasonNoEvidence && m.skipped(stage) != "":
 		m.found.Then = m.aboutCluster(m.ref, m.skipped(stage))
 		return nil
 	case name == "":
@@ -125,11 +140,22 @@ func (m *moduleAnswer) skipped(stage string) string {
 	return ""
 }
 
-// unitOf is the stage and the cluster that a hold is about: what it waits for, or else
+// unitOf is the stage and the cluster that a cause is about: what is waited for, or else
 // what waits.
-func unitOf(hold *rollout.Hold) (stage, name string) {
-	if stage, name = decision.UnitOf(hold.On); stage == "" && name == "" {
-		stage, name = decision.UnitOf(hold.Path)
+func (m *moduleAnswer) unitOf(cause *record.Cause) (stage, name string) {
+	stage, name = ring.UnitOf(cause.Units[0])
+	switch on := cause.On; {
+	case on != nil && on.Kind == decision.KindStage:
+		return on.Name, ""
+	case on != nil:
+		name = on.Name
+		if c := m.e.Cluster(name); c != nil {
+			stage = c.Stage
+		}
+	case stage == "" && name == m.ref.Name: // all of the module waits
+		return "", ""
+	case stage == "" && slices.ContainsFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name }):
+		return name, ""
 	}
 	return stage, name
 }
@@ -138,7 +164,7 @@ func unitOf(hold *rollout.Hold) (stage, name string) {
 func (m *moduleAnswer) budget(stage string) error {
 	for i := range m.e.Clusters {
 		c := &m.e.Clusters[i]
-		if c.Stage == stage && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
+		if c.Stage == stage && !c.IsNext && c.Reason != rollout.ReasonBudget && c.OnCluster == "" && c.OnStage == "" {
 			m.found.Then = m.aboutCluster(m.ref, c.Name)
 			return nil
 		}
@@ -163,11 +189,9 @@ func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
 
 // failing goes to the first cluster that has failed, if one has.
 func (m *moduleAnswer) failing(context.Context) error {
-	for i := range m.e.Clusters {
-		if c := &m.e.Clusters[i]; c.State == fleetv1.StateFailed {
-			m.found.Then = m.aboutCluster(m.ref, c.Name)
-			return nil
-		}
+	if failing := m.e.Failing; len(failing) > 0 {
+		m.found.Then = m.aboutCluster(m.ref, failing[0].Name)
+		return nil
 	}
 	if m.e.Current != "" && m.e.Current != m.e.Target && m.e.Phase == string(rollout.PhaseFailed) {
 		m.own().Next = m.fleet("rollback")
@@ -204,7 +228,7 @@ func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (chain.Ans
 }
 
 func (a *asker) fleetOptions() hub.Options {
-	return hub.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
+	return hub.Options{Namespaces: a.Options.Namespaces}
 }
 
 func keyOf(ref describe.Ref) types.NamespacedName {

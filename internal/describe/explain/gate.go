@@ -17,17 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// gateFromStatus goes on where the caller may not see what was decided from: by what
-// the manager has written of the stages.
-func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
-	for i := range m.e.Stages {
-		if describe.IsAtGate(m.e.Stages[i].State) {
-			return m.gated(ctx, m.e.Stages[i].Name)
-		}
-	}
-	return nil
-}
-
 // gated goes to the gate of a stage that is not passed.
 func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	link := m.stage(stage, m.e.Reason)
@@ -151,13 +140,9 @@ func (a *asker) revision(ctx context.Context, ref describe.Ref, _ bool) (chain.A
 	if err != nil {
 		return found, err
 	}
-	at := 0
-	for i := range e.Clusters {
-		if e.Clusters[i].Revision == ref.Name {
-			at++
-		}
+	if e.Summary != nil && e.Target == ref.Name {
+		found.Links[0] = a.Link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, e.Summary.Updated, e.Summary.Total, module)
 	}
-	found.Links[0] = a.Link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, at, len(e.Clusters), module)
 	found.Links[0].Ring, found.Links[0].Phase = manager.RingFleet, rollout.PhaseComplete
 	if e.Target == ref.Name && e.Phase != string(rollout.PhaseComplete) {
 		found.Links[0].Phase, found.Then = rollout.PhaseProgressing, a.About(module)

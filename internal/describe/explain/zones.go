@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -16,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
@@ -47,32 +49,69 @@ type groupAnswer struct {
 
 // rollout goes on from the reason that tells most.
 func (g *groupAnswer) rollout(ctx context.Context) error {
-	hold := g.e.Telling
+	cause := ring.TellingOf(g.e.Rollout)
 	switch {
-	case len(g.e.Faults) > 0:
-		g.fault()
 	case g.e.Missing:
 		g.unmade()
-	case g.e.Phase == string(rollout.PhaseComplete) || g.e.Phase == "":
-	case hold == nil:
+	case g.e.Phase == string(describe.PhaseUnseen):
+		g.own().Reason = chain.ReasonNotObserved
 		g.found.Then = g.Manager(g.ref.Namespace)
-	case hold.Reason == rollout.ReasonPaused:
-		return g.paused(ctx, hold)
-	case hold.Reason == rollout.ReasonLocked:
+	case g.e.Reason == decision.ReasonInvalid:
+		return g.fault(ctx)
+	case g.e.Phase == string(rollout.PhaseComplete) || g.e.Phase == "":
+	case cause == nil:
+		g.found.Then = g.Manager(g.ref.Namespace)
+	default:
+		return g.waits(ctx, cause)
+	}
+	return nil
+}
+
+// waits goes on from the cause that says most of the whole.
+func (g *groupAnswer) waits(ctx context.Context, cause *record.Cause) error {
+	switch reason := rollout.Reason(cause.Reason); {
+	case reason == rollout.ReasonPaused:
+		return g.paused(ctx, g.path(cause))
+	case reason == rollout.ReasonLocked:
 		return g.locked(ctx)
-	case hold.Reason.IsGate():
+	case reason.IsGate():
 		links, err := g.atGate(ctx, g.ref)
 		g.found.Links = append(g.found.Links, links...)
 		return err
-	case hold.Reason == decision.ReasonWindow:
-	case hold.Reason == decision.ReasonNotObserved || hold.Reason == decision.ReasonDeleting:
+	case reason == decision.ReasonWindow:
+	case reason == decision.ReasonNotObserved || reason == decision.ReasonDeleting:
 		g.found.Then = g.firstUnseen(ctx)
-	case hold.Reason == rollout.ReasonRetry:
-		g.refused(ctx, hold)
+	case reason == rollout.ReasonRetry:
+		g.refused(ctx, g.path(cause)[0], g.e.Sentence)
 	default:
-		return g.held(ctx, hold)
+		return g.held(ctx, cause)
 	}
 	return nil
+}
+
+// path is the zone that a cause is about, and the Pod in it: what is waited for, or else what waits. The
+// zone is empty if all of the group waits.
+func (g *groupAnswer) path(cause *record.Cause) (path [2]string) {
+	path[0], path[1] = ring.UnitOf(cause.Units[0])
+	if path[0] == "" { // of a stage as a whole
+		path = [2]string{path[1]}
+	}
+	switch on := cause.On; {
+	case on == nil:
+	case on.Kind == decision.KindZone:
+		path = [2]string{on.Name}
+	default:
+		path[1] = on.Name
+		for i := range g.e.Zones { // a Pod has the name of its StatefulSet, and a number
+			if strings.HasPrefix(on.Name, g.e.Zones[i].Name+"-") {
+				path[0] = g.e.Zones[i].Name
+			}
+		}
+	}
+	if path[0] == g.ref.Name && path[1] == "" {
+		path[0] = ""
+	}
+	return path
 }
 
 // unmade is a group that has members, and no object yet.
@@ -83,22 +122,28 @@ func (g *groupAnswer) unmade() {
 	g.found.Then = g.Manager(g.ref.Namespace)
 }
 
-// fault is a mistake in a StatefulSet or in the group itself.
-func (g *groupAnswer) fault() {
-	f := g.e.Faults[0]
+// fault is a mistake in a StatefulSet or in the group itself, as far as the caller may read these.
+func (g *groupAnswer) fault(ctx context.Context) error {
+	faults, err := zones.Problems(ctx, g.Client, g.ref.Namespace, g.ref.Name)
+	if err != nil || len(faults) == 0 {
+		g.own().Next = g.Kubectl("edit", g.ref)
+		return nil //nolint:nilerr // the sentence of the group says it, too
+	}
+	f := faults[0]
 	kind, name, _ := strings.Cut(f.Object, " ")
 	link := g.Link(describe.Ref{Kind: kind, Namespace: g.ref.Namespace, Name: name}, decision.ReasonInvalid, "%s", f)
 	link.Next = g.Kubectl("edit", link.Ref)
 	g.add(link)
+	return nil
 }
 
 // paused goes to the zone if the pause is of one.
-func (g *groupAnswer) paused(ctx context.Context, hold *rollout.Hold) error {
+func (g *groupAnswer) paused(ctx context.Context, path [2]string) error {
 	if p := g.e.Pause; p != nil {
 		g.own().Owner, g.own().Next = p.By, g.Spillway("resume", g.ref)
 		return nil
 	}
-	zone := zoneOf(hold)
+	zone := path[0]
 	w, err := g.Read(ctx, g.set(zone))
 	if err != nil {
 		return err
@@ -198,8 +243,7 @@ func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 }
 
 func (a *asker) explainGroup(ctx context.Context, ref describe.Ref) (decision.Explanation, error) {
-	o := zones.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
-	return zones.Explain(ctx, a.Client, o, ref.Namespace, ref.Name)
+	return zones.Explain(ctx, a.Client, zones.Options{Namespaces: a.Options.Namespaces}, ref.Namespace, ref.Name)
 }
 
 // deleting is true of a group that is being deleted, and that a finalizer keeps. Its
@@ -229,16 +273,13 @@ func (g *groupAnswer) firstUnseen(ctx context.Context) *chain.Question {
 }
 
 // held goes to the zone, and from there to the Pod.
-func (g *groupAnswer) held(ctx context.Context, hold *rollout.Hold) error {
-	path := hold.Path
-	if len(hold.On) > 0 {
-		path = hold.On
-	}
-	if len(path) == 0 {
+func (g *groupAnswer) held(ctx context.Context, cause *record.Cause) error {
+	path, reason := g.path(cause), rollout.Reason(cause.Reason)
+	if path[0] == "" {
 		return nil
 	}
-	g.add(g.zone(path[0], hold.Reason))
-	pod := g.podIn(ctx, path, hold)
+	g.add(g.zone(path[0], reason))
+	pod := g.podIn(ctx, path, reason)
 	if pod == nil {
 		return nil
 	}
@@ -292,11 +333,11 @@ func (g *groupAnswer) zone(name string, reason rollout.Reason) chain.Link {
 
 // podIn is the Pod at a path, or the one that does worst in its zone; one without a
 // UID does not exist, and nil is none in particular.
-func (g *groupAnswer) podIn(ctx context.Context, path rollout.Path, hold *rollout.Hold) *corev1.Pod {
-	if hold.Reason == rollout.ReasonSoak {
+func (g *groupAnswer) podIn(ctx context.Context, path [2]string, reason rollout.Reason) *corev1.Pod {
+	if reason == rollout.ReasonSoak {
 		return nil
 	}
-	if len(path) > 1 {
+	if path[1] != "" {
 		pod := &corev1.Pod{}
 		pod.Namespace, pod.Name = g.ref.Namespace, path[1]
 		_ = g.Get(ctx, describe.RefTo(describe.KindPod, pod), pod) // what cannot be read counts as missing
@@ -338,7 +379,7 @@ func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 		}
 		return err
 	case rollout.ReasonRetry:
-		g.refused(ctx, &rollout.Hold{Path: rollout.Path{set.Name}, Message: hold.Message})
+		g.refused(ctx, set.Name, hold.Message)
 	case scaling.ReasonContested:
 		w, err := g.Read(ctx, set)
 		if err != nil {
@@ -360,21 +401,11 @@ func (g *groupAnswer) own() *chain.Link { return &g.found.Links[0] }
 func (g *groupAnswer) add(link chain.Link) { g.found.Links = append(g.found.Links, link) }
 
 // refused is a write that the API server did not take.
-func (g *groupAnswer) refused(ctx context.Context, hold *rollout.Hold) {
-	g.found = g.found.And(g.Refusal(ctx, g.set(zoneOf(hold)), hold.Message))
+func (g *groupAnswer) refused(ctx context.Context, zone, message string) {
+	g.found = g.found.And(g.Refusal(ctx, g.set(zone), message))
 }
 
 // set is a StatefulSet of the group.
 func (g *groupAnswer) set(name string) describe.Ref {
 	return describe.Ref{Kind: workloads.StatefulSet, Namespace: g.ref.Namespace, Name: name}
-}
-
-// zoneOf is the zone that a hold is about, or in which it is.
-func zoneOf(hold *rollout.Hold) string {
-	for _, path := range []rollout.Path{hold.On, hold.Path} {
-		if len(path) > 0 {
-			return path[0]
-		}
-	}
-	return ""
 }

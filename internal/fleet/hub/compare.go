@@ -31,9 +31,6 @@ func (o *observer) compare(s *snapshot, m *memory, a *assembled, r *model.Record
 		follow(r, revision.Status.Resolved)
 	}
 	corrected := known.correctedBy(a, r)
-	if m.readOnly {
-		corrected = 0 // as of who has not seen it before
-	}
 	m.drifts[r.UID] = drift{
 		version: r.ResourceVersion, revision: r.Revision, as: s.versionOf(r.Revision), policy: string(policy),
 		drifted: r.Drifted, edited: r.Edited, follows: r.Follows, tagged: r.Tagged, corrected: corrected,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // What a cluster is evidence of, and what becomes of one that is none: see hub/decision/evidence.go.
@@ -209,6 +211,10 @@ func TestItIsSaidWhyARevisionCameBack(t *testing.T) {
 	if i < 0 || s.History[i].Message != given.Cluster+" failed: Deployment web is not ready" {
 		t.Errorf("%+v", s.History)
 	}
+	if r := s.Rollout; r == nil || r.Phase != "RolledBack" || r.Target != s.CurrentRevision || !strings.Contains(r.WaitingFor, given.Cluster+" failed: Deployment web is not ready") {
+		t.Errorf("the record is %+v", r)
+	}
+	w.isSeenByAViewer()
 	w.then(func() error {
 		list := &v1alpha1.ProxyAssemblageList{}
 		if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
@@ -259,5 +265,22 @@ func TestAClusterWhoseSecretIsGoneBlocksNoLaterRollout(t *testing.T) {
 	w.waits("Waiting", "kubectl annotate proxyassemblage "+down)
 	if told := w.player.told("v3"); told != down {
 		t.Errorf("v3 was assigned to %s while %s is unknown", told, down)
+	}
+}
+
+// isSeenByAViewer tells that a user who may read the module alone sees what the manager has recorded.
+func (w *world) isSeenByAViewer() {
+	w.t.Helper()
+	user := "viewer-of-" + w.namespace
+	testenv.Grant(w.t, w.client, w.namespace, user, []rbacv1.PolicyRule{
+		{APIGroups: []string{"fleet.squaremo.dev"}, Resources: []string{"modules", "bootstrapmodules"}, Verbs: []string{"get", "list"}},
+	})
+	viewer, err := client.New(testenv.Shared().ConfigAs(user), client.Options{Scheme: w.client.Scheme()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all, err := hub.Status(w.t.Context(), viewer, w.options, w.namespace)
+	if s := w.status(); err != nil || len(all) != 1 || all[0].Phase != s.Phase || all[0].Sentence != s.WaitingFor || all[0].Rollout == nil {
+		w.t.Errorf("the viewer sees %+v, %v; the status says %s: %s", all, err, s.Phase, s.WaitingFor)
 	}
 }

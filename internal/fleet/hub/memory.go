@@ -27,8 +27,6 @@ type memory struct {
 	foreign map[string]string
 	// drifts are whether syncs are what their revisions say, by assemblage.
 	drifts map[types.UID]drift
-	// readOnly is true of who explains, each time as a manager that has just begun.
-	readOnly bool
 }
 
 func newMemory(key types.NamespacedName) *memory {

@@ -40,9 +40,7 @@ type observer struct {
 	kind    *kind
 	// cached reads what the informers hold, live asks the API server.
 	cached, live client.Reader
-	// unindexed is true if what is called cached has no index by module.
-	unindexed bool
-	clusters  Directory
+	clusters     Directory
 	// kinds says which kinds the hub knows, nil if that is not to be asked.
 	kinds apimeta.RESTMapper
 }
@@ -173,11 +171,9 @@ func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error 
 // mine finds what belongs to a module. The index spares looking at what does not;
 // whether it does is decided by its owner.
 func (o *observer) mine(key types.NamespacedName) []client.ListOption {
-	options := []client.ListOption{client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy}
-	if !o.unindexed {
-		options = append(options, client.MatchingFields{moduleIndex: o.kind.name + "/" + key.Name})
+	return []client.ListOption{
+		client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy, client.MatchingFields{moduleIndex: o.kind.name + "/" + key.Name},
 	}
-	return options
 }
 
 // unowned finds which ModuleRevision has the name of the one that the module needs, if

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +66,7 @@ func TestAClusterThatFallsSilentIsNoticed(t *testing.T) {
 			return err
 		}
 		if ready := m.Status.Conditions[0]; ready.Reason == "ClusterUnreachable" {
-			e, err := hub.ExplainCluster(ctx, w.hub, hub.Options{Now: time.Now}, model.KindModule, w.key("shop"), "c2")
+			e, err := hub.ExplainCluster(ctx, w.hub, model.KindModule, w.key("shop"), "c2")
 			if err != nil {
 				return err
 			}

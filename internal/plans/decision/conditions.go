@@ -46,6 +46,7 @@ func (d *decider) describe() {
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	d.stampPlans()
+	s.Rollout = d.record(reason, sentence)
 	d.keepQuiet(reason)
 }
 
@@ -57,7 +58,7 @@ func (d *decider) keepQuiet(reason rollout.Reason) {
 	}
 	until := d.before.Since.Add(quietFor)
 	quiet := d.Status
-	quiet.WaitingFor, quiet.Since, quiet.Conditions = d.before.WaitingFor, d.before.Since, d.before.Conditions
+	quiet.WaitingFor, quiet.Since, quiet.Conditions, quiet.Rollout = d.before.WaitingFor, d.before.Since, d.before.Conditions, d.before.Rollout
 	if d.Now.Before(until) && sameReasons(d.Status.Conditions, d.before.Conditions) && equality.Semantic.DeepEqual(quiet, *d.before) {
 		if d.Status.WaitingFor != d.before.WaitingFor {
 			d.wakeBy(until)

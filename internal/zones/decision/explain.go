@@ -3,19 +3,18 @@ package decision
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Explanation says in one sentence how a group stands, and then the facts.
+// Explanation is the state of a group as the manager has recorded it: one sentence, and then the facts.
 type Explanation struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Phase is that of the status: Complete, Progressing, Waiting, Paused, Failed
-	// or Stalled.
+	// or Stalled; Unseen if the manager has not recorded what the group is now.
 	Phase string `json:"phase"`
 	// Reason is why it is not complete, empty if it is.
 	Reason rollout.Reason `json:"reason,omitempty"`
@@ -29,13 +28,8 @@ type Explanation struct {
 	Updated string `json:"updated"`
 	// Zones has a row for each zone, in the order in which they go.
 	Zones []v1alpha1.Zone `json:"zones,omitempty"`
-	// Holds are all that wait, zones and Pods, each with the one reason; and Steps the
-	// Pods that are moved next.
-	Holds []rollout.Hold `json:"holds,omitempty"`
-	Steps []rollout.Step `json:"steps,omitempty"`
-	// Telling is the one of them that tells most of the whole, nil if nothing waits or
-	// something moves.
-	Telling *rollout.Hold `json:"-"`
+	// Rollout is the record, nil if it is of another generation or there is none.
+	Rollout *record.Rollout `json:"rollout,omitempty"`
 	// Deadline is when what moves counts as failed, nil if nothing does.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// Lock is who may disrupt the group, nil if there is none.
@@ -46,9 +40,7 @@ type Explanation struct {
 	// Problems are mistakes, each with its fix; Notes are what is worth knowing
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
-	// Faults are the problems for a program.
-	Faults []Problem `json:"-"`
-	Notes  []string  `json:"notes,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.Rollout `json:"history,omitempty"`
 	// Forecast is when the rollout ends, as the last step said.
@@ -57,69 +49,51 @@ type Explanation struct {
 	// Missing of one that the manager has not made yet.
 	Automatic bool `json:"automatic,omitempty"`
 	Missing   bool `json:"missing,omitempty"`
-	// Wake is when time alone changes some of this, zero for never.
-	Wake time.Time `json:"-"`
 }
 
-// Explain puts the facts of one group together.
-func Explain(o Observed) Explanation {
-	d := decide(&o, rollout.Decide)
-	status := d.status()
+// ExplanationOf is what the status of a group says.
+func ExplanationOf(g *v1alpha1.RolloutGroup) Explanation {
+	s := &g.Status
 	e := Explanation{
-		Namespace: o.Group.Namespace, Name: o.Group.Name, Phase: status.Phase,
-		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds, Steps: d.plan.Steps,
-		Lock: o.Group.Status.Lock, Pause: o.Group.Spec.Pause, Retry: o.Group.Spec.Retry,
-		History: status.History, Forecast: status.Forecast, Notes: o.notes(), Wake: d.lasts(),
+		Namespace: g.Namespace, Name: g.Name, Zone: s.Zone, Updated: s.Updated, Zones: s.Zones,
+		Lock: s.Lock, Pause: g.Spec.Pause, Retry: g.Spec.Retry, History: s.History, Forecast: s.Forecast,
 	}
-	reason, message := d.verdict()
-	e.Sentence = message
-	if e.Phase != string(rollout.PhaseComplete) {
-		e.Reason, e.Since = reason, moment(status.Since)
+	recorded := ring.Recorded{Generation: g.Generation, Observed: s.ObservedGeneration, Rollout: s.Rollout, Conditions: s.Conditions, Since: s.Since}
+	e.is(recorded.Summary())
+	if e.Phase == string(ring.PhaseUnseen) {
+		return e
 	}
-	if hold := d.plan.At().Hold; hold != nil {
-		e.follow(hold, o.deadline())
-	}
-	e.Faults = d.problems
-	for _, p := range d.problems {
-		e.Problems = append(e.Problems, p.String())
-	}
-	if problem := Nameless(o.Group.Name); problem != "" {
-		e.Problems = append(e.Problems, problem)
-		e.Sentence = problem
+	if e.Rollout, e.Notes = s.Rollout, s.Rollout.Notes; e.Reason == ReasonInvalid {
+		e.Problems = []string{e.Sentence}
 	}
 	return e
 }
 
-// lasts is when time alone changes what is said, zero for never: also where nothing that may be done
-// depends on it.
-func (d *decision) lasts() time.Time {
-	moments := []time.Time{d.o.closes()}
-	for _, z := range d.zones {
-		for i := range z.Pods {
-			p := &z.Pods[i]
-			moments = append(moments, p.Since.Add(z.minReady()), z.stuckAt(p))
+func (e *Explanation) is(s ring.Summary) {
+	e.Phase, e.Reason, e.Sentence, e.Since, e.Until, e.Deadline = string(s.Phase), s.Reason, s.Sentence, s.Since, s.Until, s.Deadline
+}
+
+// Unmade is a group that has members, and no object yet: the manager has not made it, or cannot.
+func Unmade(namespace, name string) Explanation {
+	e := Explanation{Namespace: namespace, Name: name, Missing: true}
+	e.is(ring.Summary{Phase: ring.PhaseUnseen, Sentence: "RolloutGroup " + name + " is not created by the manager yet"})
+	if problem := Nameless(name); problem != "" {
+		e.Phase, e.Reason, e.Sentence, e.Problems = string(PhaseStalled), ReasonInvalid, problem, []string{problem}
+	}
+	return e
+}
+
+// HasFailed is true if a Pod of the group has failed: that, and nothing else, is what a retry is about.
+func (e *Explanation) HasFailed() bool {
+	if e.Rollout == nil {
+		return false
+	}
+	for i := range e.Rollout.Causes {
+		if isFailure(rollout.Reason(e.Rollout.Causes[i].Reason)) {
+			return true
 		}
 	}
-	return ring.Earlier(d.wake(), ring.Soonest(d.o.Now, moments...))
-}
-
-// follow takes over what tells most.
-func (e *Explanation) follow(hold *rollout.Hold, patience time.Duration) {
-	e.Telling = hold
-	if !hold.Until.IsZero() {
-		e.Until = &hold.Until
-	}
-	if hold.Reason == rollout.ReasonProgressing && !hold.Since.IsZero() {
-		due := hold.Since.Add(patience)
-		e.Deadline = &due
-	}
-}
-
-func moment(t *metav1.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return &t.Time
+	return false
 }
 
 // notes say what a way of holding zones risks.

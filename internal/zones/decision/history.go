@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/estimate"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -56,7 +57,7 @@ func (d *decision) history() []v1alpha1.Rollout {
 	if d.goesOn(&history[0]) {
 		history = d.advance(history, history[0].Number, d.phase())
 		if len(history) > 0 {
-			history[0].Zones = d.finished(history[0].Zones)
+			history[0].Zones, history[0].Message = d.finished(history[0].Zones), d.whyFailed(&history[0])
 		}
 		return history
 	}
@@ -66,6 +67,18 @@ func (d *decision) history() []v1alpha1.Rollout {
 	}
 	return history
 }
+
+// whyFailed is why a rollout has failed, empty if it has not.
+func (d *decision) whyFailed(r *v1alpha1.Rollout) string {
+	if r.Outcome != string(rollout.OutcomeFailed) {
+		return ""
+	}
+	_, why := d.verdict()
+	return message.Cut(why, messageLength)
+}
+
+// messageLength bounds what the history says of a rollout.
+const messageLength = 1024
 
 // goesOn is true if no zone of a rollout has another target now.
 func (d *decision) goesOn(r *v1alpha1.Rollout) bool {
@@ -124,7 +137,7 @@ func updated(e rollout.Entry, history []v1alpha1.Rollout) v1alpha1.Rollout {
 	number, _ := strconv.ParseInt(e.Revision, 10, 64) // it was formatted here
 	r := v1alpha1.Rollout{Number: number, StartedAt: metav1.NewMicroTime(e.StartedAt), Outcome: string(e.Outcome)}
 	if i := slices.IndexFunc(history, func(old v1alpha1.Rollout) bool { return old.Number == number }); i >= 0 {
-		r.Zones = history[i].Zones
+		r.Zones, r.Message = history[i].Zones, history[i].Message
 	}
 	if !e.EndedAt.IsZero() {
 		finish(&r, e.Outcome, e.EndedAt)

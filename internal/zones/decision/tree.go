@@ -274,17 +274,19 @@ func (d *decision) phase() rollout.Phase {
 	switch {
 	case len(d.problems) > 0:
 		return PhaseStalled
-	case d.plan.Phase == rollout.PhaseProgressing && len(d.plan.Steps) == 0 && HasFailed(d.plan.Holds):
+	case d.plan.Phase == rollout.PhaseProgressing && len(d.plan.Steps) == 0 && hasFailed(d.plan.Holds):
 		return rollout.PhaseFailed
 	default:
 		return d.plan.Phase
 	}
 }
 
-// HasFailed is true if one of the Pods of a group has failed: it has missed its deadline, and is not
-// ready since. That, and nothing else, is what a retry is about.
-func HasFailed(holds []rollout.Hold) bool {
-	return slices.ContainsFunc(holds, func(h rollout.Hold) bool {
-		return h.Reason == rollout.ReasonFailed || h.Reason == rollout.ReasonDeadline
-	})
+// hasFailed is true if one of the Pods of a group has failed: it has missed its deadline, and is not
+// ready since.
+func hasFailed(holds []rollout.Hold) bool {
+	return slices.ContainsFunc(holds, func(h rollout.Hold) bool { return isFailure(h.Reason) })
+}
+
+func isFailure(r rollout.Reason) bool {
+	return r == rollout.ReasonFailed || r == rollout.ReasonDeadline
 }

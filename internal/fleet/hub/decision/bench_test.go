@@ -1,6 +1,7 @@
 package decision_test
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,21 +101,24 @@ func TestTheStatusDoesNotGrowWithTheSpec(t *testing.T) {
 	}
 }
 
-// TestTheStatusDoesNotGrowWithTheFleet: counts, and a few examples.
-func TestTheStatusDoesNotGrowWithTheFleet(t *testing.T) {
-	size := func(n int) int {
+// TestTheStatusIsBounded: counts, a few examples, and a record that names those that wait as far as there is room.
+func TestTheStatusIsBounded(t *testing.T) {
+	for _, n := range []int{5_000, 30_000} {
 		o := fleetOf(n)
 		p := decision.Decide(o)
 		o.Module.Status = p.Status
-		raw, err := yaml.Marshal(decision.Decide(o).Status)
+		s := decision.Decide(o).Status
+		raw, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(raw)
-	}
-	small, large := size(3_000), size(30_000)
-	t.Logf("%d bytes for 3,000 clusters, %d for 30,000", small, large)
-	if large > small+small/2 || large > 64<<10 {
-		t.Errorf("%d bytes for 3,000 clusters, %d for 30,000", small, large)
+		named := 0
+		for i := range s.Rollout.Causes {
+			named += len(s.Rollout.Causes[i].Units)
+		}
+		t.Logf("%d clusters: %d bytes, %d causes, %d clusters named", n, len(raw), len(s.Rollout.Causes), named)
+		if len(raw) > 256<<10 || int(s.Rollout.Units.Total) != n {
+			t.Errorf("%d clusters: %d bytes, %+v", n, len(raw), s.Rollout.Units)
+		}
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"slices"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
@@ -42,14 +45,11 @@ type Explanation struct {
 	UpToDate string                 `json:"upToDate"`
 	Summary  *v1alpha1.Summary      `json:"summary,omitempty"`
 	Stages   []v1alpha1.StageStatus `json:"stages,omitempty"`
-	// Holds are all that wait, stages and clusters, each with the one reason.
-	Holds []rollout.Hold `json:"holds,omitempty"`
-	// Telling is the one of them that tells most of the whole, nil if nothing waits or
-	// something moves.
-	Telling *rollout.Hold `json:"-"`
+	// Rollout is the record, nil if it is of another generation or there is none.
+	Rollout *record.Rollout `json:"rollout,omitempty"`
 	// Deadline is when what moves counts as failed, nil if nothing does.
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// Clusters are those of the module, in the order in which they go.
+	// Clusters are those that are not complete, as far as the record names them.
 	Clusters []ClusterExplanation `json:"clusters,omitempty"`
 	// Pause is that a user has paused the module, nil if none has.
 	Pause *rollout.Pause `json:"-"`
@@ -59,9 +59,8 @@ type Explanation struct {
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
-	// Unseen is why the caller may not see what it was decided from, empty if they may:
-	// then all of this is what the manager has written.
-	Unseen string `json:"unseen,omitempty"`
+	// Failing are clusters that have failed.
+	Failing []v1alpha1.FailingCluster `json:"failingClusters,omitempty"`
 	// Removal is how far the removal has come from clusters that no longer match, nil if
 	// none loses the module.
 	Removal *v1alpha1.RemovalStatus `json:"removal,omitempty"`
@@ -69,8 +68,6 @@ type Explanation struct {
 	History []v1alpha1.PastRollout `json:"history,omitempty"`
 	// Forecast is when the rollout ends, as the last step said.
 	Forecast *v1alpha1.Forecast `json:"forecast,omitempty"`
-	// Wake is when time alone changes some of this, zero for never.
-	Wake time.Time `json:"-"`
 }
 
 // ClusterExplanation is how one cluster of a module stands.
@@ -107,67 +104,68 @@ type ClusterExplanation struct {
 	IsNext   bool `json:"-"`
 }
 
-// StageHold is what a stage as a whole waits for, nil if it does not wait.
-func (e *Explanation) StageHold(stage string) *rollout.Hold {
-	return rollout.Plan{Holds: e.Holds}.At(unitStages, stage).Hold
-}
-
-// Explain puts the facts of one module together.
-func Explain(o *model.Observed) Explanation {
-	d := decide(o)
-	if o.Module.Deleting {
-		e := factsOf(o, d.deletingStatus())
-		e.Reason, e.Wake = reasons.Deleting, d.lasts()
+// ExplanationOf is what a status says of a module.
+func ExplanationOf(o client.Object) Explanation {
+	spec, status := model.Parts(o)
+	e := factsOf(o, spec, status)
+	recorded := ring.Recorded{
+		Generation: o.GetGeneration(), Observed: status.ObservedGeneration, Rollout: status.Rollout, Conditions: status.Conditions, Since: status.Since,
+	}
+	s := recorded.Summary()
+	switch {
+	case status.Phase == string(PhaseDeleting): // there is no rollout any more
+		e.Reason = reasons.Deleting
+		return e
+	case status.Phase == "":
+		s.Sentence += "; is one running with --rings=fleet?"
+	}
+	e.Phase, e.Reason, e.Sentence, e.Since, e.Until, e.Deadline = string(s.Phase), s.Reason, s.Sentence, s.Since, s.Until, s.Deadline
+	if s.Phase == PhaseUnseen {
 		return e
 	}
-	e := factsOf(o, d.status())
-	reason, message, _ := d.verdict()
-	e.Sentence, e.Problems = message, d.problems
-	if e.Phase != string(rollout.PhaseComplete) {
-		e.Reason = reason
+	e.Rollout, e.Notes = status.Rollout, status.Rollout.Notes
+	if e.Reason == ReasonInvalid {
+		e.Problems = []string{e.Sentence}
 	}
-	if hold := d.plan.At().Hold; hold != nil {
-		e.Telling, e.Until, e.Deadline = hold, momentOrNil(hold.Until), d.due(hold)
+	for i := range status.Rollout.Causes {
+		e.addClusters(&status.Rollout.Causes[i])
 	}
-	e.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
-	for _, m := range d.members {
-		e.Clusters = append(e.Clusters, d.explainMember(m))
-	}
-	for _, m := range d.unknown {
-		if !m.isLeaving() {
-			e.Clusters = append(e.Clusters, d.explainUnknown(m))
-		}
-	}
-	for i := range d.removals {
-		e.Clusters = append(e.Clusters, d.explainRemoval(&d.removals[i]))
-	}
-	e.Notes, e.Wake = d.notes(), d.lasts()
 	return e
 }
 
-// lasts is when time alone changes what is said, zero for never: also where nothing that may be done
-// depends on it.
-func (d *decision) lasts() time.Time {
-	moments, soak := []time.Time{d.windowCloses, d.windowNext}, seconds(d.o.Module.Rollout().MinReadySeconds)
-	for _, m := range d.members {
-		moments = append(moments, m.started.Add(d.deadline()), m.leaf.HealthySince.Add(soak))
+// addClusters adds the clusters that wait for the same.
+func (e *Explanation) addClusters(c *record.Cause) {
+	for i, unit := range c.Units {
+		stage, name := ring.UnitOf(unit)
+		if stage == "" && (name == e.Name || slices.ContainsFunc(e.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })) {
+			continue // it is about the whole
+		}
+		position := int(c.Position)
+		if position > 0 {
+			position += i
+		}
+		x := ClusterExplanation{
+			Name: name, Stage: stage, Target: e.Target, Reason: rollout.Reason(c.Reason), Sentence: ring.Sentence(c, name, position),
+			Since: momentOrNil(ring.TimeOf(c.Since)), Until: momentOrNil(ring.TimeOf(c.Until)), Removed: c.Removed, IsNext: c.State == ring.StateNext,
+		}
+		switch on := c.On; {
+		case on == nil:
+		case on.Kind == KindStage:
+			x.OnStage = on.Name
+		default:
+			x.OnCluster = on.Name
+		}
+		e.Clusters = append(e.Clusters, x)
 	}
-	return ring.Earlier(ring.Earlier(d.wake(), d.restPlan.Wake), ring.Soonest(d.o.Now, moments...))
 }
 
-// ExplainCluster is the state of one cluster, also if it is none of the module's.
-func ExplainCluster(o *model.Observed, name string) ClusterExplanation {
-	d := decide(o)
-	if m := d.member(name); m != nil {
-		return d.explainMember(m)
+// Cluster is a cluster of the module that is not complete, nil if the record names none of the name.
+func (e *Explanation) Cluster(name string) *ClusterExplanation {
+	i := slices.IndexFunc(e.Clusters, func(c ClusterExplanation) bool { return c.Name == name })
+	if i < 0 {
+		return nil
 	}
-	if i := slices.IndexFunc(d.removals, func(r removal) bool { return r.Name == name }); i >= 0 {
-		return d.explainRemoval(&d.removals[i])
-	}
-	if i := slices.IndexFunc(d.unknown, func(m *member) bool { return m.Name == name }); i >= 0 {
-		return d.explainUnknown(d.unknown[i])
-	}
-	return d.explainUnselected(name)
+	return &e.Clusters[i]
 }
 
 // due is when what moves counts as failed, nil of what does not move.
@@ -178,47 +176,19 @@ func (d *decision) due(hold *rollout.Hold) *time.Time {
 	return momentOrNil(hold.Since.Add(d.deadline()))
 }
 
-// ExplainWritten tells what the manager has written, where the caller may not see
-// what it was decided from.
-func ExplainWritten(o *model.Observed, err error) Explanation {
-	status := &o.Module.Status
-	e := factsOf(o, *status)
-	e.Unseen = err.Error()
-	e.Notes = []string{"this is read from the status that the manager wrote; to see its input: " + e.Unseen}
-	ready := apimeta.FindStatusCondition(status.Conditions, ring.ConditionReady)
-	switch {
-	case e.Phase != "" && status.ObservedGeneration != o.Module.Generation:
-		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not observed the current spec; check that the manager is running"
-	case e.Phase != string(rollout.PhaseComplete) && ready != nil:
-		e.Reason = rollout.Reason(ready.Reason)
-	}
-	return e
-}
-
-// factsOf is what a status says.
-func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
+// factsOf is what a module and its status say besides the rollout.
+func factsOf(o client.Object, spec *v1alpha1.ModuleSpec, status *v1alpha1.ModuleStatus) Explanation {
 	e := Explanation{
-		Kind: o.Module.Kind, Namespace: o.Module.Namespace, Name: o.Module.Name,
-		Phase: status.Phase, Sentence: status.WaitingFor,
-		Target: status.TargetRevision, Current: status.CurrentRevision, RolledBack: status.RolledBack, Pinned: o.Module.Spec.TargetRevision,
+		Kind: model.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), Phase: status.Phase, Sentence: status.WaitingFor,
+		Target: status.TargetRevision, Current: status.CurrentRevision, RolledBack: status.RolledBack, Pinned: spec.TargetRevision,
 		Stage: status.Stage, UpToDate: status.Clusters, Summary: status.Summary, Stages: status.Stages,
-		Steered: o.Module.Steered, History: status.History, Forecast: status.Forecast, Removal: status.Removal,
+		Steered: model.SteeringOf(o), History: status.History, Forecast: status.Forecast, Removal: status.Removal, Failing: status.FailingClusters,
 	}
-	if status.Since != nil {
-		e.Since = &status.Since.Time
-	}
-	if s := e.Steered; o.Module.Spec.Suspend {
+	if s := e.Steered; spec.Suspend {
 		e.Pause = &rollout.Pause{}
 		if s != nil && s.Verb == model.VerbPause {
 			e.Pause = &rollout.Pause{By: s.By, Reason: s.Reason, Since: s.At.Time}
 		}
-	}
-	switch {
-	case e.Sentence != "":
-	case e.Phase == "":
-		e.Sentence = "the manager has not observed it yet; is one running with --rings=fleet?"
-	default:
-		e.Sentence = fmt.Sprintf("%s of its clusters are at %s", status.Clusters, status.TargetRevision)
 	}
 	return e
 }
@@ -249,80 +219,6 @@ func (d *decision) notes() []string {
 	return notes
 }
 
-// explainMember is how a cluster of the module stands.
-func (d *decision) explainMember(m *member) ClusterExplanation {
-	e := ClusterExplanation{
-		Name: m.Name, Revision: m.leaf.Current, Target: d.target, Since: momentOrNil(m.started),
-		Of: m.Ref, Selected: true, IsNext: m.moves,
-	}
-	if m.stage >= 0 {
-		e.Stage = d.stages[m.stage].name
-	}
-	if m.isNew {
-		e.Target = d.good
-	}
-	if m.isHeld() {
-		e.Hold = m.record.Hold
-	}
-	if m.isAssigned() && m.record.Reported && m.move == nil {
-		e.State, e.Since = m.record.State, momentOrNil(model.Later(m.record.Since, m.started))
-	}
-	d.describeMember(m, &e)
-	return e
-}
-
-// explainUnknown is the state of a cluster that nothing stands for, and that counts as down.
-func (d *decision) explainUnknown(m *member) ClusterExplanation {
-	e := ClusterExplanation{Name: m.Name, Revision: m.leaf.Current, Target: m.leaf.Current, Since: momentOrNil(m.started)}
-	if m.stage >= 0 {
-		e.Stage = d.stages[m.stage].name
-	}
-	if m.record != nil && m.record.Reported && m.move == nil {
-		e.State = m.record.State
-	}
-	e.Reason, e.Sentence = ReasonUnknown, m.Name+" is unknown: "+d.whyUnknown(m)
-	if m.hold != nil {
-		e.Reason, e.Sentence = m.hold.Reason, m.hold.Message
-	}
-	return e
-}
-
-// explainRemoval is the state of a cluster that loses the module.
-func (d *decision) explainRemoval(r *removal) ClusterExplanation {
-	e := ClusterExplanation{Name: r.Name, Revision: r.leaf.Current, Of: r.Ref, Hold: r.record.Hold, IsNext: r.moves, Removed: true, Since: momentOrNil(r.started)}
-	switch {
-	case r.hold != nil:
-		e.Reason, e.Sentence, e.Until = r.hold.Reason, r.hold.Message, momentOrNil(r.hold.Until)
-	case len(d.problems) > 0:
-		e.Sentence = r.Name + " no longer matches spec.selector, and keeps what it has while the module is invalid"
-	default:
-		e.Sentence = r.Name + " no longer matches spec.selector, and loses the module next"
-	}
-	return e
-}
-
-// describeMember puts into words how a cluster stands.
-func (d *decision) describeMember(m *member, e *ClusterExplanation) {
-	switch h := m.hold; {
-	case h != nil:
-		e.Reason, e.Sentence, e.Until = h.Reason, h.Message, momentOrNil(h.Until)
-		if e.OnStage, e.OnCluster = UnitOf(h.On); e.OnCluster != "" {
-			e.OnStage = ""
-		}
-		if since := momentOrNil(h.Since); since != nil {
-			e.Since = since
-		}
-	case m.isHeld():
-		e.Sentence = m.Name + " is " + orNothing(m.leaf.Current) + ", where it is pinned"
-	case m.moves:
-		e.Sentence = m.Name + " is assigned " + e.Target + " next"
-	case m.leaf.Current != e.Target:
-		e.Sentence = m.Name + " is " + orNothing(m.leaf.Current) + ", and nothing more is assigned at present: " + d.status().WaitingFor
-	default:
-		e.Sentence = m.Name + " is at " + m.leaf.Current + ", and ready"
-	}
-}
-
 func momentOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -350,33 +246,46 @@ func orNothing(revision string) string {
 	return "at " + revision
 }
 
-// explainUnselected says why a cluster is none of the module's.
-func (d *decision) explainUnselected(name string) ClusterExplanation {
-	e := ClusterExplanation{Name: name}
-	i := slices.IndexFunc(d.o.Clusters, func(c model.Cluster) bool { return c.Name == name })
-	r := d.record(name)
+// Assigned is the state of a cluster of which the record says nothing: it is complete, or is none of the module's.
+func (e *Explanation) Assigned(r *model.Record, c *model.Cluster, selector *metav1.LabelSelector, name string) ClusterExplanation {
+	x := ClusterExplanation{Name: name, Target: e.Target}
 	if r != nil && r.Assigned {
-		e.Revision, e.State, e.Hold = r.Revision, r.State, r.Hold
+		x.Revision, x.State, x.Hold = r.Revision, r.State, r.Hold
 	}
-	if i >= 0 {
-		c := &d.o.Clusters[i]
-		e.Of, e.Deleting, e.Selected = c.Ref, c.Deleting, d.isSelected(c)
+	if c != nil {
+		x.Of, x.Deleting, x.Selected = c.Ref, c.Deleting, isSelected(selector, c)
 	}
+	x.Sentence = e.assignedSentence(&x, c != nil)
+	return x
+}
+
+func (e *Explanation) assignedSentence(x *ClusterExplanation, isKnown bool) string {
+	name := x.Name
 	switch {
-	case i < 0 && e.Revision != "":
-		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s; if it is gone for good: %s", name, e.Revision, d.toForget(name))
-	case i < 0:
-		e.Sentence = fmt.Sprintf("cluster %s not found in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
-			name, d.o.Module.Namespace, cluster.SecretName(name))
-	case e.Deleting:
-		e.Sentence = name + " is being deleted; nothing on it is changed"
-	case !e.Selected && e.Revision != "":
-		e.Sentence = name + " is no longer selected by spec.selector: the module is removed from it"
-	case !e.Selected:
-		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
-	default:
-		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane must be initialized, and Secret %s must exist",
+	case !isKnown && x.Revision != "":
+		return fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s; if it is gone for good: %s", name, x.Revision, toForget(e.Kind, e.Namespace, name))
+	case !isKnown:
+		return fmt.Sprintf("cluster %s not found in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
+			name, e.Namespace, cluster.SecretName(name))
+	case x.Deleting:
+		return name + " is being deleted; nothing on it is changed"
+	case !x.Selected && x.Revision != "":
+		return name + " is no longer selected by spec.selector: the module is removed from it"
+	case !x.Selected:
+		return name + " is not selected by spec.selector; compare it with the labels of the cluster"
+	case x.Revision == "":
+		return fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane must be initialized, and Secret %s must exist",
 			name, cluster.SecretName(name))
+	case x.Hold != nil:
+		return name + " is at " + x.Revision + ", where it is pinned"
+	case x.Revision == x.Target && x.State == v1alpha1.StateSucceeded:
+		return name + " is at " + x.Revision + ", and ready"
+	default:
+		return name + " is at " + x.Revision + "; the record of the module does not say why it is not complete"
 	}
-	return e
+}
+
+func isSelected(selector *metav1.LabelSelector, c *model.Cluster) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && s.Matches(labels.Set(c.Labels))
 }

@@ -1,19 +1,17 @@
 package decision
 
 import (
-	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// A user who may not read what the manager decides from sees what it has written: not that
-// a module is complete that was changed since.
+// What is shown is what the manager has recorded: not that a module is complete that was changed since.
 func TestWhatTheManagerHasWritten(t *testing.T) {
 	for _, test := range []struct {
 		name             string
@@ -23,23 +21,22 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 		wantPhase        rollout.Phase
 		wantReason, says string
 	}{
-		{"it is as it was", rollout.PhaseComplete, 2, "Complete", rollout.PhaseComplete, "", "3/3 of its clusters are at shop-1"},
+		{"it is as it was", rollout.PhaseComplete, 2, "Complete", rollout.PhaseComplete, "", "it is said"},
 		{"it was changed since", rollout.PhaseComplete, 1, "Complete", PhaseUnseen, "", "the manager has not observed the current spec; check that the manager is running"},
-		{"it waits", rollout.PhaseWaiting, 2, rollout.ReasonGate, rollout.PhaseWaiting, "GatePending", "3/3 of its clusters are at shop-1"},
-		{"no manager has seen it", "", 0, "", "", "", "the manager has not observed it yet; is one running with --rings=fleet?"},
+		{"it waits", rollout.PhaseWaiting, 2, rollout.ReasonGate, rollout.PhaseWaiting, "GatePending", "it is said"},
+		{"no manager has seen it", "", 0, "", PhaseUnseen, "", "the manager has not observed it yet; is one running with --rings=fleet?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := &model.Observed{}
-			s.Module = model.Module{Generation: 2, Status: v1alpha1.ModuleStatus{
+			m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.ModuleStatus{
 				Phase: string(test.phase), ObservedGeneration: test.observed, Clusters: "3/3", TargetRevision: "shop-1",
-				Conditions: []metav1.Condition{{Type: ring.ConditionReady, Reason: string(test.condition)}},
+				Conditions: []metav1.Condition{{Type: ring.ConditionReady, Reason: string(test.condition), Message: "it is said"}},
 			}}
-			e := ExplainWritten(s, errors.New("secrets is forbidden"))
+			if test.phase != "" {
+				m.Status.Rollout = &record.Rollout{Phase: string(test.phase), Reason: test.wantReason}
+			}
+			e := ExplanationOf(m)
 			if e.Phase != string(test.wantPhase) || string(e.Reason) != test.wantReason || e.Sentence != test.says {
 				t.Errorf("it is %s (%s): %s", e.Phase, e.Reason, e.Sentence)
-			}
-			if e.Unseen != "secrets is forbidden" {
-				t.Errorf("what could not be seen is %q", e.Unseen)
 			}
 		})
 	}

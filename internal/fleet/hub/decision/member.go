@@ -390,11 +390,15 @@ func (d *decision) whyUnknown(m *member) string {
 
 // toForget is the command by which a user has a cluster forgotten that is gone for good.
 func (d *decision) toForget(name string) string {
+	return toForget(d.o.Module.Kind, d.o.Module.Namespace, name)
+}
+
+func toForget(moduleKind, namespace, name string) string {
 	kind := "proxyassemblage"
-	if d.o.Module.Kind == model.KindBootstrap {
+	if moduleKind == model.KindBootstrap {
 		kind = "remoteassemblage"
 	}
-	object := shell.Join(kind, name, "-n", d.o.Module.Namespace)
+	object := shell.Join(kind, name, "-n", namespace)
 	return "kubectl annotate " + object + " " + vocabulary.AbandonCluster.Native + "=true && kubectl delete " + object
 }
 

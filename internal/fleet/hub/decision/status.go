@@ -22,7 +22,7 @@ const (
 	// PhaseRolledBack: what is wanted has failed, and all clusters are back.
 	PhaseRolledBack rollout.Phase = "RolledBack"
 	// PhaseUnseen: no manager has looked at the module as it is now.
-	PhaseUnseen rollout.Phase = "Unseen"
+	PhaseUnseen = ring.PhaseUnseen
 	// PhaseDeleting: the module is being deleted.
 	PhaseDeleting rollout.Phase = "Deleting"
 )
@@ -72,6 +72,7 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	s.Clusters = share(d.ready(), len(d.members))
 	s.History = d.history(d.outcome(), s.Stages)
 	d.describe(&s)
+	s.Rollout = d.rollout(&s)
 	return s
 }
 
@@ -107,7 +108,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	for i := range d.o.Records {
 		left += one(d.o.Records[i].Assigned && !d.o.Foreign[d.o.Records[i].Cluster])
 	}
-	s.Phase, s.Removal, s.Forecast = string(PhaseDeleting), nil, nil
+	s.Phase, s.Removal, s.Forecast, s.Rollout = string(PhaseDeleting), nil, nil, nil
 	s.WaitingFor = fmt.Sprintf("it is being removed from %d clusters", left)
 	deleting := ring.Conditions{Reconciling: true, Reason: reasons.Deleting, Message: s.WaitingFor}
 	deleting.Set(&s.Conditions, s.ObservedGeneration, d.o.Now.Truncate(time.Second))

@@ -24,6 +24,14 @@ func Parts(obj client.Object) (*v1alpha1.ModuleSpec, *v1alpha1.ModuleStatus) {
 	}
 }
 
+// KindOf is the kind of a module.
+func KindOf(obj client.Object) string {
+	if _, ok := obj.(*v1alpha1.BootstrapModule); ok {
+		return KindBootstrap
+	}
+	return KindModule
+}
+
 // New is an empty module of a kind.
 func New(moduleKind string) client.Object {
 	if moduleKind == KindBootstrap {
