@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
@@ -70,6 +71,9 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	if e.Position > 0 {
 		f.add("queue", fmt.Sprintf("position %d", e.Position))
 	}
+	if e.Limits != nil {
+		f.add("limit", limitTexts(e.Limits)...)
+	}
 	f.optional("progress", e.Progress)
 	if e.Pause != nil {
 		f.add("paused", pauseText(e.Pause))
@@ -88,6 +92,20 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	}
 	f.optional("hash", e.Hash)
 	return f
+}
+
+// limitTexts are the limits of the manager that a workload is queued for, and who had the last rolls.
+func limitTexts(l *decision.Limits) (all []string) {
+	if l.UpdateRate > 0 {
+		all = append(all, fmt.Sprintf("--update-rate=%g", l.UpdateRate))
+	}
+	if l.MaxRolling > 0 {
+		all = append(all, fmt.Sprintf("--max-rolling=%d", l.MaxRolling))
+	}
+	if t := l.Turns; t != nil {
+		all = append(all, fmt.Sprintf("this namespace had %d of the last %d rolls", t.Own, t.Rolls), fmt.Sprintf("namespace %s had %d", t.Most, t.MostRolls))
+	}
+	return all
 }
 
 // pauseText says who has paused a workload, when and why, as far as that is known.

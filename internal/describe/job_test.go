@@ -3,8 +3,11 @@ package describe_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -40,5 +43,17 @@ func TestNeitherJobsNorCronJobsAreRolled(t *testing.T) {
 	want := "annotation secret.reloader.stakater.com/reload has no effect with Spillway, which rolls no CronJob: its next run has the new config"
 	if got := describe.CronJobFacts(c)[1].Values[0]; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A workload that waits for a limit of the manager says which, and who had the last rolls.
+func TestLimitsAreFacts(t *testing.T) {
+	t.Parallel()
+	e := &config.Explanation{State: config.StateWaiting, Position: 3, Limits: &decision.Limits{
+		UpdateRate: 0.5, MaxRolling: 2, Turns: &decision.Turns{Rolls: 8, Own: 1, Most: "loud", MostRolls: 6},
+	}}
+	want := describe.FactOf("limit", "--update-rate=0.5", "--max-rolling=2", "this namespace had 1 of the last 8 rolls", "namespace loud had 6")
+	if diff := cmp.Diff(want, describe.WorkloadFacts(e)[2]); diff != "" {
+		t.Error(diff)
 	}
 }

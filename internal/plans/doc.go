@@ -16,6 +16,10 @@
 //   - Waiting for health writes nothing.
 //   - What a plan reads and writes, it does as the account of the Instance, if that has one.
 //     What the ring records is the manager's.
+//   - The value of a parameter from a Secret is read as that account, and is in memory for one
+//     pass only. In every spec that is compared or recorded a token stands for it.
+//   - What other clients have changed is applied again only if the Instance wants that, and while no
+//     plan runs. Each try is recorded before it is made.
 //
 // # States
 //
