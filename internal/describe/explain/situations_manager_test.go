@@ -8,9 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // longAgo is when the manager was last at work, or later.
@@ -42,6 +45,21 @@ func left(ago time.Duration) func(*world) {
 	}
 }
 
+// leftWaiting is left, by a manager that has recorded that the rollout waits for the lock.
+func leftWaiting(ago time.Duration) func(*world) {
+	return func(w *world) {
+		left(ago)(w)
+		g, at := &v1alpha1.RolloutGroup{}, metav1.NewMicroTime(time.Now().Add(-ago))
+		w.changeStatus(g, "ingester", func() {
+			g.Status.ObservedGeneration = g.Generation
+			g.Status.Rollout = &record.Rollout{
+				Phase: string(rollout.PhaseWaiting), Reason: string(rollout.ReasonLocked), WaitingFor: "a-0 is waiting: the group is locked", StartedAt: at, DecidedAt: at,
+				Causes: []record.Cause{{State: ring.StateWaiting, Reason: string(rollout.ReasonLocked), Does: "is waiting", Why: "the group is locked", Count: 1, Units: []string{"a/a-0"}}},
+			}
+		})
+	}
+}
+
 // revised makes the ModuleRevision of the module, as a manager does before anything else.
 func (w *world) revised() {
 	w.t.Helper()
@@ -61,7 +79,7 @@ func (w *world) revised() {
 // managerSituations are objects that wait for nothing but the manager, which does not run.
 var managerSituations = []situation{{
 	name: "the lock is held by a manager that has just died", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
-	act: left(30 * time.Second), ago: longAgo, times: "since until",
+	act: leftWaiting(30 * time.Second), ago: longAgo, times: "since until",
 	ask: "rolloutgroup/ingester", through: "RolloutGroup Lock Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas",
 	next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
@@ -99,7 +117,7 @@ spec:
 	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be read", next: "kubectl get deployments.apps -A",
 }, {
 	name: "a cluster is assigned something next", plant: leftBehind("spec: replicas: 0") + module(""), ago: longAgo, act: func(w *world) { w.cluster("c1", ""); w.revised() },
-	ask: "module/shop@c1", through: "Cluster Lease Deployment", by: "c1 is assigned shop-", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+	ask: "module/shop@c1", through: "Cluster Module Lease Deployment", by: "c1 is assigned nothing yet", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
 	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
 	ago: longAgo, ask: "instance/db", root: "manager/spillway", says: "none watches namespace NS", next: "kubectl edit deployment/spillway -n *",

@@ -113,8 +113,11 @@ func ExplanationOf(o client.Object) Explanation {
 	}
 	s := recorded.Summary()
 	switch {
-	case status.Phase == string(PhaseDeleting): // there is no rollout any more
-		e.Reason = reasons.Deleting
+	case o.GetDeletionTimestamp() != nil: // there is no rollout any more
+		e.Phase, e.Reason = string(PhaseDeleting), reasons.Deleting
+		if status.Phase != string(PhaseDeleting) {
+			e.Sentence = "it is being removed from its clusters"
+		}
 		return e
 	case status.Phase == "":
 		s.Sentence += "; is one running with --rings=fleet?"
@@ -248,12 +251,19 @@ func orNothing(revision string) string {
 
 // Assigned is the state of a cluster of which the record says nothing: it is complete, or is none of the module's.
 func (e *Explanation) Assigned(r *model.Record, c *model.Cluster, selector *metav1.LabelSelector, name string) ClusterExplanation {
-	x := ClusterExplanation{Name: name, Target: e.Target}
+	x := ClusterExplanation{Name: name}
 	if r != nil && r.Assigned {
 		x.Revision, x.State, x.Hold = r.Revision, r.State, r.Hold
 	}
 	if c != nil {
 		x.Of, x.Deleting, x.Selected = c.Ref, c.Deleting, isSelected(selector, c)
+	}
+	if x.Selected {
+		x.Target = e.Target
+	}
+	if x.Selected && x.Revision == "" && c.Ready {
+		x.Reason, x.Sentence = ReasonRevision, name+" is assigned nothing yet: "+e.Sentence
+		return x
 	}
 	x.Sentence = e.assignedSentence(&x, c != nil)
 	return x

@@ -76,9 +76,9 @@ func (d *decision) held(h *rollout.Hold, unit string, whole bool) ring.Waiting {
 	return u
 }
 
-// unitName names a cluster as STAGE/CLUSTER, and by its name if it is in no stage.
+// unitName names a cluster as STAGE/CLUSTER, and by its name if it is in no stage, or new: then it waits for none.
 func (d *decision) unitName(m *member) string {
-	if m.stage < 0 {
+	if m.stage < 0 || m.isNew {
 		return m.Name
 	}
 	return d.stages[m.stage].name + "/" + m.Name
