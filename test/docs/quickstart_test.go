@@ -20,7 +20,7 @@ var typed = map[string][]string{
 		"kubectl create secret generic smtp",
 	},
 	"docs/tutorial-zones.md": {
-		"ConfigMap store: COMPRESSION",
+		"zone     store-zone-c  Complete",
 		"rolloutgroup/store paused",
 		"the database moves",
 		"next   spillway resume rolloutgroup/store",
