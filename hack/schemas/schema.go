@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
 // schemas returns those of all answers, of the module in the working directory.
 func schemas() (map[string]map[string]any, error) {
 	r := &jsonschema.Reflector{Anonymous: true, AllowAdditionalProperties: true, Mapper: func(t reflect.Type) *jsonschema.Schema {
-		if t == reflect.TypeFor[time.Duration]() {
-			return &jsonschema.Schema{Type: "integer", Description: "nanoseconds"}
+		if t == reflect.TypeFor[record.Offset]() {
+			return &jsonschema.Schema{Type: "string", Description: "a duration since the change, such as 1m1s"}
 		}
 		return nil
 	}}

@@ -37,15 +37,15 @@ export default defineConfig({
       { text: version, items: versions.map((v) => ({ text: v.name, link: v.path, target: '_self' })) },
     ],
     sidebar: [
-      { text: 'Start', items: pages(['Quick start', '/quickstart'], ['Concepts', '/concepts']) },
+      { text: 'Start', items: pages(['Quick start', '/quickstart'], ['Zones in ten minutes', '/tutorial-zones'], ['A fleet in ten minutes', '/tutorial-fleet'], ['Concepts', '/concepts']) },
       {
         text: 'Rings',
         items: pages(['Config changes', '/config'], ['Config of each revision', '/pins'], ['Zones: rolling', '/zones'], ['Zones: scaling', '/scaling'], ['Plans', '/plans'], ['Packages', '/packages'], ['Your first package', '/first-package'], ['Gates', '/gates'], ['Notify', '/notify'], ['Fleet', '/fleet']),
       },
-      { text: 'Tasks', items: pages(['Command line', '/cli'], ['Explain a wait', '/explain'], ['Simulate a change', '/simulate'], ['Forecast', '/forecast'], ['Dashboard', '/dashboard'], ['Lint manifests', '/lint']) },
+      { text: 'Tasks', items: pages(['A rollout is stuck', '/stuck'], ['Command line', '/cli'], ['Explain a wait', '/explain'], ['Simulate a change', '/simulate'], ['Forecast', '/forecast'], ['Dashboard', '/dashboard'], ['Lint manifests', '/lint']) },
       {
         text: 'Change over',
-        items: pages(['From wave', '/from-wave'], ['From Reloader', '/from-reloader'], ['From rollout-operator', '/from-rollout-operator'], ['From KUDO', '/from-kudo'], ['From fleeet', '/from-fleeet'], ['From Flux', '/from-flux']),
+        items: pages(['From wave', '/from-wave'], ['From Reloader', '/from-reloader'], ['From rollout-operator', '/from-rollout-operator'], ['From KUDO', '/from-kudo'], ['From fleeet', '/from-fleeet'], ['From Flux', '/from-flux'], ['With Argo CD, Flux or Helm', '/with-argocd-flux-helm']),
       },
       { text: 'Operate', items: pages(['Operations', '/operations'], ['Admission', '/admission'], ['Security', '/security'], ['Measurements', '/measurements']) },
       {

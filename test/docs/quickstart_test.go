@@ -19,6 +19,21 @@ var typed = map[string][]string{
 		"Deployment mailer is waiting: Secret smtp not found",
 		"kubectl create secret generic smtp",
 	},
+	"docs/tutorial-zones.md": {
+		"zone     store-zone-c  Complete",
+		"rolloutgroup/store paused",
+		"the database moves",
+		"next   spillway resume rolloutgroup/store",
+		"rolloutgroup/store store-zone-a-0 is updated: r1 → r2",
+	},
+	"docs/tutorial-fleet.md": {
+		"5 objects checked, no problems found",
+		"1.      +0s  fleet  module/shop eu-1 is assigned v1.4.0 → v1.5.0",
+		"2.   +10m0s  fleet  module/shop eu-1 is assigned v1.5.0 → v1.4.0",
+		"the other clusters never had it",
+		"canary is waiting: gate approve is pending",
+		"4. +1h1m30s  fleet  module/shop",
+	},
 	"docs/first-package.md": {
 		"2 objects checked, no problems found",
 		"parameter COLOR added to",
