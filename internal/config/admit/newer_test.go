@@ -36,7 +36,7 @@ func (u unreadable) List(_ context.Context, list client.ObjectList, _ ...client.
 
 // What cannot be read may hold the present content: no template gets it then by the write of a user.
 func TestWhatIsNotKnownHoldsTheContent(t *testing.T) {
-	failed := errors.New("the API server is not there")
+	failed := errors.New("the API server does not answer")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configrollouts"}, "", nil)
 	for name, test := range map[string]struct {
 		of   unreadable
