@@ -128,7 +128,8 @@ func TestOneReleaseHasOneCount(t *testing.T) {
 	w.halt()
 	check("a user without a manager", w.client)
 	w.configMap("app", "a", "good")
-	for name, e := range func() map[string]config.Explanation { _, of := w.survey(w.client); return of }() {
+	_, of := w.survey(w.client)
+	for name, e := range of {
 		if e.State != config.StateNotObserved {
 			t.Errorf("after the correction %s is %s: %s", name, e.State, e.Sentence)
 		}

@@ -222,12 +222,12 @@ func (a *asker) groupRef(w *native.Workload) describe.Ref {
 
 // survey is the state of the workloads of a namespace, of all if it is empty, and of the policies.
 func (a *asker) survey(ctx context.Context, namespace string) (config.Overview, error) {
-	return config.Survey(ctx, a.listing(), a.Options, namespace) //nolint:wrapcheck // it says what it was about
+	return config.Survey(ctx, a.listing(), a.Options, namespace)
 }
 
 // config is what is recorded of a workload.
 func (a *asker) config(ctx context.Context, name workloads.Name) (config.Explanation, error) {
-	return config.Explain(ctx, a.listing(), a.Options, name) //nolint:wrapcheck // it says what it was about
+	return config.Explain(ctx, a.listing(), a.Options, name)
 }
 
 func (a *asker) listing() *snapshot.Snapshot {
