@@ -175,7 +175,7 @@ func (w *Wants) RolledBy(kind content.Kind, name string, mark Mark) bool {
 
 // MayRoll reports whether some object may roll the workload.
 func (w *Wants) MayRoll() bool {
-	if w.Lists() {
+	if w.lists() {
 		return true
 	}
 	for r := range w.reads {
@@ -186,8 +186,8 @@ func (w *Wants) MayRoll() bool {
 	return false
 }
 
-// Lists reports whether objects may roll the workload that no container reads.
-func (w *Wants) Lists() bool {
+// lists reports whether objects may roll the workload that no container reads.
+func (w *Wants) lists() bool {
 	for _, t := range w.triggers {
 		if len(t.names) > 0 || len(t.patterns) > 0 {
 			return true
