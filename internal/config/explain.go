@@ -275,6 +275,9 @@ func explain(o *decision.Observed, w *decision.Workload, s *state, isNow bool) E
 		e.record(w, s)
 	default:
 		e.apply(w.Unrecorded(o.Now, o.Recordable))
+		if u := unnamed(o.Records, w.Outdated()); u != nil && e.State == StateNotObserved {
+			e.record(w, u)
+		}
 	}
 	e.Hash, e.Uses = cmp.Or(w.Template.Hash, w.Accepted()), useFacts(w)
 	if e.State == StateNotObserved {

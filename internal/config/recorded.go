@@ -48,6 +48,30 @@ func statesOf(o *decision.Observed) map[workload.Name]*state {
 	return states
 }
 
+// unnamed is the state of a workload that no record names, though it lacks what has changed of some objects: a record
+// names only so many units. It is the only cause that counts more than it names, nil if there is none or several.
+func unnamed(records map[content.Object]*v1alpha1.ConfigRollout, lacks []content.Object) *state {
+	var found *state
+	for _, object := range lacks {
+		r := records[object]
+		if r == nil || r.Rollout == nil {
+			continue
+		}
+		for i := range r.Rollout.Causes {
+			c := &r.Rollout.Causes[i]
+			switch {
+			case int(c.Count) <= len(c.Units):
+			case found != nil:
+				return nil
+			default:
+				found = &state{object: object, rollout: r.Rollout, cause: c, at: len(c.Units)}
+				found.add(object, r.Rollout)
+			}
+		}
+	}
+	return found
+}
+
 // add adds a record in which the workload is.
 func (s *state) add(object content.Object, r *v1alpha1.RolloutRecord) {
 	if object.Kind != "" {
