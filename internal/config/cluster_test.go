@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	described "github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
@@ -185,7 +186,7 @@ func (w *world) recorded() {
 // workload goes first. What a user makes of it stays: deleted or changed.
 func TestTheDefaultPolicy(t *testing.T) {
 	w := newCluster(t, "shop")
-	w.options.DefaultPolicy = true
+	w.options.DefaultPolicy = policy.Default()
 	w.manage()
 	before := w.sharing("app1", "app2")
 	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*.yaml")
@@ -217,7 +218,7 @@ func TestTheDefaultPolicyOfAUser(t *testing.T) {
 	w := newCluster(t, "shop")
 	testenv.InstallKinds(t, w.client, policyKinds+"/spillway.dev_*.yaml")
 	w.apply("apiVersion: spillway.dev/v1alpha1\nkind: ClusterConfigPolicy\nmetadata: {name: default}\nspec: {maxUnavailable: 7}")
-	w.options.DefaultPolicy = true
+	w.options.DefaultPolicy = policy.Default()
 	w.manage()
 	w.recorded()
 	if s := w.policyNow().Spec; len(s.Stages) > 0 || s.MaxUnavailable.IntValue() != 7 {

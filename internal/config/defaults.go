@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -21,6 +22,7 @@ import (
 // once: one that a user has deleted or changed stays as it is. That it was created is recorded
 // in the Lease of [BudgetLease].
 type defaultPolicy struct {
+	policy *v1alpha1.ClusterConfigPolicy
 	reader client.Reader
 	writer client.Writer
 	lease  client.ObjectKey
@@ -32,11 +34,11 @@ type defaultPolicy struct {
 // addDefaultPolicy lets the leader create the default policy. A manager of some namespaces reads
 // no policy of that kind, and one without a Lease could not record that it was created.
 func addDefaultPolicy(mgr ctrl.Manager, o Options, kinds *policy.Kinds) error {
-	if !o.DefaultPolicy || len(o.Namespaces) > 0 || o.LeaseNamespace == "" {
+	if o.DefaultPolicy == nil || len(o.Namespaces) > 0 || o.LeaseNamespace == "" {
 		return nil
 	}
 	err := mgr.Add(&defaultPolicy{
-		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), lease: client.ObjectKey{Namespace: o.LeaseNamespace, Name: BudgetLease(o.LeaseName)},
+		policy: o.DefaultPolicy, reader: mgr.GetAPIReader(), writer: mgr.GetClient(), lease: client.ObjectKey{Namespace: o.LeaseNamespace, Name: BudgetLease(o.LeaseName)},
 		installed: kinds.Cluster(), log: mgr.GetLogger().WithName("config"),
 	})
 	if err != nil {
@@ -61,6 +63,10 @@ func (d *defaultPolicy) Start(ctx context.Context) error {
 			d.log.Error(err, "the default ClusterConfigPolicy was not created; grant create on it, and get, create and update on the Lease", "lease", d.lease.String())
 			return true, nil
 		}
+		if apierrors.IsInvalid(err) {
+			d.log.Error(err, "the default ClusterConfigPolicy was not created; correct --default-config-policy-spec")
+			return true, nil
+		}
 		return err == nil, nil
 	})
 	return nil
@@ -81,7 +87,7 @@ func (d *defaultPolicy) ensure(ctx context.Context) error {
 	case vocabulary.DefaultPolicy.Get(lease.Annotations) != "":
 		return nil
 	}
-	created, err := createPolicy(ctx, d.writer, policy.Default())
+	created, err := createPolicy(ctx, d.writer, d.policy.DeepCopy())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
@@ -29,8 +30,8 @@ type Options struct {
 	// Policies are the kinds of policies that can be read. Nil makes some of its own; admission
 	// reads the same ones.
 	Policies *policy.Kinds
-	// DefaultPolicy lets the manager create the default ClusterConfigPolicy, once.
-	DefaultPolicy bool
+	// DefaultPolicy is the ClusterConfigPolicy that the manager creates, once; nil is none.
+	DefaultPolicy *v1alpha1.ClusterConfigPolicy
 	// Zones is true if the zones ring runs, and replaces the Pods of StatefulSets
 	// that form groups.
 	Zones bool

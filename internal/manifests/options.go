@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans/account"
 )
@@ -42,6 +43,9 @@ func (o *Options) Validate() error {
 		return err
 	}
 	if err := o.Values.Dashboard.validate(); err != nil {
+		return err
+	}
+	if err := o.Values.validatePolicy(); err != nil {
 		return err
 	}
 	w := o.Values.Webhooks
@@ -94,6 +98,21 @@ func (v *Values) SetPins(n pin.Namespaces) {
 	case n.Selector != nil:
 		v.PinSelector = n.LabelSelector()
 	}
+}
+
+// validatePolicy says what is wrong with the spec of the default policy.
+func (v *Values) validatePolicy() error {
+	if len(v.DefaultPolicySpec) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(v.DefaultPolicySpec)
+	if err == nil {
+		_, err = policy.DefaultWith(string(raw))
+	}
+	if err != nil {
+		return fmt.Errorf("defaultConfigPolicySpec: %w", err)
+	}
+	return nil
 }
 
 // validate says what is wrong with the dashboard, by the names of its values.

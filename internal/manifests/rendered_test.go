@@ -45,6 +45,7 @@ var samples = map[string]sample{
 	"pinNamespaceSelector":            {"", "pinNamespaceSelector: {matchLabels: {team: shop}}", "--pin-namespace-selector=team=shop"},
 	"pinBy":                           {"pinNamespaces: [shop]", "pinNamespaces: [shop]\npinBy: webhook", "--pin-by=webhook"},
 	"defaultConfigPolicy":             {"defaultConfigPolicy: false", "", "--default-config-policy"},
+	"defaultConfigPolicySpec":         {"", "defaultConfigPolicySpec: {onFailure: Rollback, soak: 5m}", `--default-config-policy-spec={\"onFailure\":\"Rollback\",\"soak\":\"5m\"}`},
 	"args":                            {"", "args: [--max-rolling=5]", "--max-rolling=5"},
 	"env":                             {"", "env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: x}]", `"name":"OTEL_EXPORTER_OTLP_ENDPOINT"`},
 	"crds":                            {"crds: false", "", `"kind":"CustomResourceDefinition"`},
@@ -174,10 +175,11 @@ func objectsOf(t *testing.T, values string) []*unstructured.Unstructured {
 	return objects
 }
 
-// TestRoutesToTheDashboardNeedTheirEnds: an Ingress without a host would answer for all of them, and a
-// route without a Gateway for none.
-func TestRoutesToTheDashboardNeedTheirEnds(t *testing.T) {
+// TestValuesWithoutWhatTheyNeedAreRefused: an Ingress without a host would answer for all of them, a
+// route without a Gateway for none, and a policy with a field that it does not have would not be created.
+func TestValuesWithoutWhatTheyNeedAreRefused(t *testing.T) {
 	for values, want := range map[string]string{
+		"defaultConfigPolicySpec: {stage: []}":  "defaultConfigPolicySpec: the spec of the default policy",
 		board + ", ingress: {enabled: true}}":   "dashboard.ingress.host: name the host",
 		board + ", httpRoute: {enabled: true}}": "dashboard.httpRoute.parentRefs: name the Gateway",
 	} {

@@ -26,6 +26,7 @@ type Values struct {
 	PinSelector       *metav1.LabelSelector             `json:"pinNamespaceSelector"`
 	PinBy             pin.By                            `json:"pinBy"`
 	DefaultPolicy     bool                              `json:"defaultConfigPolicy"`
+	DefaultPolicySpec map[string]any                    `json:"defaultConfigPolicySpec"`
 	Args              []string                          `json:"args"`
 	Env               []corev1.EnvVar                   `json:"env"`
 	CRDs              bool                              `json:"crds"`

@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/outbound"
@@ -36,6 +38,7 @@ type managerFlags struct {
 	notifies            bool
 	version             bool
 	defaultPolicy       bool
+	defaultPolicySpec   string
 	zap                 zapFlags
 }
 
@@ -86,6 +89,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", false, "serve metrics by HTTPS, to clients that may get /metrics; spillway install sets this, and installs what it needs")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `address to serve /healthz and /readyz at; "0" disables it`)
 	flags.BoolVar(&f.defaultPolicy, "default-config-policy", false, "create the default ClusterConfigPolicy, once, by which one workload is rolled first for a change of config; spillway install sets this; not with --namespaces")
+	flags.StringVar(&f.defaultPolicySpec, "default-config-policy-spec", "", `spec of that policy in JSON, over its defaults, such as {"onFailure":"Rollback"}`)
 	flags.StringVar(&o.Fleet.HubName, "hub-name", "", "name of this hub on the clusters of its fleet, where several hubs manage the same clusters")
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	flags.StringVar(&o.Plans.DefaultServiceAccount, "default-service-account", "", "name of the ServiceAccount as which plans act whose Instance names none, in its namespace (default: the manager itself)")
@@ -190,7 +194,7 @@ func (z *zapFlags) translate(format, level *string) error {
 // checks what could not be checked without.
 func (f *managerFlags) locate(o *manager.Options) error {
 	var needed []*string
-	if (o.LeaderElect || o.Config.SharesBudget() || o.Config.DefaultPolicy) && o.LeaseNamespace == "" {
+	if (o.LeaderElect || o.Config.SharesBudget() || o.Config.DefaultPolicy != nil) && o.LeaseNamespace == "" {
 		needed = append(needed, &o.LeaseNamespace)
 	}
 	if o.Admission.Enabled && o.Admission.Namespace == "" {
@@ -224,7 +228,9 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	if o.Config, err = f.rings.Options(env.Now); err != nil {
 		return manager.Options{}, err
 	}
-	o.Config.DefaultPolicy = f.defaultPolicy
+	if o.Config.DefaultPolicy, err = f.policyToCreate(); err != nil {
+		return manager.Options{}, err
+	}
 	if pinned := o.Config.PinnedByWebhook(); !pinned.IsEmpty() && !o.Admission.Enabled {
 		return manager.Options{}, errors.New("--pin-by: webhook needs the webhooks to be served; add --enable-webhooks, or use policy")
 	}
@@ -257,6 +263,18 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Own = &outbound.Own{Host: os.Getenv("KUBERNETES_SERVICE_HOST")}
 	o.ClusterNetwork, err = f.network(o.Own)
 	return o, err
+}
+
+// policyToCreate is the default policy of the installation, nil if it is to have none.
+func (f *managerFlags) policyToCreate() (*v1alpha1.ClusterConfigPolicy, error) {
+	p, err := policy.DefaultWith(f.defaultPolicySpec)
+	if err != nil {
+		return nil, fmt.Errorf("--default-config-policy-spec: %w", err)
+	}
+	if !f.defaultPolicy {
+		return nil, nil //nolint:nilnil // none is created
+	}
+	return p, nil
 }
 
 // checkNames refuses names and addresses with which the manager would start, and never work.

@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
@@ -32,4 +35,23 @@ func Default() *v1alpha1.ClusterConfigPolicy {
 			Stages:   []v1alpha1.ConfigStage{{Name: "first", Workloads: &one, Soak: &metav1.Duration{Duration: defaultSoak}}, {Name: "others"}},
 		}},
 	}
+}
+
+// DefaultWith is that policy with another spec, in JSON or YAML, over what it has: its stages hold
+// unless the spec has some.
+func DefaultWith(spec string) (*v1alpha1.ClusterConfigPolicy, error) {
+	p := Default()
+	if spec == "" {
+		return p, nil
+	}
+	var given v1alpha1.ClusterConfigPolicySpec
+	if err := yaml.UnmarshalStrict([]byte(spec), &given); err != nil {
+		return nil, fmt.Errorf("the spec of the default policy: %w", err)
+	}
+	given.Priority = cmp.Or(given.Priority, p.Spec.Priority)
+	if given.Stages == nil {
+		given.Stages = p.Spec.Stages
+	}
+	p.Spec = given
+	return p, nil
 }
