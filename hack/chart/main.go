@@ -116,7 +116,7 @@ func put(file string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", file, err)
 	}
-	if err := os.WriteFile(file, content, 0o600); err != nil {
+	if err := os.WriteFile(file, content, 0o600); err != nil { //nolint:gosec // the files of the repository
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil

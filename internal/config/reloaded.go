@@ -85,7 +85,7 @@ func (p *pass) objectsIn(ctx context.Context, namespace string) (listing, error)
 // list lists objects of a kind. The objects are not changed.
 func (p *pass) list(ctx context.Context, kind content.Kind, list client.ObjectList, namespace string) error {
 	if p.source.IsForbidden(kind) {
-		return apierrors.NewForbidden(corev1.Resource(string(kind)), "", nil)
+		return apierrors.NewForbidden(corev1.Resource(string(kind)), "", nil) //nolint:wrapcheck // it is ours
 	}
 	if err := p.source.Digests.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list what may roll workloads: %w", err)

@@ -42,23 +42,27 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision
 		r.emitTransitions(s.Instance, &d.Status)
 	}
 	for i := range done.Writes {
-		w := &done.Writes[i]
-		r.Wrote(ctx, w.Change, w.Err)
-		if len(w.Write.dropped) > 0 {
-			r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, d.Hidden.In(strings.Join(w.Write.dropped, ", ")))
-		}
-		if w.Write.Act == write.Apply && len(w.Write.Path) == 0 && w.Err == nil {
-			r.Normal(s.Instance, decision.EventCorrected, "%s: another client had changed or deleted it; applied again", w.Change.Object)
-		}
-		if w.Write.Unchecked != "" && w.Err == nil {
-			r.Warning(s.Instance, decision.EventUnchecked, "%s: changed without knowing that objects stay valid: %s", w.Change.Object, w.Write.Unchecked)
-		}
-		if w.Write.refusal != nil && w.Write.IsToInstance() && m.IsNew("refused", w.Write.refusal.Reason) {
-			r.Warning(s.Instance, decision.EventRefused, "cannot update Instance %s: %s", s.Instance.Name, w.Write.refusal.Reason)
-		}
+		r.Wrote(ctx, done.Writes[i].Change, done.Writes[i].Err)
+		r.emitWrite(s, d, &done.Writes[i], m)
 	}
 	if m.IsNew("waiting", d.Sentence) {
 		log.FromContext(ctx).V(1).Info("waiting", "why", d.Sentence)
+	}
+}
+
+// emitWrite says of a write what a user must know of it.
+func (r *reporter) emitWrite(s *snapshot, d *decision.Decision, w *ring.Result[made], m *memory) {
+	if len(w.Write.dropped) > 0 {
+		r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, d.Hidden.In(strings.Join(w.Write.dropped, ", ")))
+	}
+	if w.Write.Act == write.Apply && len(w.Write.Path) == 0 && w.Err == nil {
+		r.Normal(s.Instance, decision.EventCorrected, "%s: another client had changed or deleted it; applied again", w.Change.Object)
+	}
+	if w.Write.Unchecked != "" && w.Err == nil {
+		r.Warning(s.Instance, decision.EventUnchecked, "%s: changed without knowing that objects stay valid: %s", w.Change.Object, w.Write.Unchecked)
+	}
+	if w.Write.refusal != nil && w.Write.IsToInstance() && m.IsNew("refused", w.Write.refusal.Reason) {
+		r.Warning(s.Instance, decision.EventRefused, "cannot update Instance %s: %s", s.Instance.Name, w.Write.refusal.Reason)
 	}
 }
 

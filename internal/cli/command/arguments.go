@@ -52,7 +52,7 @@ func kindNames(kinds []schema.GroupVersionKind) []string {
 // ring rolls.
 func ObjectNamed(namespace, arg string) (describe.Ref, error) {
 	if err := describe.NoKind(arg); err != nil {
-		return describe.Ref{}, err //nolint:wrapcheck // it is the whole answer
+		return describe.Ref{}, err
 	}
 	ref, err := describe.Named(NoOtherKinds, namespace, arg)
 	if err != nil || !slices.Contains(RolledKinds, ref.Kind) {
@@ -163,7 +163,7 @@ func CheckWait(wait bool, timeout time.Duration) error {
 // done with another one, such as "pause", and instead.
 func Wanted(verb, arg string, kinds []string, instead string) (describe.Ref, error) {
 	if err := describe.NoKind(arg); err != nil {
-		return describe.Ref{}, err //nolint:wrapcheck // it is the whole answer
+		return describe.Ref{}, err
 	}
 	ref, ok := NamedAs(arg, kinds...)
 	if !ok {

@@ -60,7 +60,7 @@ func (i *importer) run(cmd *cobra.Command, name string) error {
 		return fmt.Errorf("kustomization/%s: %w", name, err)
 	}
 	for _, note := range notes {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: kustomization/%s: %s\n", name, note)
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: kustomization/%s: %s\n", name, note)
 	}
 	i.tell(cmd, k)
 	return command.Show(cmd.OutOrStdout(), command.OutputYAML, i.module(k, &sync), nil)
@@ -98,7 +98,7 @@ func (i *importer) module(k *kustomizev1.Kustomization, sync *fleetv1.Sync) map[
 // tell says how to take over what runs. Flux deletes nothing for a Kustomization that is suspended, or is to leave what it has applied.
 func (i *importer) tell(cmd *cobra.Command, k *kustomizev1.Kustomization) {
 	name := shell.Join("kustomization/"+k.Name, "-n", k.Namespace)
-	fmt.Fprintf(cmd.ErrOrStderr(), `to take over what runs, on each cluster that the module selects:
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), `to take over what runs, on each cluster that the module selects:
 1. kubectl patch %[1]s --type merge -p '{"spec": {"suspend": true, "deletionPolicy": "Orphan"}}'
 2. on the hub, apply the module, and wait until it is complete: spillway fleet status -n %[2]s
 3. kubectl delete %[1]s

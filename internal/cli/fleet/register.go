@@ -222,7 +222,7 @@ func (r *registrar) unregister(ctx context.Context) error {
 		return err
 	}
 	if vocabulary.Cluster.Get(secret.Labels) != "true" {
-		return fmt.Errorf("Secret %s does not register a cluster: it has no label %s=true", secret.Name, vocabulary.Cluster.Native)
+		return fmt.Errorf("secret/%s does not register a cluster: it has no label %s=true", secret.Name, vocabulary.Cluster.Native)
 	}
 	assemblages, modules, err := r.assigned(ctx)
 	if err != nil {
@@ -242,8 +242,8 @@ func (r *registrar) unregister(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Fprintf(r.out, "the account of the hub is left on the cluster: kubectl delete serviceaccount,role,rolebinding %s -n %s\n", account, shell.Quote(r.hub.Namespace))
-	return nil
+	_, err = fmt.Fprintf(r.out, "the account of the hub is left on the cluster: kubectl delete serviceaccount,role,rolebinding %s -n %s\n", account, shell.Quote(r.hub.Namespace))
+	return err //nolint:wrapcheck // nothing can be added to a broken pipe
 }
 
 // leave deletes an assemblage, and leaves what it has applied.
@@ -264,26 +264,25 @@ func (r *registrar) leave(ctx context.Context, a client.Object) error {
 
 // assigned are the assemblages of the cluster, and the modules in them.
 func (r *registrar) assigned(ctx context.Context) (all []client.Object, modules []string, err error) {
+	name := cluster.SecretName(r.name)
 	proxies, remotes := &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{}
 	for _, list := range []client.ObjectList{proxies, remotes} {
 		if err := r.client.List(ctx, list, client.InNamespace(r.hub.Namespace)); err != nil && !apimeta.IsNoMatchError(err) {
 			return nil, nil, fmt.Errorf("list what the cluster is assigned: %w", err)
 		}
 	}
+	proxies.Items = slices.DeleteFunc(proxies.Items, func(p fleetv1.ProxyAssemblage) bool { return p.Spec.KubeconfigRef.Name != name })
+	remotes.Items = slices.DeleteFunc(remotes.Items, func(p fleetv1.RemoteAssemblage) bool { return p.Spec.KubeconfigRef.Name != name })
 	for i := range proxies.Items {
-		if p := &proxies.Items[i]; p.Spec.KubeconfigRef.Name == cluster.SecretName(r.name) {
-			all = append(all, p)
-			for j := range p.Spec.Assemblage.Syncs {
-				modules = append(modules, "module "+p.Spec.Assemblage.Syncs[j].Name)
-			}
+		all = append(all, &proxies.Items[i])
+		for j := range proxies.Items[i].Spec.Assemblage.Syncs {
+			modules = append(modules, "module "+proxies.Items[i].Spec.Assemblage.Syncs[j].Name)
 		}
 	}
 	for i := range remotes.Items {
-		if p := &remotes.Items[i]; p.Spec.KubeconfigRef.Name == cluster.SecretName(r.name) {
-			all = append(all, p)
-			for j := range p.Spec.Syncs {
-				modules = append(modules, "bootstrapmodule "+p.Spec.Syncs[j].Name)
-			}
+		all = append(all, &remotes.Items[i])
+		for j := range remotes.Items[i].Spec.Syncs {
+			modules = append(modules, "bootstrapmodule "+remotes.Items[i].Spec.Syncs[j].Name)
 		}
 	}
 	return all, modules, nil
@@ -306,7 +305,7 @@ func (r *registrar) ensure(ctx context.Context, c client.Client, where string, o
 }
 
 func (r *registrar) say(where, what, done string) {
-	fmt.Fprintf(r.out, "%s: %s %s%s\n", where, what, done, r.dryRun.Note())
+	_, _ = fmt.Fprintf(r.out, "%s: %s %s%s\n", where, what, done, r.dryRun.Note())
 }
 
 // secret is the one of the hub with the kubeconfig of the cluster.
@@ -339,11 +338,11 @@ func (r *registrar) list(cmd *cobra.Command) error {
 	}
 	all, err := cluster.ListLive(cmd.Context(), r.client, r.hub.Namespace)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what it is about
+		return err
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(r.out, "No clusters are registered in this namespace; to register one: spillway fleet register NAME --to-context CONTEXT -n %s\n", shell.Quote(r.hub.Namespace))
-		return nil
+		_, err := fmt.Fprintf(r.out, "No clusters are registered in this namespace; to register one: spillway fleet register NAME --to-context CONTEXT -n %s\n", shell.Quote(r.hub.Namespace))
+		return err //nolint:wrapcheck // nothing can be added to a broken pipe
 	}
 	slices.SortFunc(all, func(a, b cluster.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	f := display.NewFacts(r.out, display.StyleOf(r.out, r.lookup))

@@ -223,7 +223,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	}
 	o := f.options
 	if err := manager.CheckRings(o.Rings); err != nil {
-		return manager.Options{}, err //nolint:wrapcheck // it names the flag
+		return manager.Options{}, err
 	}
 	if o.Config, err = f.rings.Options(env.Now); err != nil {
 		return manager.Options{}, err

@@ -24,18 +24,19 @@ type Budget struct {
 
 // Bounded is the budget without what cannot be: that a roll is in the future, because
 // a clock was ahead, or more than the present limits allow.
-func (b Budget) Bounded(now time.Time, o Options) *Budget {
+func (b *Budget) Bounded(now time.Time, o Options) *Budget {
+	bounded := *b
 	if every := o.rateEvery(); every > 0 {
 		slack := o.emptyBucket(now, every)
-		b.Rolled = earliest(b.Rolled, slack)
+		bounded.Rolled = earliest(b.Rolled, slack)
 	}
 	rolling := make(map[types.UID]time.Time, len(b.Rolling))
 	for uid, at := range b.Rolling {
 		rolling[uid] = earliest(at, now)
 	}
-	b.Rolling = rolling
-	b.Turns = b.Turns[max(0, len(b.Turns)-mostTurns):]
-	return &b
+	bounded.Rolling = rolling
+	bounded.Turns = b.Turns[max(0, len(b.Turns)-mostTurns):]
+	return &bounded
 }
 
 // emptyBucket is the start after which a bucket has no token left.

@@ -97,7 +97,7 @@ func TestTheBudgetIsWhatTheManagerRolled(t *testing.T) {
 
 func TestARecordOfTheFutureIsBounded(t *testing.T) {
 	future := now.AddDate(70, 0, 0)
-	b := Budget{Rolled: future, Rolling: map[types.UID]time.Time{"a": future}}.Bounded(now, Options{UpdateRate: 1, UpdateBurst: 3})
+	b := (&Budget{Rolled: future, Rolling: map[types.UID]time.Time{"a": future}}).Bounded(now, Options{UpdateRate: 1, UpdateBurst: 3})
 	if !b.Rolled.Equal(now.Add(2*time.Second)) || !b.Rolling["a"].Equal(now) {
 		t.Errorf("%+v", b)
 	}

@@ -226,11 +226,11 @@ func (w *Workload) seenText(at time.Time) string {
 			contents[keyOf(o)] = pin.ShortDigest(digest)
 		}
 	}
-	text := fmt.Sprintf("%s@%d", pin.ShortDigest(w.Hashes.Desired), at.Unix())
+	parts := []string{fmt.Sprintf("%s@%d", pin.ShortDigest(w.Hashes.Desired), at.Unix())}
 	for _, key := range slices.Sorted(maps.Keys(contents)) {
-		text += "," + key + "=" + contents[key]
+		parts = append(parts, key+"="+contents[key])
 	}
-	return text
+	return strings.Join(parts, ",")
 }
 
 // readSeen reads the record of a hash; false if it is of another one, or cannot be read.

@@ -35,8 +35,8 @@ var (
 		"interval": "interval", "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
 		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", "suspend": "",
 	}
-	ofGit = map[string]string{"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": ""}
-	ofOCI = map[string]string{"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": ""}
+	ofGit = map[string]string{"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": ""} //nolint:gosec // names of fields
+	ofOCI = map[string]string{"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": ""} //nolint:gosec // names of fields
 )
 
 // substitute is the only field beneath another one that has a place of its own.

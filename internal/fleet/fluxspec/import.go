@@ -174,6 +174,8 @@ func rest(spec any, places map[string]string) (*runtime.RawExtension, error) {
 	if len(said) == 0 {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	raw, err := json.Marshal(said)
-	return &runtime.RawExtension{Raw: raw}, err
+	if data, err = json.Marshal(said); err != nil {
+		return nil, fmt.Errorf("encode a spec of Flux: %w", err)
+	}
+	return &runtime.RawExtension{Raw: data}, nil
 }

@@ -73,7 +73,7 @@ func TestSyncOfVersions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sync, notes, err := fluxspec.SyncOf(&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}, test.source)
-			got := ""
+			var got string
 			switch {
 			case err != nil:
 				got = err.Error()

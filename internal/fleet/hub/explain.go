@@ -106,7 +106,7 @@ func (k *kind) assigned(ctx context.Context, reader client.Reader, module types.
 	err := reader.Get(ctx, types.NamespacedName{Namespace: module.Namespace, Name: cluster}, object)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return nil, nil
+		return nil, nil //nolint:nilnil // it is assigned nothing that is known
 	case err != nil:
 		return nil, fmt.Errorf("get %s %s: %w", k.assemblage, cluster, err)
 	}

@@ -75,6 +75,11 @@ func planRules() []rule {
 			Why:    "The API server refuses the OperatorVersion.",
 			Action: "Rename one of them, or remove it.",
 		}, sameNames},
+	}
+}
+
+func healthRules() []rule {
+	return []rule{
 		{report.Rule{
 			Code: "SPW418", Level: report.Error, Title: "A health rule that cannot be evaluated",
 			Why:    "A plan that applies an object of the kind fails when it gets there, and is not retried.",

@@ -116,7 +116,7 @@ func pathOf(o *manifest.Object, annotation string) []string {
 // reloaderElsewhere finds annotations by which Reloader rolls kinds that Spillway does not roll.
 func reloaderElsewhere(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
-		next := ""
+		var next string
 		switch {
 		case o.Is("batch", "CronJob"):
 			next = "its next run has the new config"

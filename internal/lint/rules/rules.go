@@ -46,7 +46,7 @@ func Check(m *manifest.Manifests) []report.Finding {
 
 // table has the rules, sorted by code. Each group of them is declared beside its functions.
 func table() []rule {
-	all := slices.Concat(configRules(), reloaderRules(), policyRules(), gateRules(), zoneRules(), groupRules(), scalingRules(), budgetRules(), planRules(), templateRules(), fleetRules(), limitRules(), manifestRules())
+	all := slices.Concat(configRules(), reloaderRules(), policyRules(), gateRules(), zoneRules(), groupRules(), scalingRules(), budgetRules(), planRules(), healthRules(), templateRules(), fleetRules(), limitRules(), manifestRules())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.Code, b.Code) })
 	return all
 }

@@ -18,7 +18,7 @@ import (
 // cannot try out values.
 
 // tokenPrefix begins a token. No user can set such a value.
-const tokenPrefix = "spillway.dev/secret:"
+const tokenPrefix = "spillway.dev/secret:" //nolint:gosec // it names a Secret
 
 // Token stands for the value that a parameter has in a Secret.
 func Token(from *v1beta1.ParameterSource, secret types.UID, value string) string {

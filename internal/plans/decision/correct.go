@@ -69,7 +69,7 @@ func (d *decider) correct(differing []task.Difference) {
 	d.wakeBy(soon)
 	for i := range differing {
 		name := root.Children[i].Name
-		if slices.ContainsFunc(d.Plan.Steps, func(s rollout.Step) bool { return s.Path.String() == name }) {
+		if slices.ContainsFunc(d.Steps, func(s rollout.Step) bool { return s.Path.String() == name }) {
 			e := &d.Status.Inventory[differing[i].Entry]
 			e.Correction = &v1beta1.Correction{Times: d.timesCorrected(e) + 1, At: d.stamp()}
 			d.Writes = append(d.Writes, writes[name]...)
@@ -138,7 +138,7 @@ func (d *decider) contentOf(hash string) *choice.Version {
 // correctionUnit is an object that differs, as the engine sees it: outdated until it is applied again.
 func (d *decider) correctionUnit(x *task.Difference, f *task.Finding) rollout.Unit {
 	e := &d.Status.Inventory[x.Entry]
-	unit := rollout.Unit{Name: x.Ref.String(), Leaf: rollout.Leaf{Target: e.AppliedIn}}
+	unit := rollout.Unit{Name: x.String(), Leaf: rollout.Leaf{Target: e.AppliedIn}}
 	if refusal, ok := d.Refusals[x.Ref]; ok && e.Correction != nil && !refusal.At.Before(e.Correction.At.Time) {
 		e.Correction.Message = message.Sentence(refusal.Reason)
 	}

@@ -62,7 +62,7 @@ func Decide(s *Snapshot) Decision {
 	if s.Unwatched {
 		d.wakeBy(d.nextLook())
 	}
-	d.Decision.Hidden = d.Snapshot.Hidden
+	d.Decision.Hidden = d.Snapshot.Hidden //nolint:staticcheck // both have it
 	d.describe()
 	d.Changes = !equality.Semantic.DeepEqual(*d.before, d.Status)
 	return d.Decision

@@ -3,8 +3,9 @@ package decision
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
@@ -81,9 +82,12 @@ func (d *decider) record(reason rollout.Reason, sentence string) *record.Rollout
 
 // target is a plan, an OperatorVersion and a digest of the parameters.
 func target(plan string, spec *v1beta1.InstanceSpec) string {
-	raw, _ := json.Marshal(spec.Parameters) // strings alone
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(spec.Parameters)) {
+		fmt.Fprintf(sum, "%q=%q ", name, spec.Parameters[name])
+	}
 	name := message.Cut(spec.OperatorVersion.Name, targetLength)
-	return fmt.Sprintf("%s %s %.6x", cmp.Or(plan, v1beta1.DeployPlan), name, sha256.Sum256(raw))
+	return fmt.Sprintf("%s %s %.6x", cmp.Or(plan, v1beta1.DeployPlan), name, sum.Sum(nil))
 }
 
 // targetLength bounds the name of the OperatorVersion in the target of a record.

@@ -39,7 +39,7 @@ func RuleProblem(condition string) error {
 }
 
 func compile(condition string) (*expression.Expression, error) {
-	return expression.Compile(condition, cel.BoolType, cel.Variable("object", cel.DynType)) //nolint:wrapcheck // it says all
+	return expression.Compile(condition, cel.BoolType, cel.Variable("object", cel.DynType))
 }
 
 // of is the rule for a kind, nil if there is none.
@@ -68,7 +68,7 @@ func (r *Rules) holds(condition string, live *unstructured.Unstructured) (is boo
 	}
 	is, err := c.condition.HoldsWithin(r.budget, map[string]any{"object": live.Object})
 	if err != nil {
-		return false, err.Error(), nil
+		return false, err.Error(), nil //nolint:nilerr // it may hold later
 	}
 	return is, "it is false", nil
 }
