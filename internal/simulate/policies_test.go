@@ -143,7 +143,7 @@ func TestAStageSoaks(t *testing.T) {
 	}
 }
 
-// The policies of a cluster count in what is simulated upon its present state. A user who must
+// The policies of a cluster, and what is recorded to have failed, count in what is simulated upon its present state. A user who must
 // not read some gets the others.
 func TestPoliciesArePresent(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,8 @@ func TestPoliciesArePresent(t *testing.T) {
 	installKinds(t, c)
 	namespace := testenv.Namespace(t)
 	for _, policy := range []string{
-		"kind: ConfigPolicy\nmetadata: {name: careful, namespace: " + namespace + "}", "kind: ClusterConfigPolicy\nmetadata: {name: " + namespace + "}\nspec: {namespaces: [nowhere]}",
+		"kind: ConfigPolicy\nmetadata: {name: careful, namespace: " + namespace + "}",
+		"kind: ConfigRollout\nmetadata: {name: secret-db, namespace: " + namespace + "}\nobject: {kind: Secret, name: db}", "kind: ClusterConfigPolicy\nmetadata: {name: " + namespace + "}\nspec: {namespaces: [nowhere]}",
 	} {
 		testenv.ApplyManifest(t, c, "apiVersion: spillway.dev/v1alpha1\n"+policy)
 	}
@@ -167,7 +168,7 @@ func TestPoliciesArePresent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for reader, want := range map[client.Reader]string{c: "ConfigPolicy careful, ClusterConfigPolicy " + namespace, restricted: "ConfigPolicy careful"} {
+	for reader, want := range map[client.Reader]string{c: "ConfigRollout secret-db, ConfigPolicy careful, ClusterConfigPolicy " + namespace, restricted: "ConfigRollout secret-db, ConfigPolicy careful"} {
 		present, err := simulate.Present(t.Context(), reader, namespace)
 		if err != nil {
 			t.Error(err)
@@ -175,7 +176,7 @@ func TestPoliciesArePresent(t *testing.T) {
 		var found []string
 		for _, obj := range present {
 			gvk, err := c.GroupVersionKindFor(obj)
-			if strings.HasSuffix(gvk.Kind, "ConfigPolicy") && (obj.GetNamespace() == namespace || obj.GetName() == namespace) && err == nil {
+			if (strings.HasSuffix(gvk.Kind, "ConfigPolicy") || gvk.Kind == "ConfigRollout") && (obj.GetNamespace() == namespace || obj.GetName() == namespace) && err == nil {
 				found = append(found, gvk.Kind+" "+obj.GetName())
 			}
 		}

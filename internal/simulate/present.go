@@ -53,12 +53,12 @@ func Present(ctx context.Context, reader client.Reader, namespace string, change
 	return p.objects, nil
 }
 
-// policies reads the policies of releases of config in the namespaces that were listed, as far
+// policies reads the policies of releases of config in the namespaces that were listed, and what has failed, as far
 // as the caller may: as for status and explain, those that must not be read do not count.
 func (p *presence) policies(ctx context.Context) error {
 	lists := map[string][]client.ObjectList{"": {&v1alpha1.ClusterConfigPolicyList{}}}
 	for namespace := range p.listed {
-		lists[namespace] = append(lists[namespace], &v1alpha1.ConfigPolicyList{}, &v1alpha1.GateTemplateList{})
+		lists[namespace] = append(lists[namespace], &v1alpha1.ConfigPolicyList{}, &v1alpha1.ConfigRolloutList{}, &v1alpha1.GateTemplateList{})
 	}
 	for namespace, all := range lists {
 		for _, list := range all {
