@@ -84,7 +84,7 @@ func (d *decider) record(reason rollout.Reason, sentence string) *record.Rollout
 func target(plan string, spec *v1beta1.InstanceSpec) string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(spec.Parameters)) {
-		fmt.Fprintf(sum, "%q=%q ", name, spec.Parameters[name])
+		_, _ = fmt.Fprintf(sum, "%q=%q ", name, spec.Parameters[name])
 	}
 	name := message.Cut(spec.OperatorVersion.Name, targetLength)
 	return fmt.Sprintf("%s %s %.6x", cmp.Or(plan, v1beta1.DeployPlan), name, sum.Sum(nil))
