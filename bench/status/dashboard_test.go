@@ -19,15 +19,12 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -235,36 +232,32 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// workloadChanges pause one workload after the other, from one on.
+// workloadChanges record that one workload after the other is paused, from one on.
 func (w *world) workloadChanges(from int) []change {
 	all := make([]change, changes)
 	for i := range all {
 		name := fmt.Sprintf("of-%d-%d", seen.workloads, from+i)
 		all[i].shows = "Deployment " + name + " is paused"
-		all[i].do = func() {
-			w.patch(&appsv1.Deployment{ObjectMeta: w.named(name)}, `{"metadata": {"annotations": {"spillway.dev/pause": "true"}}}`)
-		}
+		all[i].do = func() { w.pause(name) }
 	}
 	return all
 }
 
-// moduleChanges have the module on all clusters say something else.
+// moduleChanges record that the module on all clusters waits for something else.
 func (w *world) moduleChanges() []change {
 	all := make([]change, changes)
 	for i := range all {
-		tag := fmt.Sprintf("next%d", i)
-		all[i].shows = model.RevisionName(model.KindModule, w.module(seen), fleetv1.TemplateSpec{Sync: synced(tag)}) + " not found yet"
+		why := fmt.Sprintf("change %d is paused", i)
+		all[i].shows = "is waiting: " + why
 		all[i].do = func() {
-			w.patch(&fleetv1.Module{ObjectMeta: w.named(w.module(seen))}, fmt.Sprintf(`{"spec": {"template": {"spec": {"sync": {"source": {"git": {"version": {"tag": %q}}}}}}}}`, tag))
+			module := &fleetv1.Module{}
+			if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: w.module(seen)}, module); err != nil {
+				w.t.Error(err)
+			}
+			w.recordModule(module, seen.clusters, why)
 		}
 	}
 	return all
-}
-
-func (w *world) patch(obj client.Object, patch string) {
-	if err := w.client.Patch(w.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		w.t.Error(err)
-	}
 }
 
 // paint says when a browser first shows something, where there is one.

@@ -32,7 +32,7 @@ const (
 
 func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
 
-// world is a cluster in which no manager runs, so that everything in it waits.
+// world is a cluster in which no manager runs. What one would have recorded is played: everything waits.
 type world struct {
 	t               *testing.T
 	client, counted client.Client
@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 	if w.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	for _, kinds := range []string{"zones", "plans", "fleet", "gates"} {
+	for _, kinds := range []string{"config", "zones", "plans", "fleet", "gates"} {
 		testenv.InstallKinds(t, w.client, "../../charts/spillway/generated/"+kinds+"/*_*.yaml")
 	}
 	if w.counted, err = client.New(w.requests.Wrap(cfg), client.Options{Scheme: scheme}); err != nil {
@@ -76,6 +76,7 @@ func (w *world) make(s size) {
 	w.each(revisions, func(i int) { w.revision(module, i) })
 	w.each(s.workloads, func(i int) { w.workload(fmt.Sprintf("%s-%d", name, i)) })
 	w.each(s.groups*zonesInGroup, func(i int) { w.zone(name, i) })
+	w.each(s.groups, func(i int) { w.group(fmt.Sprintf("%s-%d", name, i)) })
 	w.each(s.instances, func(i int) {
 		w.create(&v1beta1.Instance{ObjectMeta: w.named(fmt.Sprintf("%s-%d", name, i)), Spec: v1beta1.InstanceSpec{
 			OperatorVersion: v1beta1.ObjectReference{Name: name},
@@ -87,6 +88,7 @@ func (w *world) make(s size) {
 		w.create(&corev1.Secret{ObjectMeta: meta})
 		w.assemblage(fmt.Sprintf("%s-%d", name, i), module)
 	})
+	w.recordModule(module, s.clusters, "the module is paused")
 	w.awaitPods(s)
 }
 

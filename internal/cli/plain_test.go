@@ -25,7 +25,7 @@ import (
 var plainCommands = []string{
 	"check", "check --upgrade", "diff deployment/web", "events -A", "explain deployment/web", "explain rolloutgroup/ingester", "explain instance/app",
 	"explain module/shop", "fleet history shop", "fleet pin shop --cluster none", "fleet rollback shop", "fleet status", "fleet unpin shop --cluster none",
-	"fleet approve shop", "history deployment/web", "history rolloutgroup/ingester", "install --export -o name", "lint web.yaml", "package create greeter",
+	"fleet approve shop", "fleet clusters", "fleet import none", "fleet register none", "fleet rotate none", "fleet unregister none", "history deployment/web", "history rolloutgroup/ingester", "install --export -o name", "lint web.yaml", "package create greeter",
 	"package diff app greeter", "package install greeter hello --dry-run=client", "package list parameters greeter", "package list plans greeter", "package list tasks greeter", "package list maintainers greeter", "package permissions greeter", "package render greeter",
 	"package uninstall app --dry-run=client", "package update app -p A=b --dry-run=client", "package upgrade app greeter --dry-run=client", "package verify greeter",
 	"pause rolloutgroup/ingester", "resume rolloutgroup/ingester", "retry rolloutgroup/ingester", "approve rolloutgroup/ingester", "refuse rolloutgroup/ingester", "plan abandon app", "plan history app", "plan retry app",

@@ -39,6 +39,7 @@ var noForms = map[string]string{
 	"package create": "the path of the archive", "package permissions": "YAML", "package render": "YAML",
 	"package diff": "a difference", "package modernize": "lines of files", "package new": "a path",
 	"package add maintainer": "a line", "package add parameter": "a line", "package add plan": "a line", "package add task": "a line",
+	"fleet clusters": "a table", "fleet import": "YAML", "fleet register": "lines of what was done", "fleet rotate": "lines of what was done", "fleet unregister": "lines of what was done",
 	"package push": "a digest", "package search": "a table", "package diagnostics": "the path of an archive", "package repo add": "a line",
 	"package repo context": "a line", "package repo index": "a path", "package repo remove": "a line",
 }
@@ -129,7 +130,7 @@ func isProperName(text string) bool {
 // What can be typed as an argument is completed: an object, a name, a file, or one of some
 // words. Only the name of what does not exist yet is not.
 func TestEveryArgumentIsCompleted(t *testing.T) {
-	known := []string{"KIND/NAME", "instance/NAME", "MODULE", "INSTANCE", "PLAN", "PACKAGE", "REPOSITORY", "PATH", "DIR", "maintainers|parameters|plans|tasks", "instances|operators|operatorversions|all"}
+	known := []string{"KIND/NAME", "instance/NAME", "MODULE", "CLUSTER", "KUSTOMIZATION", "INSTANCE", "PLAN", "PACKAGE", "REPOSITORY", "PATH", "DIR", "maintainers|parameters|plans|tasks", "instances|operators|operatorversions|all"}
 	for name, cmd := range commandsWithNames() {
 		if cmd.ValidArgsFunction == nil {
 			t.Errorf("spillway %s: nothing completes its arguments", name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,7 +70,7 @@ func (c Completer) Complete(cmd *cobra.Command) {
 	for flag, names := range map[string]func(*asking) []string{
 		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
 		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
-		"from": (*asking).revisions, "context": (*asking).contexts, "instance": (*asking).instances,
+		"from": (*asking).revisions, "context": (*asking).contexts, "to-context": (*asking).contexts, "instance": (*asking).instances,
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
@@ -107,6 +108,14 @@ func (c Completer) argument(cmd *cobra.Command, word string, args []string, type
 	case word == "MODULE":
 		return c.ask(cmd, args, func(a *asking) []string {
 			return append(a.namesOf("module", "module/"), a.namesOf("bootstrapmodule", "bootstrapmodule/")...)
+		})
+	case word == "CLUSTER":
+		return c.ask(cmd, args, func(a *asking) []string {
+			return append(a.all(fleetv1.GroupVersion.WithKind("ProxyAssemblage")), a.all(fleetv1.GroupVersion.WithKind("RemoteAssemblage"))...)
+		})
+	case word == "KUSTOMIZATION":
+		return c.ask(cmd, args, func(a *asking) []string {
+			return a.all(kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind))
 		})
 	case word == "INSTANCE":
 		return c.ask(cmd, args, (*asking).instances)
@@ -235,14 +244,22 @@ func (c Completer) ask(cmd *cobra.Command, args []string, question func(*asking)
 // namesOf are the names of a kind, by what a person calls it, each with a prefix.
 func (a *asking) namesOf(kind, prefix string) []string {
 	i := slices.IndexFunc(kindsToType, func(k kindToType) bool { return k.word == canonical(kind) })
-	if i < 0 || !a.connect() {
+	if i < 0 {
 		return nil
 	}
-	names := a.list(kindsToType[i].gvk, a.namespace)
+	names := a.all(kindsToType[i].gvk)
 	for j := range names {
 		names[j] = prefix + names[j]
 	}
 	return names
+}
+
+// all are the names of a kind in the namespace.
+func (a *asking) all(kind schema.GroupVersionKind) []string {
+	if !a.connect() {
+		return nil
+	}
+	return a.list(kind, a.namespace)
 }
 
 // canonical is the name of a kind by which it is known here.

@@ -28,7 +28,7 @@ func newImport(i *importer) *cobra.Command {
 		Use: "import KUSTOMIZATION", Short: "Write the Module that does what a Kustomization of Flux does",
 		Long: "Write the Module that does what a Kustomization of Flux does, from the Kustomization and its source as they are on a cluster.\n" +
 			"What has no place in a Module is said, and so are the commands that take over what runs without deleting anything.",
-		Example: "  spillway fleet import shop -n flux-system --context c1 --select env=prod > shop.yaml",
+		Example: "  spillway fleet import shop -n flux-system --select env=prod > shop.yaml",
 		Args:    command.Exactly(1, "name one Kustomization; kubectl get kustomizations -A lists them"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return i.run(cmd, args[0]) },
 	}

@@ -50,7 +50,7 @@ func newRegister(r *registrar) *cobra.Command {
 	cmd := r.command("register", "Register a cluster on the hub", "c1 --to-context c1 -n clusters --label region=eu", r.register)
 	r.reaches(cmd)
 	cmd.Flags().StringVar(&r.server, "to-server", "", "address at which the hub reaches the API server of the cluster (default: that of --to-context)")
-	cmd.Flags().StringSliceVar(&r.roles, "cluster-role", nil, "ClusterRole of the cluster that the account of the hub gets besides; BootstrapModules need one that may do what they apply")
+	cmd.Flags().StringSliceVar(&r.roles, "cluster-role", nil, "another role on the cluster for the account of the hub, by the name of a ClusterRole; BootstrapModules need one that may do what they apply")
 	cmd.Flags().StringToStringVar(&r.labels, "label", nil, "label of the cluster, which modules and stages select it by, as KEY=VALUE; repeat it for several")
 	return cmd
 }
