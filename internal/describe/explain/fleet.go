@@ -44,6 +44,8 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 		m.own().Next = m.Spillway("retry", m.ref)
 		return m.failing(ctx)
 	case m.e.Phase == string(rollout.PhaseComplete):
+	case m.e.Reason == decision.ReasonNoClusters: // the action of the reason comes next
+		m.found = m.found.And(m.managerGone(ctx, m.ref.Namespace))
 	case cause == nil:
 		m.found.Then = m.Manager(m.ref.Namespace)
 	default:

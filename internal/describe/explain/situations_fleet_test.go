@@ -249,6 +249,9 @@ var fleetSituations = []situation{{
 	name: "a cluster of Cluster API is not up", plant: module("") + "---\n" + ofClusterAPI,
 	ask: "module/shop@c2", root: "cluster/c2", says: "its control plane must be initialized", next: "kubectl describe cluster.cluster.x-k8s.io/c2 -n NS",
 }, {
+	name: "a module selects no cluster", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}"),
+	ask: "module/shop", root: "module/shop", says: "spec.selector matches none of the 0 clusters",
+}, {
 	name: "a cluster waits with its stage for a gate", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
 	act: onCluster("c1"), ask: "module/shop@c1", through: "Cluster Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "has not been decided",
 	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",

@@ -258,10 +258,11 @@ func (e *Explanation) Assigned(r *model.Record, c *model.Cluster, selector *meta
 	if c != nil {
 		x.Of, x.Deleting, x.Selected = c.Ref, c.Deleting, isSelected(selector, c)
 	}
-	if x.Selected {
+	isMember := x.Selected && !x.Deleting && (c.Ready || x.Revision != "") // as in findMembers
+	if isMember {
 		x.Target = e.Target
 	}
-	if x.Selected && x.Revision == "" && c.Ready {
+	if isMember && x.Revision == "" {
 		x.Reason, x.Sentence = ReasonRevision, name+" is assigned nothing yet: "+e.Sentence
 		return x
 	}

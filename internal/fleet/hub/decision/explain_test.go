@@ -1,12 +1,14 @@
 package decision
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/record"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -37,6 +39,34 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 			e := ExplanationOf(m)
 			if e.Phase != string(test.wantPhase) || string(e.Reason) != test.wantReason || e.Sentence != test.says {
 				t.Errorf("it is %s (%s): %s", e.Phase, e.Reason, e.Sentence)
+			}
+		})
+	}
+}
+
+// Only a cluster that is one of the module's has a target: another one is assigned nothing, whatever the module waits for.
+func TestAClusterThatIsNoneOfTheModulesHasNoTarget(t *testing.T) {
+	e := Explanation{Name: "shop", Target: "shop-1"}
+	assigned := &model.Record{Assigned: true, Revision: "shop-1", State: v1alpha1.StateSucceeded}
+	for _, test := range []struct {
+		name    string
+		record  *model.Record
+		cluster model.Cluster
+		target  string
+		reason  rollout.Reason
+		says    string
+	}{
+		{"it is not ready", nil, model.Cluster{}, "", "", "its control plane must be initialized"},
+		{"it is ready", nil, model.Cluster{Ready: true}, "shop-1", ReasonRevision, "is assigned nothing yet"},
+		{"it was ready", assigned, model.Cluster{}, "shop-1", "", "is at shop-1, and ready"},
+		{"it is being deleted", nil, model.Cluster{Ready: true, Deleting: true}, "", "", "is being deleted"},
+		{"it is not selected", nil, model.Cluster{Ready: true, Labels: map[string]string{"env": "dev"}}, "", "", "is not selected"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+			x := e.Assigned(test.record, &test.cluster, selector, "c")
+			if x.Target != test.target || x.Reason != test.reason || !strings.Contains(x.Sentence, test.says) {
+				t.Errorf("target %q (%s): %s", x.Target, x.Reason, x.Sentence)
 			}
 		})
 	}
