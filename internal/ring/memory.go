@@ -94,7 +94,7 @@ func (m *Memory[O]) StatusDue(now time.Time, delay time.Duration, s Status) (due
 	switch {
 	case now.Before(m.putOff):
 		return false, m.putOff
-	case s.Permits, s.Differs && s.Urgent:
+	case s.Permits, s.Differs && (s.Urgent || delay < 0):
 		return true, time.Time{}
 	case !s.Differs:
 		return false, time.Time{}

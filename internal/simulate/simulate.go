@@ -214,15 +214,18 @@ func (s *simulation) addActors(ctx context.Context) error {
 	return nil
 }
 
+// immediately has a status written in the pass that decides it: what waits is read there.
+const immediately = -time.Nanosecond
+
 // newRings are the rings of a manager that has just begun, and the guards that it serves.
 func (s *simulation) newRings(ctx context.Context) ([]*ring, error) {
 	w, c := s.World, s.options.Config
 	c.Now, c.Zones = s.Clock, true
-	z, err := newZones(ctx, w, zones.Options{Now: s.Clock})
+	z, err := newZones(ctx, w, zones.Options{Now: s.Clock, StatusDelay: immediately})
 	if err != nil {
 		return nil, err
 	}
-	f, err := newFleet(ctx, w, hub.Options{Now: s.Clock})
+	f, err := newFleet(ctx, w, hub.Options{Now: s.Clock, StatusDelay: immediately})
 	if err != nil {
 		return nil, err
 	}

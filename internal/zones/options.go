@@ -7,7 +7,7 @@ type Options struct {
 	// Namespaces are those to look at, all if empty.
 	Namespaces []string
 	// StatusDelay is how old a status may become while nothing is written that it
-	// could be part of. Zero is [DefaultStatusDelay].
+	// could be part of. Zero is [DefaultStatusDelay], and less writes it in the pass that decides it.
 	StatusDelay time.Duration
 	// Now is the clock.
 	Now func() time.Time

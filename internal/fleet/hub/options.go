@@ -14,7 +14,7 @@ type Options struct {
 	// Namespaces are those to look at, all if empty.
 	Namespaces []string
 	// StatusDelay is how old a status may become while nothing is written that it
-	// could be part of. Zero is [DefaultStatusDelay].
+	// could be part of. Zero is [DefaultStatusDelay], and less writes it in the pass that decides it.
 	StatusDelay time.Duration
 	// Assemblages adds the controllers that carry out what is assigned. No controller
 	// does if it is nil.
