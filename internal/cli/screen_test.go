@@ -26,8 +26,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // last is the name of a workload that no first screen shows. No letter of it is at the same
@@ -43,7 +46,9 @@ const maxRequests = 50
 func TestWatchOfMuch(t *testing.T) {
 	workloads := testenv.Size(300, 5_000)
 	namespace := testenv.Namespace(t)
+	installKinds(t)
 	c := deployMany(t, namespace, workloads)
+	recordMany(t, c, namespace, workloads)
 	program, err := exec.LookPath("spillway")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +123,11 @@ func deployMany(t *testing.T, namespace string, n int) client.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(testenv.Shared().Config())
 	cfg.QPS = -1
-	c, err := client.New(cfg, client.Options{})
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +157,27 @@ func deployMany(t *testing.T, namespace string, n int) client.Client {
 	}
 	testenv.Eventually(t, func(ctx context.Context) error { return isObserved(ctx, c, namespace) })
 	return c
+}
+
+// recordMany records what a manager would have decided: all workloads are next, each with the
+// ConfigMap that it uses. No manager rolls them, so that they stay in this state.
+func recordMany(t *testing.T, c client.Client, namespace string, n int) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range n {
+		name := fmt.Sprintf("w-%04d", i)
+		if i == n-1 {
+			name = last
+		}
+		group.Go(func() error {
+			return record(t.Context(), c, namespace, v1alpha1.ConfigRolloutObject{Kind: "ConfigMap", Name: name},
+				v1alpha1.RolloutCause{State: ring.StateNext, Does: "is next", Count: 1, Units: []string{"Deployment " + name}})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // isObserved is an error while the controller of Deployments has not seen all of them: what it

@@ -23,7 +23,11 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // terminal is a pseudo terminal with a program in it.
@@ -146,6 +150,7 @@ func TestWatchInATerminal(t *testing.T) {
 		t.Errorf("the pause is %v", pause)
 	}
 
+	completeGroup(t, namespace)
 	// With an object it ends automatically, and how it ended stays.
 	term = inTerminal(t, 80, 24, program, "watch", "rolloutgroup/ingester", "-n", namespace, "--timeout", "1m")
 	if err := <-term.done; err != nil {
@@ -172,9 +177,10 @@ func TestWatchTakesEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	installKinds(t)
-	makeGroup(t, namespace)
+	completeGroup(t, namespace)
 	deploy(t, namespace, "api", true)
 	deploy(t, namespace, "web", false)
+	recordWaiting(t, namespace)
 	watched := []string{"SPILLWAY_NAMESPACES=" + namespace} // other tests install managers for their namespaces
 	for _, width := range []uint16{60, 120} {
 		t.Run(fmt.Sprintf("%d columns", width), func(t *testing.T) {
@@ -284,4 +290,38 @@ func makeGroup(t *testing.T, namespace string) *v1alpha1.RolloutGroup {
 		t.Fatal(err)
 	}
 	return group
+}
+
+// completeGroup makes a group, and records what a manager decides of one without zones.
+func completeGroup(t *testing.T, namespace string) {
+	t.Helper()
+	testenv.Eventually(t, func(ctx context.Context) error {
+		group, now := makeGroup(t, namespace), metav1.NowMicro()
+		group.Status.ObservedGeneration = group.Generation
+		group.Status.Rollout = &v1alpha1.RolloutRecord{Phase: "Complete", StartedAt: now, FinishedAt: &now, DecidedAt: now}
+		return testenv.Client(t).Status().Update(ctx, group)
+	})
+}
+
+// record records, as a manager does, why the workloads that use an object are not complete.
+func record(ctx context.Context, c client.Client, namespace string, object v1alpha1.ConfigRolloutObject, cause v1alpha1.RolloutCause) error {
+	of, now := content.Object{Kind: content.Kind(object.Kind), Namespace: namespace, Name: object.Name}, metav1.NowMicro()
+	return c.Create(ctx, &v1alpha1.ConfigRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: verdict.Name(of)}, Object: object,
+		Rollout: &v1alpha1.RolloutRecord{Phase: "Waiting", StartedAt: now, DecidedAt: now, Causes: []v1alpha1.RolloutCause{cause}},
+	})
+}
+
+// recordWaiting records that a workload waits for its turn, and another one for the Secret of its name.
+func recordWaiting(t *testing.T, namespace string) {
+	t.Helper()
+	c, secret := testenv.Client(t), v1alpha1.ConfigRolloutObject{Kind: "Secret", Name: "web"}
+	turn := v1alpha1.RolloutCause{State: ring.StateWaiting, Reason: string(rollout.ReasonTurn), Does: "is waiting", Why: "others are first", Count: 1, Units: []string{"Deployment api"}}
+	lacks := v1alpha1.RolloutCause{
+		State: ring.StateWaiting, Reason: "ConfigMissing", Does: "is waiting", Why: "Secret web not found", Count: 1, Units: []string{"Deployment web"},
+		About: &v1alpha1.RolloutReference{Kind: "Secret", Name: "web"},
+	}
+	if err := errors.Join(record(t.Context(), c, namespace, v1alpha1.ConfigRolloutObject{}, turn), record(t.Context(), c, namespace, secret, lacks)); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -50,7 +50,7 @@ func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructu
 	live.SetGroupVersionKind(crd.GroupVersionKind())
 	switch err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); {
 	case apierrors.IsNotFound(err):
-		return &finding{What: what + " not found", Action: reinstall}
+		return &finding{What: what + " not found", Action: reinstall, problem: "kind not found"}
 	case err != nil:
 		f := unread(what, err)
 		return &f
@@ -63,7 +63,7 @@ func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructu
 		f := unread(what, err)
 		return &f
 	case crd.GetGeneration() != live.GetGeneration():
-		return &finding{Advice: true, What: what + " is not that of version " + command.CurrentVersion(), Action: reinstall + ", or use the command of the version that is installed"}
+		return &finding{Advice: true, problem: "other kind", What: what + " is not that of version " + command.CurrentVersion(), Action: reinstall + ", or use the command of the version that is installed"}
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (i *installation) missing(ctx context.Context, c client.Client, wanted []*u
 		live.SetGroupVersionKind(kind)
 		switch err := c.Get(ctx, client.ObjectKeyFromObject(obj), live); {
 		case apierrors.IsNotFound(err):
-			f := finding{What: what + " not found", Action: reinstall}
+			f := finding{What: what + " not found", Action: reinstall, problem: kind.Kind + " not found"}
 			// Who installed without the policies about the manager's identity meant it.
 			f.Advice = strings.HasPrefix(kind.Kind, "ValidatingAdmissionPolicy")
 			findings = append(findings, f)
@@ -150,7 +150,7 @@ func checkCertificate(ctx context.Context, c client.Client, namespace string, no
 	for n := range registered {
 		i := slices.IndexFunc(registered[n].Hooks, func(h admission.Hook) bool { return len(h.Client.CABundle) == 0 })
 		if i >= 0 {
-			findings = append(findings, finding{What: fmt.Sprintf("webhook %s has no certificate authority: the API server cannot ask the manager", registered[n].Hooks[i].Name), Action: "check that a replica of the manager is ready"})
+			findings = append(findings, finding{problem: "no authority", What: fmt.Sprintf("webhook %s has no certificate authority: the API server cannot ask the manager", registered[n].Hooks[i].Name), Action: "check that a replica of the manager is ready"})
 		}
 	}
 	secret := &corev1.Secret{}

@@ -28,6 +28,9 @@ type finding struct {
 	Action string `json:"action,omitempty"`
 	// Advice is true if Spillway works all the same.
 	Advice bool `json:"advice,omitempty"`
+	// problem is a word for what is wrong, of which there may be many; empty if each finding is
+	// written.
+	problem string
 }
 
 // The groups that are no ring and no manager.
@@ -156,21 +159,22 @@ func verdict(findings []finding) error {
 	return nil
 }
 
-// alike is how many problems are written of those of a group with the same action.
+// alike is how many findings are written of those of a group with the same problem and action.
 const alike = 3
 
-// few are the findings without those that would repeat an action; the last one that stands for
-// others says how many there are.
+// few are the findings without those that would repeat a problem and its action; the last one
+// that stands for others says how many there are. Two problems stay two, also if the same is to
+// be done about them.
 func few(findings []finding) []finding {
-	type kind struct{ group, action string }
+	type kind struct{ group, problem, action string }
 	number, seen := map[kind]int{}, map[kind]int{}
 	for i := range findings {
-		number[kind{findings[i].Group, findings[i].Action}]++
+		number[kind{findings[i].Group, findings[i].problem, findings[i].Action}]++
 	}
 	var all []finding
 	for _, f := range findings {
-		k := kind{f.Group, f.Action}
-		if f.OK || f.Action == "" {
+		k := kind{f.Group, f.problem, f.Action}
+		if f.OK || f.Action == "" || f.problem == "" {
 			all = append(all, f)
 			continue
 		}

@@ -122,8 +122,9 @@ func checkRule(ctx context.Context, c client.Client, namespace string, rule *rba
 		if len(denied) > 0 {
 			of := strings.Join(append([]string{resource}, rule.ResourceNames...), " ")
 			findings = append(findings, finding{
-				What:   fmt.Sprintf("%s %s %s is not permitted", strings.Join(denied, ", "), of, where),
-				Action: "grant it, for example by spillway install",
+				What:    fmt.Sprintf("%s %s %s is not permitted", strings.Join(denied, ", "), of, where),
+				Action:  "grant it, for example by spillway install",
+				problem: "not permitted",
 			})
 		}
 	}

@@ -34,7 +34,7 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 				Action: "share it before changing over from wave, or run the manager with --allow-cross-namespace"})
 		}
 		if trace.Finalizer {
-			findings = append(findings, finding{Group: groupWorkloads, Advice: true, What: what + "has the finalizer of wave before 2024", Action: disownAction(&trace)})
+			findings = append(findings, finding{Group: groupWorkloads, Advice: true, problem: "finalizer", What: what + "has the finalizer of wave before 2024", Action: disownAction(&trace)})
 		}
 	}
 	return findings
@@ -63,7 +63,7 @@ func isManaged(managers *appsv1.DeploymentList, namespace string) bool {
 // suspendedFinding says who lets a suspended workload run. Without a manager
 // no one does: it is blocked.
 func suspendedFinding(what string, trace config.Trace, managed bool) finding {
-	f := finding{Group: groupWorkloads, Advice: true, What: what + "is suspended until its config exists", Action: "spillway explain says what is missing"}
+	f := finding{Group: groupWorkloads, Advice: true, problem: "suspended", What: what + "is suspended until its config exists", Action: "spillway explain says what is missing"}
 	if trace.Suspension.Scheduler {
 		f.What, f.Action = what+"was suspended by wave", "the manager releases it once its config exists"
 	}

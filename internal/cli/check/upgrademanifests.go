@@ -44,7 +44,7 @@ func (i *installation) upgradeManifests(ctx context.Context, c client.Client, no
 	var findings []finding
 	for n := range found {
 		if f := &found[n]; f.Level == report.Error {
-			findings = append(findings, finding{What: fmt.Sprintf("%s: %s (%s)", f.Object, f.Message, f.Code), Action: f.Action})
+			findings = append(findings, finding{What: fmt.Sprintf("%s: %s (%s)", f.Object, f.Message, f.Code), Action: f.Action, problem: f.Code})
 		}
 	}
 	if len(findings) == 0 {
