@@ -17,7 +17,7 @@ import (
 // waiting is the record of a rollout of which all units wait, stage by stage.
 func waiting(units []ring.Waiting, stages ...record.Stage) *record.Rollout {
 	at := metav1.NowMicro()
-	total := int32(len(units)) //nolint:gosec // there are a few thousand
+	total := int32(len(units))
 	return &record.Rollout{
 		Phase: "Waiting", WaitingFor: "all is waiting", StartedAt: at, DecidedAt: at, Stages: stages,
 		Units: record.Counts{Total: total, Waiting: total}, Causes: ring.Causes(units, ""),
@@ -36,7 +36,7 @@ func (w *world) recordModule(module *fleetv1.Module, clusters int, why string) {
 		units[i] = held(fmt.Sprintf("all/%s-%d", module.Name, i), "is waiting", why)
 	}
 	module.Status.ObservedGeneration = module.Generation
-	module.Status.Rollout = waiting(units, record.Stage{Name: "all", Phase: "Waiting", Message: "all is waiting", Total: int32(clusters)}) //nolint:gosec // there are a few thousand
+	module.Status.Rollout = waiting(units, record.Stage{Name: "all", Phase: "Waiting", Message: "all is waiting", Total: int32(clusters)})
 	if err := w.client.Status().Update(w.t.Context(), module); err != nil {
 		w.t.Error(err)
 	}

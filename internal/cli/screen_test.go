@@ -159,23 +159,15 @@ func deployMany(t *testing.T, namespace string, n int) client.Client {
 	return c
 }
 
-// recordMany records what a manager would have decided: all workloads are next, each with the
-// ConfigMap that it uses. No manager rolls them, so that they stay in this state.
+// recordMany records what a manager would have decided: all workloads are next. No manager rolls
+// them, so that they stay in this state.
 func recordMany(t *testing.T, c client.Client, namespace string, n int) {
 	t.Helper()
-	var group errgroup.Group
-	group.SetLimit(16)
-	for i := range n {
-		name := fmt.Sprintf("w-%04d", i)
-		if i == n-1 {
-			name = last
-		}
-		group.Go(func() error {
-			return record(t.Context(), c, namespace, v1alpha1.ConfigRolloutObject{Kind: "ConfigMap", Name: name},
-				v1alpha1.RolloutCause{State: ring.StateNext, Does: "is next", Count: 1, Units: []string{"Deployment " + name}})
-		})
+	next := v1alpha1.RolloutCause{State: ring.StateNext, Does: "is next", Count: int32(n), Units: []string{"Deployment " + last}} //nolint:gosec // there are a few thousand
+	for i := range n - 1 {
+		next.Units = append(next.Units, fmt.Sprintf("Deployment w-%04d", i))
 	}
-	if err := group.Wait(); err != nil {
+	if err := record(t.Context(), c, namespace, v1alpha1.ConfigRolloutObject{}, next); err != nil {
 		t.Fatal(err)
 	}
 }

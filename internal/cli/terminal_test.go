@@ -177,13 +177,13 @@ func TestWatchTakesEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	installKinds(t)
-	completeGroup(t, namespace)
 	deploy(t, namespace, "api", true)
 	deploy(t, namespace, "web", false)
 	recordWaiting(t, namespace)
 	watched := []string{"SPILLWAY_NAMESPACES=" + namespace} // other tests install managers for their namespaces
 	for _, width := range []uint16{60, 120} {
 		t.Run(fmt.Sprintf("%d columns", width), func(t *testing.T) {
+			completeGroup(t, namespace) // which was paused before
 			term := inTerminalWith(t, watched, width, 24, program, "watch", "-n", namespace)
 			term.shows(t, "q quit")
 			known := []pressed{{"", "rolloutgroup/ingester"}, {"", "secret/web"}, {"", "Deployment api is waiting"}}
@@ -298,6 +298,7 @@ func completeGroup(t *testing.T, namespace string) {
 	testenv.Eventually(t, func(ctx context.Context) error {
 		group, now := makeGroup(t, namespace), metav1.NowMicro()
 		group.Status.ObservedGeneration = group.Generation
+		ring.ConditionsOf(rollout.PhaseComplete, false, "Complete", "all of 0 zones are up to date").Set(&group.Status.Conditions, group.Generation, now.Time)
 		group.Status.Rollout = &v1alpha1.RolloutRecord{Phase: "Complete", StartedAt: now, FinishedAt: &now, DecidedAt: now}
 		return testenv.Client(t).Status().Update(ctx, group)
 	})
