@@ -163,7 +163,7 @@ func deployMany(t *testing.T, namespace string, n int) client.Client {
 // them, so that they stay in this state.
 func recordMany(t *testing.T, c client.Client, namespace string, n int) {
 	t.Helper()
-	next := v1alpha1.RolloutCause{State: ring.StateNext, Does: "is next", Count: int32(n), Units: []string{"Deployment " + last}} //nolint:gosec // there are a few thousand
+	next := v1alpha1.RolloutCause{State: ring.StateNext, Does: "is next", Count: int32(n), Units: []string{"Deployment " + last}}
 	for i := range n - 1 {
 		next.Units = append(next.Units, fmt.Sprintf("Deployment w-%04d", i))
 	}
