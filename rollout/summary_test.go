@@ -121,10 +121,10 @@ func TestCount(t *testing.T) {
 		path []string
 		want rollout.Counts
 	}{
-		"a zone":         {[]string{"zone-a"}, rollout.Counts{Total: 4, Updated: 3, Available: 2, Ready: 1}},
+		"a zone":         {[]string{"zone-a"}, rollout.Counts{Total: 4, Updated: 3, Available: 2, Ready: 1, Evident: 1}},
 		"another":        {[]string{"zone-b"}, rollout.Counts{Total: 2, Available: 2}},
-		"a leaf":         {[]string{"zone-d", "d0"}, rollout.Counts{Total: 1, Updated: 1, Available: 1, Ready: 1}},
-		"the whole":      {nil, rollout.Counts{Total: 8, Updated: 4, Available: 6, Ready: 2}},
+		"a leaf":         {[]string{"zone-d", "d0"}, rollout.Counts{Total: 1, Updated: 1, Available: 1, Ready: 1, Evident: 1}},
+		"the whole":      {nil, rollout.Counts{Total: 8, Updated: 4, Available: 6, Ready: 2, Evident: 2}},
 		"what is not so": {[]string{"zone-x"}, rollout.Counts{}},
 	}
 

@@ -16,6 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
@@ -73,45 +76,52 @@ func TestAStopDuringTheStartIsNoError(t *testing.T) {
 	}
 }
 
-// holder waits until the Lease is held by another than before, and returns by whom.
-func holder(t *testing.T, c client.Client, namespace, before string) string {
+// replica runs a manager, and returns what is closed once it knows that it leads, and how to stop it.
+// One that is stopped before its request for the Lease is answered has nothing to release that it knows of.
+func replica(t *testing.T, o manager.Options) (leads <-chan struct{}, stop func() error) {
+	t.Helper()
+	elected := make(chan (<-chan struct{}), 1)
+	o.Observed = func(m ctrl.Manager, _ cache.Options) ctrl.Manager {
+		elected <- m.Elected()
+		return m
+	}
+	stop = run(t, testenv.Shared(), o)
+	return <-elected, stop
+}
+
+// holder is who holds the Lease, empty if nobody does.
+func holder(t *testing.T, c client.Client, namespace string) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	testenv.Eventually(t, func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: manager.LeaseName}, lease); err != nil {
-			return err
-		}
-		if h := lease.Spec.HolderIdentity; h == nil || *h == "" || *h == before {
-			return fmt.Errorf("held by %v", h)
-		}
-		return nil
-	})
-	return *lease.Spec.HolderIdentity
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: manager.LeaseName}, lease); err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 func TestOneReplicaLeadsAndHandsOver(t *testing.T) {
 	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &lockedBuffer{}
 	o := options(ns)
 	o.Log = logr.FromSlogHandler(slog.NewTextHandler(log, nil))
-	stopFirst := run(t, testenv.Shared(), o)
-	first := holder(t, c, ns, "")
-	stopSecond := run(t, testenv.Shared(), options(ns))
+	leads, stopFirst := replica(t, o)
+	<-leads
+	first := holder(t, c, ns)
+	leads, stopSecond := replica(t, options(ns))
 	if err := stopFirst(); err != nil {
 		t.Errorf("the first did not stop cleanly: %v", err)
 	}
 	if said := log.String(); strings.Contains(said, "level=ERROR") || !strings.Contains(said, "msg=stopped") {
 		t.Errorf("a clean stop says %s", said)
 	}
-	holder(t, c, ns, first)
+	<-leads
+	if second := holder(t, c, ns); second == "" || second == first {
+		t.Errorf("the second leads, and %q holds the Lease, which %q has held", second, first)
+	}
 	if err := stopSecond(); err != nil {
 		t.Errorf("the second did not stop cleanly: %v", err)
 	}
-	lease := &coordinationv1.Lease{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: manager.LeaseName}, lease); err != nil {
-		t.Fatal(err)
-	}
-	if h := lease.Spec.HolderIdentity; h != nil && *h != "" {
-		t.Errorf("the Lease was not released: %s holds it", *h)
+	if last := holder(t, c, ns); last != "" {
+		t.Errorf("the Lease was not released: %s holds it", last)
 	}
 }
 
@@ -144,8 +154,8 @@ func TestProbesAndMetrics(t *testing.T) {
 func TestWebhooksAreServed(t *testing.T) {
 	c, ns := newClient(t, testenv.Shared()), testenv.Namespace(t)
 	w := testenv.RegisterWebhooks(t, ns, manager.Options{}.Declarations(manager.RingConfig).Webhooks)
-	leads := run(t, testenv.Shared(), options(ns))
-	holder(t, c, ns, "")
+	elected, leads := replica(t, options(ns))
+	<-elected
 	o := options(ns)
 	o.Admission, o.ProbeAddress = w.Options, address(t)
 	waits := run(t, testenv.Shared(), o)
