@@ -221,6 +221,9 @@ type Move struct {
 	// Remove is true if the cluster loses the module, and Revision is what it has.
 	// +optional
 	Remove bool `json:"remove,omitempty"`
+	// Approved is true of a removal that an approval has permitted.
+	// +optional
+	Approved bool `json:"approved,omitempty"`
 	// AssignedAt is since when the cluster has what it loses, so that nothing else is
 	// removed. Otherwise it is when the assignment begins, if that is not At: a clock that
 	// was ahead has dated what the cluster has later than At.

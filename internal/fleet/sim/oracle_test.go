@@ -29,7 +29,7 @@ type oracle struct {
 	removals map[string]bool
 	// failed is of which assignment a cluster has failed last.
 	failed map[string]time.Time
-	// charged is the approval for which a removal that was permitted counts.
+	// charged is the approval for which a removal that was permitted counts, or unapproved.
 	charged    map[string]string
 	violations []string
 	// returned is by which verdict a cluster has returned last.

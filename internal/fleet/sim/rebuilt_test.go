@@ -28,7 +28,7 @@ func (w *world) loseHub() {
 		switch {
 		case there && a.assigned:
 			c.former = &a
-		case there && a.found == nil:
+		case there && a.looked && !a.silent && a.found == nil: // it has answered, and has nothing
 			c.former = nil
 		}
 	}

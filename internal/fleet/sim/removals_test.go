@@ -54,10 +54,20 @@ func removalsOf(limit *intstr.IntOrString, n int) int {
 func (o *oracle) permitted(r *request) {
 	for _, old := range o.world.module.status.Moves {
 		kept := slices.ContainsFunc(r.status.Moves, func(m v1alpha1.Move) bool { return old.Cluster == m.Cluster && m.Remove })
-		if old.Remove && !kept && o.removals[old.Cluster] && o.charged[old.Cluster] != "" {
-			o.grants[o.charged[old.Cluster]]++
-			delete(o.charged, old.Cluster)
+		if !old.Remove || kept || !o.removals[old.Cluster] {
+			continue
 		}
+		// It comes to nothing, and must not be made any more.
+		delete(o.removals, old.Cluster)
+
+		switch by := o.charged[old.Cluster]; by {
+		case "":
+		case unapproved:
+			o.recent = max(0, o.recent-1)
+		default:
+			o.grants[by]++
+		}
+		delete(o.charged, old.Cluster)
 	}
 
 	if !r.permits {
@@ -73,7 +83,7 @@ func (o *oracle) permitted(r *request) {
 		}
 		o.world.count("removals")
 		o.removals[m.Cluster] = true
-		o.checkRecent(r)
+		o.checkRecent(r, m.Cluster)
 
 		if !r.over {
 			continue

@@ -99,9 +99,12 @@ func (o *oracle) checkSent(v *model.Observed, m *v1alpha1.Move) {
 	}
 }
 
+// unapproved in place of an approval is that a removal needed none.
+const unapproved = "none"
+
 // checkRecent checks that no more clusters lose the module without an approval within an hour of one another than
 // may.
-func (o *oracle) checkRecent(r *request) {
+func (o *oracle) checkRecent(r *request, cluster string) {
 	w := o.world
 	if s := r.status.Removal; r.over || s != nil && s.Approved != "" {
 		return
@@ -110,7 +113,7 @@ func (o *oracle) checkRecent(r *request) {
 	if !w.now.Before(o.lately.Add(time.Hour)) {
 		o.recent = 0
 	}
-	o.recent, o.lately = o.recent+1, w.now
+	o.recent, o.lately, o.charged[cluster] = o.recent+1, w.now, unapproved
 	limit := w.module.spec.Rollout.MaxRemoved
 
 	if limit == nil {

@@ -72,7 +72,7 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 				c := d.known[name]
 				// With a move that may still be made it counted as down, and the budget was not asked.
 				move.Revision, move.Remove, move.Repair = step.From, true, !c.isUp() || c.move != nil
-				move.AssignedAt = microOrNil(c.record.AssignedAt)
+				move.Approved, move.AssignedAt = d.approved > 0, microOrNil(c.record.AssignedAt)
 			}
 			if c := d.known[name]; c != nil && !move.Remove {
 				move.Unready = c.isNew || c.unready || c.leaf.NoEvidence != ""

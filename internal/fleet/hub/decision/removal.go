@@ -144,9 +144,8 @@ func leavingLeaf(reason string) rollout.Leaf {
 const removalWindow = time.Hour
 
 // recentRemovals is how many clusters have lost the module lately without an approval, those included
-// that are losing it.
-func (d *decision) recentRemovals() int {
-	r := d.o.Module.Status.RecentRemovals
+// that are losing it; r is what a status says of them.
+func (d *decision) recentRemovals(r *v1alpha1.RecentRemovals) int {
 	if r == nil || !d.o.Now.Before(r.At.Add(removalWindow)) {
 		return 0
 	}
@@ -155,7 +154,7 @@ func (d *decision) recentRemovals() int {
 
 // removedLately are those of them that are no more among the removals.
 func (d *decision) removedLately() int {
-	return max(0, d.recentRemovals()-d.leaving())
+	return max(0, d.recentRemovals(d.o.Module.Status.RecentRemovals)-d.leaving())
 }
 
 // leaving counts the clusters that are losing the module.
@@ -170,8 +169,22 @@ func (d *decision) leaving() int {
 // noteRemovals adds removals that are permitted now without an approval.
 func (d *decision) noteRemovals(s *v1alpha1.ModuleStatus, n int) {
 	if n > 0 && d.approved == 0 {
-		s.RecentRemovals = &v1alpha1.RecentRemovals{Clusters: count32(d.recentRemovals() + n), At: metav1.NewMicroTime(d.o.Now)}
+		s.RecentRemovals = &v1alpha1.RecentRemovals{Clusters: count32(d.recentRemovals(s.RecentRemovals) + n), At: metav1.NewMicroTime(d.o.Now)}
 	}
+}
+
+// keptLately is what a status says of recent removals without those that come to nothing: a cluster that
+// keeps the module is not one that has lost it as well.
+func (d *decision) keptLately() *v1alpha1.RecentRemovals {
+	r := d.o.Module.Status.RecentRemovals
+	if r == nil {
+		return nil
+	}
+	left := int(r.Clusters) - d.givenUp(false)
+	if left <= 0 {
+		return nil
+	}
+	return &v1alpha1.RecentRemovals{Clusters: count32(left), At: r.At}
 }
 
 // wakeForRemovals is when the removals that wait for an approval need none any more, zero for never.
@@ -235,7 +248,7 @@ func (d *decision) removalStatus() *v1alpha1.RemovalStatus {
 	}
 	s := &v1alpha1.RemovalStatus{Clusters: count32(len(d.removals)), Removing: count32(d.leaving())}
 	if d.approved > 0 {
-		s.Approved, s.Left = d.o.Module.RemovalApproval, count32(d.approvedLeft+d.givenUp())
+		s.Approved, s.Left = d.o.Module.RemovalApproval, count32(d.approvedLeft+d.givenUp(true))
 	}
 	if d.isRemovalHeld() {
 		s.Approval = d.approval
@@ -243,13 +256,13 @@ func (d *decision) removalStatus() *v1alpha1.RemovalStatus {
 	return s
 }
 
-// givenUp counts the removals that were permitted and come to nothing: what was approved
-// is good for them again.
-func (d *decision) givenUp() int {
+// givenUp counts the removals that were permitted, by an approval or without one, and come to nothing: what was
+// approved is good for them again, and maxRemoved does not count them.
+func (d *decision) givenUp(approved bool) int {
 	n := 0
 	for i := range d.o.Module.Status.Moves {
 		m := &d.o.Module.Status.Moves[i]
-		n += one(m.Remove && d.state(m) == ring.Ended && !isDone(m, d.record(m.Cluster)))
+		n += one(m.Remove && m.Approved == approved && d.state(m) == ring.Ended && !isDone(m, d.record(m.Cluster)))
 	}
 	return n
 }

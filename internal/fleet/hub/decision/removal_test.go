@@ -170,3 +170,38 @@ func TestAClusterThatIsSelectedAgainKeepsOthersFromLosingTheModule(t *testing.T)
 		t.Errorf("%d steps: %s", len(p.Steps), said(&p))
 	}
 }
+
+// A removal that was permitted and comes to nothing, as the assemblage has changed since, is not counted as one that
+// was made: neither the cluster that keeps the module counts twice, nor what an approval has permitted in place of
+// what needed none.
+func TestARemovalThatComesToNothingDoesNotCountInMaxRemoved(t *testing.T) {
+	for _, approved := range []bool{false, true} {
+		o := planned(t, `strategy: Incremental, rollout: {maxUnreadyClusters: 2, maxRemoved: 2}`, "a v1 up env=dev\nb v1 up env=dev\nc v2 up")
+		o.Live = true
+		o.Module.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+		p := decision.Decide(o)
+		if len(p.Status.Moves) != 2 || p.Status.RecentRemovals == nil || p.Status.RecentRemovals.Clusters != 2 {
+			t.Fatalf("%+v: %+v", p.Status.Moves, p.Status.RecentRemovals)
+		}
+		o.Module.Status = p.Status
+		o.Module.Status.Moves[0].Approved = approved
+		for i := range o.Clusters {
+			if o.Clusters[i].Name == "a" {
+				delete(o.Clusters[i].Labels, "env")
+			}
+		}
+		for i := range o.Records {
+			if o.Records[i].Cluster == "a" {
+				o.Records[i].Fence = "withdrawn"
+			}
+		}
+		want := int32(1)
+		if approved {
+			want = 2
+		}
+		p = decision.Decide(o)
+		if got := p.Status.RecentRemovals; got == nil || got.Clusters != want || !got.At.Equal(&o.Module.Status.RecentRemovals.At) {
+			t.Errorf("approved %t: %+v for %+v count", approved, got, p.Status.Moves)
+		}
+	}
+}

@@ -56,7 +56,7 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	if s.TargetRevision != d.target || !d.isUnderWay() {
 		s.Forecast = nil
 	}
-	s.TargetRevision, s.Removal = d.target, d.removalStatus()
+	s.TargetRevision, s.Removal, s.RecentRemovals = d.target, d.removalStatus(), d.keptLately()
 	if s.RolledBack != d.wanted {
 		s.RolledBack, s.GivenUp = "", nil
 	}
