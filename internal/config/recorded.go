@@ -102,15 +102,8 @@ func (d digests) agree(w *decision.Workload, s *state) bool {
 
 // record sets the state to what is recorded.
 func (e *Explanation) record(w *decision.Workload, s *state) {
-	c := s.cause
-	is := ring.Waiting{
-		Cause: ring.CauseOf(c), Unit: e.Kind + " " + e.Name, State: c.State, Reason: rollout.Reason(c.Reason), On: refOf(c.On, w.Namespace),
-		Since: ring.TimeOf(c.Since), Until: ring.TimeOf(c.Until), Deadline: ring.TimeOf(c.Deadline), Position: int(c.Position),
-	}
-	is.About = refOf(c.About, w.Namespace)
-	if c.Position > 0 {
-		is.Position += s.at
-	}
+	is := ring.WaitingIn(s.cause, e.Kind+" "+e.Name, s.at)
+	is.About, is.On = refOf(s.cause.About, w.Namespace), refOf(s.cause.On, w.Namespace)
 	e.apply(is)
 	if e.Behind, e.Changed = s.objects, s.changed; e.Policy != "" && s.object.Kind != "" {
 		e.Held = &s.object

@@ -43,12 +43,11 @@ func UnpinnedText(j *batchv1.Job) string {
 
 // reloaderFacts say that annotations of Reloader roll no Job.
 func reloaderFacts(kind string, annotations map[string]string, instead string) []Fact {
-	for _, k := range vocabulary.ReloaderKeys() {
-		if value := annotations[k.Name]; k.Rolls && value != "" && value != "false" {
-			return []Fact{FactOf("not rolled", "annotation "+k.Name+" has no effect with Spillway, which rolls no "+kind+": "+instead)}
-		}
+	rolling := vocabulary.ReloaderRolling(annotations)
+	if len(rolling) == 0 {
+		return nil
 	}
-	return nil
+	return []Fact{FactOf("not rolled", "annotation "+rolling[0]+" has no effect with Spillway, which rolls no "+kind+": "+instead)}
 }
 
 // JobFacts are the pins of a Job, or why it has none.

@@ -53,17 +53,15 @@ func (u *Unit) stage(s *record.Stage, kind string) Unit {
 
 // waiting is a unit beneath that is not complete, at a place among those that wait for the same.
 func (u *Unit) waiting(c *record.Cause, kind, name string, at int) Unit {
+	is := ring.WaitingIn(c, name, at)
 	w := Unit{
-		Ref: Ref{Kind: kind, Name: name}, Ring: u.Ring, Phase: ring.PhaseOf(rollout.Reason(c.Reason)), Reason: rollout.Reason(c.Reason), Why: ring.CauseOf(c),
-		Since: TimeOf(c.Since), Until: TimeOf(c.Until), Deadline: TimeOf(c.Deadline), Position: int(c.Position),
+		Ref: Ref{Kind: kind, Name: name}, Ring: u.Ring, Phase: ring.PhaseOf(is.Reason), Reason: is.Reason, Why: is.Cause,
+		Sentence: is.Sentence(name, is.Position), Position: is.Position,
+		Since: TimeOrNil(is.Since), Until: TimeOrNil(is.Until), Deadline: TimeOrNil(is.Deadline),
 	}
-	if w.Position > 0 {
-		w.Position += at
-	}
-	if c.State == ring.StateWaiting && w.Phase == rollout.PhaseProgressing { // nothing moves
+	if is.State == ring.StateWaiting && w.Phase == rollout.PhaseProgressing { // nothing moves
 		w.Phase = rollout.PhaseWaiting
 	}
-	w.Sentence = ring.Sentence(c, name, w.Position)
 	if on := c.On; on != nil && on.Name != name {
 		w.WaitsFor = &Ref{Kind: on.Kind, Name: on.Name}
 	}

@@ -113,6 +113,19 @@ func (u *Waiting) Record(namespace string) record.Cause {
 	}
 }
 
+// WaitingIn is what a cause says of one of its units, which has a place among them: what was recorded of it, without
+// the objects that are referred to.
+func WaitingIn(c *record.Cause, unit string, at int) Waiting {
+	u := Waiting{
+		Cause: CauseOf(c), Unit: unit, State: c.State, Reason: rollout.Reason(c.Reason), Removed: c.Removed,
+		Since: TimeOf(c.Since), Until: TimeOf(c.Until), Deadline: TimeOf(c.Deadline), Position: int(c.Position),
+	}
+	if u.Position > 0 {
+		u.Position += at
+	}
+	return u
+}
+
 // Sentence is what a cause says of one of its units.
 func Sentence(c *record.Cause, unit string, position int) string {
 	return CauseOf(c).Sentence(unit, position)

@@ -86,6 +86,17 @@ func ReloaderKeys() []ReloaderKey {
 	}
 }
 
+// ReloaderRolling are the names of those of an object's annotations by which Reloader rolls it.
+func ReloaderRolling(annotations map[string]string) []string {
+	var names []string
+	for _, k := range ReloaderKeys() {
+		if value := annotations[k.Name]; k.Rolls && value != "" && value != "false" {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
 const reloaderLimits = "has at most 200 entries, with 1024 bytes of regular expressions. An invalid entry is reported, and the others count"
 
 // ReloaderFlag is a flag of Reloader that renames no annotation.

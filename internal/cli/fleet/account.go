@@ -65,7 +65,8 @@ func (r *registrar) account() []wanted {
 	return all
 }
 
-// kubeconfig is one for the hub, with a token that was made for it.
+// kubeconfig is one for the hub, with a token that was made for it, and to which the cluster has answered. Of a dry
+// run there is no token, and it is not asked.
 func (r *registrar) kubeconfig(ctx context.Context) ([]byte, error) {
 	config, err := r.to.RESTConfig()
 	if err != nil {
@@ -89,7 +90,10 @@ func (r *registrar) kubeconfig(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the kubeconfig: %w", err)
 	}
-	return raw, nil
+	if r.dryRun.On() {
+		return raw, nil
+	}
+	return raw, r.prove(ctx, raw)
 }
 
 // serverOf is the address in the kubeconfig that the hub has, empty if it has none that can be read.

@@ -153,7 +153,11 @@ func (r *registrar) register(ctx context.Context) error {
 		}
 	}
 	return r.handOver(ctx, kubeconfig, func(s *corev1.Secret) {
-		s.Labels = merged(s.Labels, r.labels, map[string]string{vocabulary.Cluster.Native: "true"})
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		maps.Copy(s.Labels, r.labels)
+		s.Labels[vocabulary.Cluster.Native] = "true"
 	})
 }
 
@@ -184,13 +188,8 @@ func (r *registrar) rotate(ctx context.Context) error {
 	return nil
 }
 
-// handOver writes a kubeconfig for the hub, once the cluster has answered to it.
+// handOver writes a kubeconfig for the hub, to which the cluster has answered.
 func (r *registrar) handOver(ctx context.Context, kubeconfig []byte, label func(*corev1.Secret)) error {
-	if !r.dryRun.On() {
-		if err := r.prove(ctx, kubeconfig); err != nil {
-			return err
-		}
-	}
 	return r.ensure(ctx, r.client, "hub", r.secret(), func(o client.Object) {
 		if s, ok := o.(*corev1.Secret); ok {
 			label(s)
@@ -311,14 +310,6 @@ func (r *registrar) say(where, what, done string) {
 // secret is the one of the hub with the kubeconfig of the cluster.
 func (r *registrar) secret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.hub.Namespace, Name: cluster.SecretName(r.name)}}
-}
-
-func merged(all ...map[string]string) map[string]string {
-	m := map[string]string{}
-	for _, one := range all {
-		maps.Copy(m, one)
-	}
-	return m
 }
 
 // newFleetClusters lists the clusters of a namespace.

@@ -73,7 +73,12 @@ func (o *Options) Concerns(namespace string, annotations, template map[string]st
 
 func (o *Options) mentions(annotations map[string]string) bool {
 	for name := range annotations {
-		if vocabulary.IsOfReloader(name) || slices.Contains(slices.Collect(maps.Values(o.Names)), name) {
+		if vocabulary.IsOfReloader(name) {
+			return true
+		}
+	}
+	for _, name := range o.Names {
+		if _, found := annotations[name]; found {
 			return true
 		}
 	}

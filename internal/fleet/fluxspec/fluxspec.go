@@ -18,44 +18,31 @@ import (
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
-// part is what a sync hands through to one object of Flux.
+// part is where a sync hands something through to one kind of Flux.
 type part struct {
-	// field is where it stands in the sync, and kind what it is for.
+	// field is where it stands in the sync.
 	field, kind string
-	raw         *runtime.RawExtension
-	// spec is an empty one of the kind.
-	spec any
+	// spec makes an empty one of the kind.
+	spec func() any
 	// places says of the fields that Spillway sets where a user says them; empty where there is no such place.
 	places map[string]string
 }
 
-// The fields that Spillway sets itself.
 var (
-	ofKustomization = map[string]string{
+	kustomization = part{"package.kustomize.spec", kustomizev1.KustomizationKind, func() any { return &kustomizev1.KustomizationSpec{} }, map[string]string{
 		"interval": "interval", "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
 		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", "suspend": "",
-	}
-	ofGit = map[string]string{"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": ""} //nolint:gosec // names of fields
-	ofOCI = map[string]string{"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": ""} //nolint:gosec // names of fields
+	}}
+	gitRepository = part{"source.git.spec", sourcev1.GitRepositoryKind, func() any { return &sourcev1.GitRepositorySpec{} }, map[string]string{
+		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": "", //nolint:gosec // names of fields
+	}}
+	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{
+		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": "", //nolint:gosec // names of fields
+	}}
 )
 
 // substitute is the only field beneath another one that has a place of its own.
 const substitute = "substitute"
-
-// parts are what a sync hands through, and to what.
-func parts(source *v1alpha1.Source, pkg *v1alpha1.Package) []part {
-	var all []part
-	if source != nil && source.Git != nil {
-		all = append(all, part{"source.git.spec", sourcev1.GitRepositoryKind, source.Git.Spec, &sourcev1.GitRepositorySpec{}, ofGit})
-	}
-	if source != nil && source.OCI != nil {
-		all = append(all, part{"source.oci.spec", sourcev1.OCIRepositoryKind, source.OCI.Spec, &sourcev1.OCIRepositorySpec{}, ofOCI})
-	}
-	if pkg != nil && pkg.Kustomize != nil {
-		all = append(all, part{"package.kustomize.spec", kustomizev1.KustomizationKind, pkg.Kustomize.Spec, &kustomizev1.KustomizationSpec{}, ofKustomization})
-	}
-	return slices.DeleteFunc(all, func(p part) bool { return IsEmpty(p.raw) })
-}
 
 // IsEmpty is true if nothing is handed through.
 func IsEmpty(raw *runtime.RawExtension) bool { return raw == nil || len(raw.Raw) == 0 }
@@ -64,8 +51,14 @@ func IsEmpty(raw *runtime.RawExtension) bool { return raw == nil || len(raw.Raw)
 // The path is that of the sync.
 func Problems(path string, source *v1alpha1.Source, pkg *v1alpha1.Package) []string {
 	var problems []string
-	for _, p := range parts(source, pkg) {
-		problems = append(problems, p.problems(path)...)
+	if source != nil && source.Git != nil {
+		problems = gitRepository.problems(path, source.Git.Spec)
+	}
+	if source != nil && source.OCI != nil {
+		problems = append(problems, ociRepository.problems(path, source.OCI.Spec)...)
+	}
+	if pkg != nil && pkg.Kustomize != nil {
+		problems = append(problems, kustomization.problems(path, pkg.Kustomize.Spec)...)
 	}
 	return problems
 }
@@ -78,9 +71,12 @@ func Err(source *v1alpha1.Source, pkg *v1alpha1.Package) error {
 	return nil
 }
 
-func (p *part) problems(path string) []string {
+func (p *part) problems(path string, raw *runtime.RawExtension) []string {
+	if IsEmpty(raw) {
+		return nil
+	}
 	given := map[string]json.RawMessage{}
-	if err := json.Unmarshal(p.raw.Raw, &given); err != nil {
+	if err := json.Unmarshal(raw.Raw, &given); err != nil {
 		return []string{join(path, p.field) + ": not an object with fields of the " + p.kind + " of Flux"}
 	}
 	var problems []string
@@ -96,7 +92,7 @@ func (p *part) problems(path string) []string {
 	if len(problems) > 0 {
 		return problems
 	}
-	unknown, err := strict.UnmarshalStrict(p.raw.Raw, p.spec)
+	unknown, err := strict.UnmarshalStrict(raw.Raw, p.spec())
 	for _, e := range append(unknown, err) {
 		if e != nil {
 			problems = append(problems, p.mistake(path, e))
@@ -120,7 +116,7 @@ func (p *part) mistake(path string, err error) string {
 	switch {
 	case errors.As(err, &unknown):
 		text := fmt.Sprintf("%s: the %s of Flux has no such field", join(path, p.field, unknown.FieldPath()), p.kind)
-		if meant := nearest.Meant(unknown.FieldPath(), fieldsOf(p.spec)); meant != "" {
+		if meant := nearest.Meant(unknown.FieldPath(), fieldsOf(p.spec())); meant != "" {
 			text += "; it has " + meant
 		}
 		return text
@@ -143,21 +139,17 @@ func fieldsOf(spec any) []string {
 
 // Place is where in a sync a user says a field of Flux, empty if there is none of that name.
 func Place(field string) string {
-	git, oci := &v1alpha1.GitSource{Spec: some}, &v1alpha1.OCISource{Spec: some}
-	for _, p := range slices.Concat(parts(nil, &v1alpha1.Package{Kustomize: &v1alpha1.Kustomize{Spec: some}}), parts(&v1alpha1.Source{Git: git}, nil), parts(&v1alpha1.Source{OCI: oci}, nil)) {
+	for _, p := range []part{kustomization, gitRepository, ociRepository} {
 		place, set := p.places[field]
 		switch {
 		case place != "":
 			return place
-		case !set && slices.Contains(fieldsOf(p.spec), field):
+		case !set && slices.Contains(fieldsOf(p.spec()), field):
 			return join(p.field, field)
 		}
 	}
 	return ""
 }
-
-// some is something.
-var some = &runtime.RawExtension{Raw: []byte("{}")}
 
 func join(path ...string) string {
 	return strings.Join(slices.DeleteFunc(path, func(p string) bool { return p == "" }), ".")

@@ -34,7 +34,7 @@ func SyncOf(k *kustomizev1.Kustomization, source client.Object) (v1alpha1.Sync, 
 	}
 	sync.Source = from
 	sync.Package = &v1alpha1.Package{Kustomize: &v1alpha1.Kustomize{Path: k.Spec.Path, Substitute: substitutes(k)}}
-	if sync.Package.Kustomize.Spec, err = rest(&k.Spec, ofKustomization); err != nil {
+	if sync.Package.Kustomize.Spec, err = rest(&k.Spec, kustomization.places); err != nil {
 		return sync, nil, err
 	}
 	return sync, slices.Concat(placeless(k), notes), nil
@@ -82,7 +82,7 @@ func sourceOf(of client.Object) (*v1alpha1.Source, []string, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		raw, err := rest(&s.Spec, ofGit)
+		raw, err := rest(&s.Spec, gitRepository.places)
 		return &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: s.Spec.URL, Version: version, SecretRef: referenceOf(s.Spec.SecretRef), Spec: raw}}, notes, err
 	case *sourcev1.OCIRepository:
 		ref := s.Spec.Reference
@@ -93,7 +93,7 @@ func sourceOf(of client.Object) (*v1alpha1.Source, []string, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		raw, err := rest(&s.Spec, ofOCI)
+		raw, err := rest(&s.Spec, ociRepository.places)
 		return &v1alpha1.Source{OCI: &v1alpha1.OCISource{URL: s.Spec.URL, Version: version, SecretRef: referenceOf(s.Spec.SecretRef), Spec: raw}}, notes, err
 	default:
 		return nil, nil, fmt.Errorf("spec.sourceRef: it fetches from a %T, and modules from a GitRepository or an OCIRepository", of)

@@ -127,11 +127,8 @@ func reloaderElsewhere(m *manifest.Manifests, r *reporter) {
 		default:
 			continue
 		}
-		annotations := o.Object.GetAnnotations()
-		for _, key := range vocabulary.ReloaderKeys() {
-			if value := annotations[key.Name]; key.Rolls && value != "" && value != "false" {
-				r.findf(o, manifest.Annotation(key.Name), "%s has no effect with Spillway, which rolls no %s: %s", key.Name, o.Kind(), next)
-			}
+		for _, name := range vocabulary.ReloaderRolling(o.Object.GetAnnotations()) {
+			r.findf(o, manifest.Annotation(name), "%s has no effect with Spillway, which rolls no %s: %s", name, o.Kind(), next)
 		}
 	}
 }

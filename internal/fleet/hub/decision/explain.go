@@ -143,13 +143,10 @@ func (e *Explanation) addClusters(c *record.Cause) {
 		if stage == "" && (name == e.Name || slices.ContainsFunc(e.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })) {
 			continue // it is about the whole
 		}
-		position := int(c.Position)
-		if position > 0 {
-			position += i
-		}
+		is := ring.WaitingIn(c, name, i)
 		x := ClusterExplanation{
-			Name: name, Stage: stage, Target: e.Target, Reason: rollout.Reason(c.Reason), Sentence: ring.Sentence(c, name, position),
-			Since: momentOrNil(ring.TimeOf(c.Since)), Until: momentOrNil(ring.TimeOf(c.Until)), Removed: c.Removed, IsNext: c.State == ring.StateNext,
+			Name: name, Stage: stage, Target: e.Target, Reason: is.Reason, Sentence: is.Sentence(name, is.Position),
+			Since: momentOrNil(is.Since), Until: momentOrNil(is.Until), Removed: is.Removed, IsNext: is.State == ring.StateNext,
 		}
 		switch on := c.On; {
 		case on == nil:
