@@ -89,7 +89,7 @@ func replica(t *testing.T, o manager.Options) (leads <-chan struct{}, stop func(
 	return <-elected, stop
 }
 
-// holder is who holds the Lease, empty if nobody does.
+// holder is what holds the Lease, empty if it is free.
 func holder(t *testing.T, c client.Client, namespace string) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
