@@ -147,6 +147,9 @@ func TestDashboard(t *testing.T) {
 			if len(units) != 1 || units[0].Name != "web" || strings.Contains(units[0].Sentence, want) != is {
 				return fmt.Errorf("whether %q is said is not %t of %+v", want, is, found)
 			}
+			if !strings.HasPrefix(found.NoManager, "none ") {
+				return fmt.Errorf("that no manager is at work is said as %q", found.NoManager)
+			}
 			return nil
 		})
 	}

@@ -37,6 +37,7 @@ type cluster struct {
 	looks   int
 	now     time.Time
 	wake    time.Time
+	none    string
 	changed chan struct{}
 	// holds, if it is set, is called by a look before it ends.
 	holds func(ctx context.Context, part func(describe.Partial))
@@ -57,7 +58,7 @@ func (c *cluster) look(ctx context.Context, part func(describe.Partial)) (descri
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looks++
-	return describe.Description{Units: c.units, Wake: c.wake}, c.err
+	return describe.Description{Units: c.units, NoManager: c.none, Wake: c.wake}, c.err
 }
 
 func (c *cluster) clock() time.Time {
@@ -103,6 +104,7 @@ func serveAs(t *testing.T, change func(*Source), units ...describe.Unit) (*clust
 			began := noon.Add(-time.Minute)
 			return []history.Entry{{Ref: ref, What: "config", Change: "Secret db: password", By: "kubectl", Started: &began, Outcome: "Running"}, {Ref: ref, What: "revision 1", By: "anna", Outcome: "Complete"}}, nil
 		},
+		NoManager: func(context.Context, bool) string { return c.none },
 		Forecast: func(_ context.Context, namespace, _ string, ifs []forecast.Supposition) (forecast.Answer, error) {
 			when := describe.Range{Earliest: noon.Add(time.Minute), Expected: noon.Add(2 * time.Minute), Latest: noon.Add(4 * time.Minute)}
 			course := forecast.Course{Ring: "zones", Namespace: "mimir", Object: "rolloutgroup/ingester", Ends: &when, Steps: []forecast.Coming{{Step: record.Step{Ring: "zones", Object: "rolloutgroup/ingester", Unit: "zone-a", Does: "is opened"}, When: when}}}
@@ -511,6 +513,23 @@ func TestRolloutsOfTheSameName(t *testing.T) {
 }
 
 // TestPausedIsShown: what is complete and paused is listed with who has paused it.
+// The pages of what is under way say first that nothing of it is carried out.
+func TestNoManagerIsSaid(t *testing.T) {
+	c, address := serve(t, describe.Unit{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: "web"}, Ring: "config", Phase: rollout.PhaseComplete})
+	for _, why := range []string{"", "Lease spillway-manager has no holder"} {
+		c.mu.Lock()
+		c.none = why
+		c.mu.Unlock()
+		c.shows(nil, c.units...)
+		for _, path := range []string{"/", "/next"} {
+			_, _, text := ask(t, address+path)
+			if want := "No manager is at work: " + why + "; what waits or moves goes on once one is."; strings.Contains(text, want) != (why != "") {
+				t.Errorf("%s with %q: %s", path, why, text)
+			}
+		}
+	}
+}
+
 func TestPausedIsShown(t *testing.T) {
 	db := describe.Unit{
 		Ref: describe.Ref{Kind: "Secret", Namespace: "shop", Name: "db"}, Ring: describe.Config, Phase: rollout.PhaseComplete, Paused: true, Cause: true,

@@ -56,7 +56,8 @@ func (p *viewer) next(r *http.Request) (*view, error) {
 		return nil, err
 	}
 	v.Answer = answer
-	return &view{file: "next", Title: "Next", value: answer, Of: &v}, nil
+	missing := p.NoManager(r.Context(), len(answer.Rollouts) > 0)
+	return &view{file: "next", Title: "Next", NoManager: missing, value: answer, Of: &v}, nil
 }
 
 // Command is the one that says the same.

@@ -29,7 +29,7 @@ func (p *viewer) now(r *http.Request) (*view, error) {
 	if v.ListsAll {
 		shared = "all"
 	}
-	return &view{file: "now", Title: "Now", Version: s.Version, value: s.Description, shared: shared, Of: &v}, nil
+	return &view{file: "now", Title: "Now", Version: s.Version, NoManager: s.Description.NoManager, value: s.Description, shared: shared, Of: &v}, nil
 }
 
 // all is what was seen, for a page that lists all of it: a program gets it once that is whole, a

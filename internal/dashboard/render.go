@@ -47,6 +47,8 @@ type view struct {
 	// Place is what is shown, in words; Now the time at which it is.
 	Place string
 	Now   time.Time
+	// NoManager is why nothing of it is carried out, empty if it is.
+	NoManager string
 }
 
 // render returns the text of a page.

@@ -38,6 +38,8 @@ type Source struct {
 	// Forecast says what comes next in a namespace, in all if it is empty, of one object or of
 	// all if that is empty: as things are, and if something happened.
 	Forecast func(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error)
+	// NoManager is why nothing of what is under way is carried out, empty if it is.
+	NoManager func(ctx context.Context, underWay bool) string
 	// Steering is what the viewer can do; nil of pages that only show.
 	Steering
 }

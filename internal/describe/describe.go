@@ -68,7 +68,7 @@ type Description struct {
 
 // Says is true if another description says the same.
 func (d *Description) Says(other *Description) bool {
-	return reflect.DeepEqual(d.Units, other.Units) && slices.Equal(d.Unseen, other.Unseen)
+	return reflect.DeepEqual(d.Units, other.Units) && slices.Equal(d.Unseen, other.Unseen) && d.NoManager == other.NoManager
 }
 
 // Forbidden is a ring that may not be looked at, and what the API server says of that.

@@ -30,6 +30,9 @@ type Manager struct {
 	// called; Since is since when, if that is known.
 	Down  string
 	Since *time.Time
+	// Until is when it may be otherwise though no object of a rollout has changed, by the duration of the
+	// Lease; zero if that is not known.
+	Until time.Time
 }
 
 // Absence says why nothing is carried out in the namespace, empty if something is.
@@ -73,6 +76,9 @@ func (m *Manager) Look(ctx context.Context, r client.Reader, now time.Time) erro
 	key, lease := manifests.LeaseOf(m.Deployment), &coordinationv1.Lease{}
 	ref := Ref{Kind: KindLease, Namespace: key.Namespace, Name: key.Name}
 	err := r.Get(ctx, key, lease)
+	if d := lease.Spec.LeaseDurationSeconds; d != nil {
+		m.Until = now.Add(time.Duration(*d) * time.Second)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		m.Ref, m.Down = ref, "no manager has ever held Lease "+ref.Name

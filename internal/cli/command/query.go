@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,15 +33,23 @@ type Query struct {
 	namespace string
 }
 
-// TellNoManager tells why nothing of what is under way is carried out, and returns it; empty if it is or if
-// that may not be seen. What a command shows as next would be a lie without it. A manager that is not
-// installed for the namespace may run elsewhere, and is missed only if something is under way.
-func (a *Query) TellNoManager(ctx context.Context, underWay bool) string {
-	m := a.manager
-	if m == nil || !m.Watches && !underWay || m.Look(ctx, a.reader, a.Env.Now()) != nil {
-		return ""
+// NoManager is why nothing of what is under way is carried out, empty if it is or if that may not be
+// seen. What is shown as next would be a lie without it. A manager that is not installed for the namespace
+// may run elsewhere, and is missed only if something is under way. Until is when to ask again; zero for never.
+func (a *Query) NoManager(ctx context.Context, underWay bool) (why string, until time.Time) {
+	if a.manager == nil {
+		return "", time.Time{}
 	}
-	why := m.Absence(a.namespace)
+	m := *a.manager
+	if !m.Watches && !underWay || m.Look(ctx, a.reader, a.Env.Now()) != nil {
+		return "", time.Time{}
+	}
+	return m.Absence(a.namespace), m.Until
+}
+
+// TellNoManager tells why nothing of what is under way is carried out, and returns it as [Query.NoManager] does.
+func (a *Query) TellNoManager(ctx context.Context, underWay bool) string {
+	why, _ := a.NoManager(ctx, underWay)
 	if why != "" {
 		_, _ = fmt.Fprintf(a.Env.Err, "note: no manager is at work: %s; what waits or moves goes on once one is\n", why)
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -50,6 +52,10 @@ func (r *reader) source() dashboard.Source {
 	return dashboard.Source{
 		Place: place, Namespace: r.namespace, Now: r.Env.Now, Changed: r.mirror.Changed(),
 		Look: r.look, Of: r.of, Explain: r.explain, Forecast: r.forecast,
+		NoManager: func(ctx context.Context, underWay bool) string {
+			why, _ := r.NoManager(ctx, underWay)
+			return why
+		},
 		Named: func(namespace, object string) (describe.Ref, error) {
 			return describe.Named(r.Cluster.RESTMapper, namespace, object)
 		},
@@ -66,7 +72,13 @@ func (r *reader) look(ctx context.Context, part func(describe.Partial)) (describ
 	if err := r.mirror.Reaches(ctx); err != nil {
 		return describe.Description{}, err
 	}
-	return describe.Describe(ctx, r.mirror, describe.Options{Config: r.rules, Namespace: r.namespace, Memory: r.memory, Partial: part})
+	d, err := describe.Describe(ctx, r.mirror, describe.Options{Config: r.rules, Namespace: r.namespace, Memory: r.memory, Partial: part})
+	if err == nil {
+		var until time.Time
+		d.NoManager, until = r.NoManager(ctx, !describe.AreComplete(d.Units))
+		d.Wake = ring.Earlier(d.Wake, until)
+	}
+	return d, err
 }
 
 // of is what is rolled for an object.
