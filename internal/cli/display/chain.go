@@ -3,10 +3,12 @@ package display
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -73,12 +75,79 @@ func namely(link *chain.Link) string {
 // steps took.
 func addFacts(f *Facts, chain *chain.Chain, now time.Time) {
 	if e, isPlan := chain.Details.(plans.Explanation); isPlan {
-		writeSteps(f, &e, now, EveryPhase)
+		writeSteps(f, fewerSteps(&e), now, EveryPhase)
 		return
 	}
-	for _, fact := range chain.Facts {
+	for _, fact := range fewer(chain.Facts) {
 		f.row(fact.Name, fact.Values...)
 	}
+}
+
+// mostFacts is how many rows of facts are shown: with what stands above and below, an explanation fits on a
+// screen of forty lines.
+const mostFacts = 24
+
+// fewer are as many facts as are shown. Of the names with the most rows the last rows are left out, and counted.
+func fewer(facts []describe.Fact) []describe.Fact {
+	rows, over := map[string]int{}, len(facts)-mostFacts
+	for i := range facts {
+		rows[facts[i].Name]++
+	}
+	if over <= 0 {
+		return facts
+	}
+	shown := maps.Clone(rows)
+	for left := len(facts); left > mostFacts; {
+		most := slices.MaxFunc(slices.Sorted(maps.Keys(shown)), func(a, b string) int { return shown[a] - shown[b] })
+		if shown[most] == 1 {
+			break
+		}
+		if shown[most] == rows[most] { // one row more says how many are left out
+			left++
+		}
+		shown[most]--
+		left--
+	}
+	var few []describe.Fact
+	seen := map[string]int{}
+	for _, fact := range facts {
+		seen[fact.Name]++
+		switch n := seen[fact.Name]; {
+		case n <= shown[fact.Name]:
+			few = append(few, fact)
+		case n == shown[fact.Name]+1:
+			few = append(few, describe.FactOf(fact.Name, fmt.Sprintf("and %d more; -o json has all", rows[fact.Name]-shown[fact.Name])))
+		}
+	}
+	return few
+}
+
+// fewerSteps is a plan with as many of its phases and steps as are shown: where there are too many, with those that are
+// under way or have failed.
+func fewerSteps(e *plans.Explanation) *plans.Explanation {
+	rows := len(e.Phases)
+	for i := range e.Phases {
+		rows += len(e.Phases[i].Steps)
+	}
+	if rows <= mostFacts {
+		return e
+	}
+	few, most := *e, mostFacts
+	few.Phases = nil
+	for _, phase := range e.Phases {
+		isTelling := func(s v1beta1.ExecutionStatus) bool {
+			return s.IsRunning() && s != v1beta1.Pending || s == v1beta1.FatalError
+		}
+		if most <= 0 || !isTelling(phase.Status) {
+			continue
+		}
+		phase.Steps = slices.DeleteFunc(slices.Clone(phase.Steps), func(s v1beta1.StepStatus) bool { return !isTelling(s.Status) })
+		phase.Steps = phase.Steps[:min(len(phase.Steps), most-1)]
+		most -= 1 + len(phase.Steps)
+		few.Phases = append(few.Phases, phase)
+	}
+	few.Cause += fmt.Sprintf("; %d of %d phases and steps, -o json has all", mostFacts-most, rows)
+	return &few
 }
 
 // writeOutlook writes who has it in hand, since when and until when, and what to type:
