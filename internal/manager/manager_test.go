@@ -89,6 +89,16 @@ func replica(t *testing.T, o manager.Options) (leads <-chan struct{}, stop func(
 	return <-elected, stop
 }
 
+// An empty name would be all namespaces.
+func TestANamespaceHasAName(t *testing.T) {
+	t.Parallel()
+	o := options("default")
+	o.Namespaces = []string{"default", ""}
+	if err := manager.Run(t.Context(), testenv.Shared().Config(), o); err == nil || err.Error() != "one of the namespaces to watch has no name" {
+		t.Error(err)
+	}
+}
+
 // holder is what holds the Lease, empty if it is free.
 func holder(t *testing.T, c client.Client, namespace string) string {
 	t.Helper()

@@ -147,6 +147,9 @@ func (o Options) rings() ([]ring, error) {
 	if err := CheckRings(o.Rings); err != nil {
 		return nil, err
 	}
+	if slices.Contains(o.Namespaces, "") { // to a cache that is all of them
+		return nil, errors.New("one of the namespaces to watch has no name")
+	}
 	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
 	o.Assemblage.Namespaces = o.Namespaces
 	if o.Fleet.Assemblages == nil {

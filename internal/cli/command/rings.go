@@ -90,7 +90,8 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 		return config.Options{}, fmt.Errorf("--pin-by: %q is not known; use %s or %s", f.pinBy, pin.ByPolicy, pin.ByWebhook)
 	}
 	slices.Sort(f.namespaces)
-	pins, err := pin.Flags{Names: f.pinNamespaces, Selector: f.pinSelector, Watched: slices.Compact(f.namespaces), WatchedBy: "--namespaces"}.Namespaces()
+	f.namespaces = slices.Compact(f.namespaces)
+	pins, err := pin.Flags{Names: f.pinNamespaces, Selector: f.pinSelector, Watched: f.namespaces, WatchedBy: "--namespaces"}.Namespaces()
 	if err != nil {
 		return config.Options{}, err
 	}
@@ -105,7 +106,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,
 			MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
 		},
-		Namespaces: slices.Compact(f.namespaces), PinNamespaces: pins, PinBy: pin.By(f.pinBy), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
+		Namespaces: f.namespaces, PinNamespaces: pins, PinBy: pin.By(f.pinBy), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
 	}, nil
 }
 

@@ -33,11 +33,11 @@ var (
 		"interval": "interval", "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
 		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", "suspend": "",
 	}}
-	gitRepository = part{"source.git.spec", sourcev1.GitRepositoryKind, func() any { return &sourcev1.GitRepositorySpec{} }, map[string]string{
-		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": "", //nolint:gosec // names of fields
+	gitRepository = part{"source.git.spec", sourcev1.GitRepositoryKind, func() any { return &sourcev1.GitRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
+		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": "",
 	}}
-	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{
-		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": "", //nolint:gosec // names of fields
+	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
+		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": "",
 	}}
 )
 
