@@ -513,6 +513,35 @@ func TestRolloutsOfTheSameName(t *testing.T) {
 }
 
 // TestPausedIsShown: what is complete and paused is listed with who has paused it.
+// Several rollouts have one time line, with an axis, and one end.
+func TestAllOfThisEnds(t *testing.T) {
+	course := func(name string, minutes time.Duration) forecast.Course {
+		ends := describe.Range{Earliest: noon.Add(minutes * time.Minute), Expected: noon.Add(2 * minutes * time.Minute), Latest: noon.Add(4 * minutes * time.Minute)}
+		return forecast.Course{Ring: "zones", Namespace: "mimir", Object: "rolloutgroup/" + name, Ends: &ends}
+	}
+	waits := forecast.Course{Object: "rolloutgroup/store", Waits: &record.Wait{Sentence: "zone-a is paused"}}
+	for name, c := range map[string]struct {
+		rollouts []forecast.Course
+		has, not string
+	}{
+		"one":             {[]forecast.Course{course("a", 1)}, "It ends in 2m0s", "of this ends"},
+		"two":             {[]forecast.Course{course("a", 1), course("b", 5)}, "All of this ends in 10m0s (5m0s to 20m0s).", "Not all"},
+		"the axis":        {[]forecast.Course{course("a", 1), course("b", 5)}, `>in 15m0s</text>`, "Not all"},
+		"one of it waits": {[]forecast.Course{course("a", 1), course("b", 5), waits}, "Not all of this ends automatically.", "All of this"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, address := serveAs(t, func(s *Source) {
+				s.Forecast = func(context.Context, string, string, []forecast.Supposition) (forecast.Answer, error) {
+					return forecast.Answer{Outlook: forecast.Outlook{At: noon, Rollouts: c.rollouts}}, nil
+				}
+			})
+			if _, _, text := ask(t, address+"/next"); !strings.Contains(text, c.has) || strings.Contains(text, c.not) {
+				t.Error(text)
+			}
+		})
+	}
+}
+
 // The pages of what is under way say first that nothing of it is carried out.
 func TestNoManagerIsSaid(t *testing.T) {
 	c, address := serve(t, describe.Unit{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: "web"}, Ring: "config", Phase: rollout.PhaseComplete})

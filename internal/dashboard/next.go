@@ -60,6 +60,20 @@ func (p *viewer) next(r *http.Request) (*view, error) {
 	return &view{file: "next", Title: "Next", NoManager: missing, value: answer, Of: &v}, nil
 }
 
+// All says when all of it has ended, empty of one rollout.
+func (v *nextView) All() string {
+	if len(v.Rollouts) < 2 { //nolint:mnd // one says so itself
+		return ""
+	}
+	if all := forecast.AllEnd(v.Rollouts); all != nil {
+		return "All of this ends " + describe.In(v.At, *all) + "."
+	}
+	return "Not all of this ends automatically."
+}
+
+// Line draws when each rollout ends.
+func (v *nextView) Line() *drawing { return timelines(v.At, v.Rollouts) }
+
 // Command is the one that says the same.
 func (v *nextView) Command() string {
 	words := []string{"spillway", "forecast"}

@@ -13,6 +13,42 @@ const (
 	timelineRows               = 60
 )
 
+// Sizes of the time line of several rollouts: the height of one, and how many parts its axis has.
+const courseRow, axisParts = 30, 4
+
+// timelines draws when each of several rollouts ends, on one axis; nil if that is not known of two of them.
+func timelines(now time.Time, courses []forecast.Course) *drawing {
+	var known []*forecast.Course
+	last := now
+	for i := range courses {
+		if c := &courses[i]; c.Ends != nil && c.Ends.Latest.After(now) && len(known) < timelineRows {
+			known = append(known, c)
+			if c.Ends.Latest.After(last) {
+				last = c.Ends.Latest
+			}
+		}
+	}
+	if len(known) < 2 { //nolint:mnd // each has a time line of its own
+		return nil
+	}
+	whole := last.Sub(now)
+	x := func(t time.Time) int { return int(timelineWidth * max(0, t.Sub(now)) / whole) }
+	d := &drawing{Width: drawingWidth, Height: (len(known) + 1) * courseRow, Text: "when each rollout ends"}
+	for i, c := range known {
+		text := c.Object + ": " + ends(now, c)
+		d.name(0, i*courseRow+timelineRow-2, isName, c.Object)
+		d.Shapes = append(d.Shapes, shape{X: x(c.Ends.Earliest), Y: i*courseRow + timelineRow + 2, Width: max(3, x(c.Ends.Latest)-x(c.Ends.Earliest)), Height: timelineRow - 8, Is: isEnd, Text: text})
+	}
+	y := len(known) * courseRow
+	d.line(0, y, timelineWidth, 1)
+	for part := range axisParts + 1 {
+		at := timelineWidth * part / axisParts
+		d.line(at, y, 1, timelineRow/2)
+		d.name(at, y+2*timelineRow-4, isAmount, "in "+(whole*time.Duration(part)/axisParts).Round(time.Second).String())
+	}
+	return d.finish()
+}
+
 // timeline draws when each step begins, with the earliest and the latest time, and says what
 // the text says; nil of a rollout that does not end or is over already.
 func timeline(now time.Time, c *forecast.Course, text string) *drawing {

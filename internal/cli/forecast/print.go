@@ -29,10 +29,23 @@ func (f *forecaster) write(w io.Writer, a *forecast.Answer, object string) {
 	for _, p := range pairs {
 		writeSteps(columns, p, a, f.all)
 	}
+	writeAllEnd(columns, a)
 	_ = columns.Flush() // as with what is written to the terminal otherwise
 	for _, p := range pairs {
 		writeWaits(w, p, a)
 	}
+}
+
+// writeAllEnd writes when the last of several rollouts ends.
+func writeAllEnd(w io.Writer, a *forecast.Answer) {
+	if len(a.Rollouts) < 2 { //nolint:mnd // one has said so itself
+		return
+	}
+	line := "all of this ends\t" + endText(&forecast.Course{Ends: forecast.AllEnd(a.Rollouts)}, a.At)
+	if a.If != nil {
+		line += "\t" + endText(&forecast.Course{Ends: forecast.AllEnd(a.If.Rollouts)}, a.At)
+	}
+	_, _ = fmt.Fprintln(w, line)
 }
 
 // writeSteps writes the end of a rollout, and its steps below.

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spillway-dev/spillway/internal/describe"
 )
@@ -31,6 +32,29 @@ func (a *Answer) Pairs() []Pair {
 		}
 	}
 	return pairs
+}
+
+// AllEnd is when the last of some rollouts ends, nil if one of them waits, or if there is none.
+func AllEnd(rollouts []Course) *describe.Range {
+	var all *describe.Range
+	for i := range rollouts {
+		ends := rollouts[i].Ends
+		switch {
+		case ends == nil:
+			return nil
+		case all == nil:
+			all = new(*ends)
+		default:
+			later := func(a, b time.Time) time.Time {
+				if a.Before(b) {
+					return b
+				}
+				return a
+			}
+			all.Earliest, all.Expected, all.Latest = later(all.Earliest, ends.Earliest), later(all.Expected, ends.Expected), later(all.Latest, ends.Latest)
+		}
+	}
+	return all
 }
 
 // find is the same rollout among others, nil if it is not among them.
