@@ -48,8 +48,7 @@ func Commands(env command.Environment) []*cobra.Command {
 
 // addFlags adds the flags that all of the commands have.
 func (o *operation) addFlags(cmd *cobra.Command) {
-	o.cluster.AddFlags(cmd.Flags())
-	o.cluster.AddNamespaceFlag(cmd.Flags())
+	o.cluster.AddNamespacedFlags(cmd.Flags())
 }
 
 func (o *operation) addWait(cmd *cobra.Command, until string) {
@@ -68,10 +67,7 @@ func (o *operation) connect(cmd *cobra.Command) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.namespace, err = o.cluster.ResolveNamespace(); err != nil {
-		return err
-	}
-	if o.client, err = o.cluster.Client(); err == nil {
+	if o.client, o.namespace, err = o.cluster.Connect(); err == nil {
 		go o.learnKinds()
 	}
 	return err

@@ -80,8 +80,7 @@ func NewEvents(env command.Environment) *cobra.Command {
 		Args:    command.AtMost(1, "name one as KIND/NAME, or leave it out"),
 		RunE:    t.run,
 	}
-	t.cluster.AddFlags(cmd.Flags())
-	t.cluster.AddNamespaceFlag(cmd.Flags())
+	t.cluster.AddNamespacedFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list the Events of all namespaces")
 	command.ShownRingsFlag(cmd.Flags(), &t.rings)
 	cmd.Flags().DurationVar(&t.since, "since", 0, "only Events that are not older, such as 15m (default: all)")

@@ -24,7 +24,7 @@ func TestCommandsRunNothingOfATenant(t *testing.T) {
 		ref := describe.Ref{APIVersion: hostile + "/v1", Kind: hostile, Namespace: hostile, Name: hostile}
 		a := newAsker(chain.World{})
 		inside := a.inside(hostile, describe.Ref{Kind: describe.KindSecret, Namespace: hostile, Name: hostile})
-		module := act.Module{Kind: hostile, Namespace: hostile, Name: hostile}
+		module := act.Module{Ref: ref}
 		for _, command := range []string{
 			a.Kubectl("get", ref, "-o", hostile), a.Spillway("explain", ref, hostile), "kubectl get x" + chain.NamespaceFlag(ref),
 			inside.First, inside.Kubectl("get", ref), module.Command("explain", "--cluster", hostile),
