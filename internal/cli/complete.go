@@ -1,4 +1,4 @@
-package completion
+package cli
 
 import (
 	"context"
@@ -35,10 +35,10 @@ const (
 	completionsAtMost = 500
 )
 
-// Completer completes what a person types, by asking the cluster. On an error it
+// completer completes what a person types, by asking the cluster. On an error it
 // completes nothing and prints nothing: an error in the middle of a line does not help.
-type Completer struct {
-	Lookup func(string) (string, bool)
+type completer struct {
+	lookup func(string) (string, bool)
 }
 
 // kindToType is a kind that a person may name, as KIND/NAME; those that are rolled are
@@ -59,8 +59,8 @@ func kindsOf(kinds []schema.GroupVersionKind) []kindToType {
 	return typed
 }
 
-// Complete lets a command complete its arguments, as its usage names them, and its flags.
-func (c Completer) Complete(cmd *cobra.Command) {
+// complete lets a command complete its arguments, as its usage names them, and its flags.
+func (c completer) complete(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil {
 		words := strings.Fields(cmd.Use)[1:]
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -99,7 +99,7 @@ func wordAt(words []string, i int) string {
 }
 
 // argument completes an argument by the word that stands for it in the usage.
-func (c Completer) argument(cmd *cobra.Command, word string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (c completer) argument(cmd *cobra.Command, word string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	switch kind, _, _ := strings.Cut(word, "/"); {
 	case word == "KIND/NAME":
 		return c.object(cmd, typed)
@@ -133,7 +133,7 @@ func (c Completer) argument(cmd *cobra.Command, word string, args []string, type
 }
 
 // object completes KIND/NAME: first the kind, then its names.
-func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
+func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
 	kind, _, named := strings.Cut(typed, "/")
 	if named {
 		return c.ask(cmd, nil, func(a *asking) []string { return a.namesOf(strings.ToLower(kind), kind+"/") })
@@ -182,7 +182,7 @@ func wordsOf(cmd *cobra.Command) map[string][]string {
 }
 
 // words completes flags that take one of a few words.
-func (Completer) words(cmd *cobra.Command) {
+func (completer) words(cmd *cobra.Command) {
 	for flag, words := range wordsOf(cmd) {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
@@ -190,7 +190,7 @@ func (Completer) words(cmd *cobra.Command) {
 	}
 }
 
-func (c Completer) flag(names func(*asking) []string) cobra.CompletionFunc {
+func (c completer) flag(names func(*asking) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		all, directive := c.ask(cmd, args, names)
 		if i := strings.LastIndexByte(typed, ','); i >= 0 { // a list goes on
@@ -203,12 +203,12 @@ func (c Completer) flag(names func(*asking) []string) cobra.CompletionFunc {
 }
 
 // repositories are those of the list of KUDO; no cluster is asked.
-func (c Completer) repositories(cmd *cobra.Command) []string {
+func (c completer) repositories(cmd *cobra.Command) []string {
 	var home command.KUDOHome
 	if f := cmd.Flags().Lookup("home"); f != nil {
 		home = command.KUDOHome(f.Value.String())
 	}
-	list, err := repository.Open(home.Dir(c.Lookup))
+	list, err := repository.Open(home.Dir(c.lookup))
 	if err != nil {
 		return nil
 	}
@@ -229,8 +229,8 @@ type asking struct {
 }
 
 // ask asks the cluster that the flags mean.
-func (c Completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
-	_ = command.FromEnvironment(cmd.Flags(), c.Lookup)
+func (c completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
+	_ = command.FromEnvironment(cmd.Flags(), c.lookup)
 	a := &asking{args: args}
 	a.cluster.Take(cmd.Flags())
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)

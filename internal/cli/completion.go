@@ -1,4 +1,4 @@
-package completion
+package cli
 
 import (
 	"fmt"
@@ -39,8 +39,8 @@ var shells = []struct {
 	}},
 }
 
-// Add adds the commands that print scripts.
-func Add(root *cobra.Command) {
+// addCompletion adds the commands that print scripts.
+func addCompletion(root *cobra.Command) {
 	root.CompletionOptions.DisableDefaultCmd = true
 	completion := &cobra.Command{
 		Use: "completion", Short: "Print a completion script for a shell",
