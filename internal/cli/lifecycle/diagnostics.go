@@ -24,7 +24,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/failure"
-	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -35,7 +34,6 @@ const (
 	mostLog = 10 << 20
 	// shortestHidden is how long a value is at least that is hidden wherever it stands.
 	shortestHidden = 4
-	hiddenText     = "(hidden)"
 )
 
 // diagnosis collects what is known of an Instance.
@@ -148,7 +146,7 @@ func (d *diagnosis) add(file string, obj client.Object) {
 		return
 	}
 	u.SetManagedFields(nil)
-	if trial.IsSecret(u) {
+	if isSecret(u) {
 		data, _, _ := unstructured.NestedMap(u.Object, "data")
 		for _, value := range data {
 			text, _ := value.(string)
@@ -156,7 +154,7 @@ func (d *diagnosis) add(file string, obj client.Object) {
 				d.hide(strings.TrimSpace(string(raw)))
 			}
 		}
-		u, _ = trial.Hidden(u, nil)
+		u, _ = withoutValues(u, nil)
 	}
 	raw, err := yaml.Marshal(u.Object)
 	if err != nil {

@@ -76,7 +76,7 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 			_, _ = fmt.Fprintln(u.out, line)
 		}
 	}
-	all, err := u.trial().Differences(ctx, i, next, chosen.Plan)
+	all, err := u.trial().differences(ctx, i, next, chosen.Plan)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 		if all[k].Refused != "" {
 			refused++
 		}
-		all[k].Write(u.out)
+		all[k].write(u.out)
 	}
 	if err := checkTasks(i, next.Spec, chosen.Plan); err != nil {
 		return err
@@ -104,12 +104,12 @@ func (u *upgrade) drift(ctx context.Context, i *v1beta1.Instance, version *choic
 	}
 	_, _ = fmt.Fprintf(u.out, "instance/%s: %s; spillway plan trigger %s would change:\n",
 		i.Name, task.DriftSentence(d), shell.Join(i.Name, v1beta1.DeployPlan, "-n", i.Namespace))
-	all, err := u.trial().Differences(ctx, i, version, v1beta1.DeployPlan)
+	all, err := u.trial().differences(ctx, i, version, v1beta1.DeployPlan)
 	for k := range all {
 		if slices.ContainsFunc(d.Objects, func(o v1beta1.DriftedObject) bool {
 			return all[k].Ref.Same(object.EntryRef(v1beta1.InventoryEntry{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}))
 		}) {
-			all[k].Write(u.out)
+			all[k].write(u.out)
 		}
 	}
 	return err

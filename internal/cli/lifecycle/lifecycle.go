@@ -15,7 +15,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/cli/plan"
 )
 
@@ -123,8 +122,8 @@ func (o *operation) waiter() plan.Waiter {
 
 // trial asks the API server what would become of objects, unless the user asks for a dry
 // run without it.
-func (o *operation) trial() trial.Trial {
-	t := trial.Trial{Now: o.env.Now}
+func (o *operation) trial() trial {
+	t := trial{Now: o.env.Now}
 	if !o.dryRun.IsClient() {
 		t.Client = o.client
 	}

@@ -146,7 +146,7 @@ func (o *operation) checkImmutable(ctx context.Context, i *v1beta1.Instance, ver
 	if plan == "" || o.dryRun.IsClient() {
 		return nil
 	}
-	all, err := o.trial().Differences(ctx, i, version, plan)
+	all, err := o.trial().differences(ctx, i, version, plan)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package trial
+package lifecycle
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Write writes what would become of an object, if anything.
-func (d *Difference) Write(w io.Writer) {
+// write writes what would become of an object, if anything.
+func (d *difference) write(w io.Writer) {
 	name := strings.ToLower(d.Ref.Kind) + "/" + d.Ref.Name
 	switch {
 	case d.Refused != "":
@@ -37,7 +37,7 @@ func (d *Difference) Write(w io.Writer) {
 	}
 	before, after := stripped(d.before), stripped(d.after)
 	hideTokens(before, after)
-	before, after = Hidden(before, after)
+	before, after = withoutValues(before, after)
 	_, lines, _ := bytes.Cut(diff.Diff(name+" now", text(before), name+" then", text(after)), []byte("\n")) // the first names both again
 	_, _ = w.Write(lines)
 }

@@ -1,4 +1,4 @@
-package trial
+package lifecycle
 
 import (
 	"encoding/base64"
@@ -10,10 +10,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Hidden are two states of an object without the values of a Secret: whether they differ is
+// withoutValues are two states of an object without the values of a Secret: whether they differ is
 // all that is shown.
-func Hidden(before, after *unstructured.Unstructured) (_, _ *unstructured.Unstructured) {
-	if IsSecret(before) || IsSecret(after) {
+func withoutValues(before, after *unstructured.Unstructured) (_, _ *unstructured.Unstructured) {
+	if isSecret(before) || isSecret(after) {
 		mask(before, after, hiddenText)
 		for _, u := range []*unstructured.Unstructured{before, after} {
 			if u != nil {
@@ -25,8 +25,8 @@ func Hidden(before, after *unstructured.Unstructured) (_, _ *unstructured.Unstru
 	return before, after
 }
 
-// IsSecret is true of a Secret.
-func IsSecret(u *unstructured.Unstructured) bool {
+// isSecret is true of a Secret.
+func isSecret(u *unstructured.Unstructured) bool {
 	return u != nil && u.GroupVersionKind().GroupKind() == object.SecretKind
 }
 
@@ -55,7 +55,7 @@ func fieldsOf(u *unstructured.Unstructured, field string) map[string]any {
 	return fields
 }
 
-// hiddenText stands where a parameter from a Secret is.
+// hiddenText stands where a value is that may be secret.
 const hiddenText = "(hidden)"
 
 // hideTokens hides what parameters from Secrets, which are not read here, make: where what would be

@@ -1,4 +1,4 @@
-package trial
+package lifecycle
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/write"
 )
 
-// Difference is what a plan would do to an object.
-type Difference struct {
+// difference is what a plan would do to an object.
+type difference struct {
 	Ref object.Ref
 	// before and after are the object as it is and as it would be, nil if it does not exist.
 	before, after *unstructured.Unstructured
@@ -38,20 +38,20 @@ type Difference struct {
 	Unknown, Unchecked string
 }
 
-// Differences are what a plan would do to objects in the end, by server-side dry run.
-func (t Trial) Differences(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) ([]Difference, error) {
+// differences are what a plan would do to objects in the end, by server-side dry run.
+func (t trial) differences(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string) ([]difference, error) {
 	live := map[object.Ref]*unstructured.Unstructured{}
-	previews, err := t.Render(i, version, plan, live)
+	previews, err := t.render(i, version, plan, live)
 	if err != nil {
 		return nil, err
 	}
 	if err := t.readAll(ctx, live, previews); err != nil {
 		return nil, err
 	}
-	if previews, err = t.Render(i, version, plan, live); err != nil { // what exists keeps some annotations
+	if previews, err = t.render(i, version, plan, live); err != nil { // what exists keeps some annotations
 		return nil, err
 	}
-	defined := DefinedBy(previews)
+	defined := definedBy(previews)
 	all := inTheEnd(previews, live)
 	for k := range all {
 		if all[k].after != nil {
@@ -63,15 +63,15 @@ func (t Trial) Differences(ctx context.Context, i *v1beta1.Instance, version *ch
 }
 
 // inTheEnd are the objects of a plan as its last task with each of them leaves it.
-func inTheEnd(previews []task.Preview, live map[object.Ref]*unstructured.Unstructured) []Difference {
-	var all []Difference
+func inTheEnd(previews []task.Preview, live map[object.Ref]*unstructured.Unstructured) []difference {
+	var all []difference
 	for _, p := range previews {
 		for _, u := range p.Objects {
-			d := Difference{Ref: object.RefOf(u), before: live[object.RefOf(u)], deletedFirst: p.IsHook}
+			d := difference{Ref: object.RefOf(u), before: live[object.RefOf(u)], deletedFirst: p.IsHook}
 			if !p.Deletes {
 				d.after = u
 			}
-			if at := slices.IndexFunc(all, func(other Difference) bool { return other.Ref == d.Ref }); at >= 0 {
+			if at := slices.IndexFunc(all, func(other difference) bool { return other.Ref == d.Ref }); at >= 0 {
 				d.deletedFirst = d.after != nil && (all[at].after == nil || all[at].deletedFirst)
 				all = slices.Delete(all, at, at+1)
 			}
@@ -82,7 +82,7 @@ func inTheEnd(previews []task.Preview, live map[object.Ref]*unstructured.Unstruc
 }
 
 // judge lets the API server say what would become of an object.
-func (t Trial) judge(ctx context.Context, i *v1beta1.Instance, d *Difference, defined map[schema.GroupKind]bool) {
+func (t trial) judge(ctx context.Context, i *v1beta1.Instance, d *difference, defined map[schema.GroupKind]bool) {
 	if defined[d.Ref.GroupKind()] && d.before == nil || d.deletedFirst && d.before != nil {
 		return // the API server would judge another object
 	}
@@ -126,7 +126,7 @@ func (t Trial) judge(ctx context.Context, i *v1beta1.Instance, d *Difference, de
 }
 
 // breaks says whether the change of a CustomResourceDefinition would make objects invalid.
-func (t Trial) breaks(ctx context.Context, i *v1beta1.Instance, d *Difference) {
+func (t trial) breaks(ctx context.Context, i *v1beta1.Instance, d *difference) {
 	if d.before == nil || d.Ref.GroupKind() != object.CRDKind || !definition.IsNarrowed(d.before, d.after) {
 		return
 	}
@@ -138,7 +138,7 @@ func (t Trial) breaks(ctx context.Context, i *v1beta1.Instance, d *Difference) {
 }
 
 // readAll reads the objects of a plan.
-func (t Trial) readAll(ctx context.Context, live map[object.Ref]*unstructured.Unstructured, previews []task.Preview) error {
+func (t trial) readAll(ctx context.Context, live map[object.Ref]*unstructured.Unstructured, previews []task.Preview) error {
 	for _, p := range previews {
 		for _, u := range p.Objects {
 			if err := t.readInto(ctx, live, object.RefOf(u)); err != nil {
@@ -150,7 +150,7 @@ func (t Trial) readAll(ctx context.Context, live map[object.Ref]*unstructured.Un
 }
 
 // readInto reads an object, nil if it does not exist.
-func (t Trial) readInto(ctx context.Context, live map[object.Ref]*unstructured.Unstructured, ref object.Ref) error {
+func (t trial) readInto(ctx context.Context, live map[object.Ref]*unstructured.Unstructured, ref object.Ref) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.GroupVersionKind)
 	err := t.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u)
@@ -170,7 +170,7 @@ const mostReads = 10
 
 // pruned are the objects that the Instance has applied and that no plan would apply any
 // more.
-func (t Trial) pruned(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]Difference, error) {
+func (t trial) pruned(ctx context.Context, i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]difference, error) {
 	values, _ := choice.Values(version.Spec, choice.WithTokens(&i.Spec), i.Status.ImmutableParameters) // judged before
 	run := task.Run{
 		Snapshot:  &task.Snapshot{Instance: i, Objects: live, Kinds: map[schema.GroupVersionKind]object.Scope{}},
@@ -179,9 +179,9 @@ func (t Trial) pruned(ctx context.Context, i *v1beta1.Instance, version *choice.
 	for range mostReads {
 		f := run.Prune(i.Status.Inventory)
 		if f.Needs.IsEmpty() {
-			var all []Difference
+			var all []difference
 			for _, w := range f.Writes {
-				all = append(all, Difference{Ref: w.Ref, before: live[w.Ref]})
+				all = append(all, difference{Ref: w.Ref, before: live[w.Ref]})
 			}
 			return all, nil
 		}
@@ -197,7 +197,7 @@ func (t Trial) pruned(ctx context.Context, i *v1beta1.Instance, version *choice.
 	return nil, errors.New("too many objects would be pruned to list them")
 }
 
-func (t Trial) knownScope(gvk schema.GroupVersionKind) object.Scope {
+func (t trial) knownScope(gvk schema.GroupVersionKind) object.Scope {
 	if _, err := t.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); apimeta.IsNoMatchError(err) {
 		return object.NoSuchKind
 	}

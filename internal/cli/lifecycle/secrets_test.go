@@ -1,4 +1,4 @@
-package trial
+package lifecycle
 
 import (
 	"encoding/base64"

@@ -1,4 +1,4 @@
-package trial
+package lifecycle
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// Trial renders plans, and asks the API server by dry run what would become of objects.
-type Trial struct {
+// trial renders plans, and asks the API server by dry run what would become of objects.
+type trial struct {
 	// Client is nil where the API server must not be asked.
 	Client client.Client
 	Now    func() time.Time
 }
 
-// Render renders a plan as it would run for an Instance. live are the objects that exist.
-func (t Trial) Render(i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]task.Preview, error) {
+// render renders a plan as it would run for an Instance. live are the objects that exist.
+func (t trial) render(i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]task.Preview, error) {
 	values, problems := choice.Values(version.Spec, choice.WithTokens(&i.Spec), i.Status.ImmutableParameters)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
@@ -45,7 +45,7 @@ func (t Trial) Render(i *v1beta1.Instance, version *choice.Version, plan string,
 
 // scope asks the cluster where objects of a kind live, if there is one. A kind that is not
 // known may be defined by the package; most are namespaced.
-func (t Trial) scope(gvk schema.GroupVersionKind) object.Scope {
+func (t trial) scope(gvk schema.GroupVersionKind) object.Scope {
 	isNamespaced := source.IsNamespaced(gvk.GroupKind())
 	if t.Client != nil {
 		if mapping, err := t.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
@@ -58,17 +58,17 @@ func (t Trial) scope(gvk schema.GroupVersionKind) object.Scope {
 	return object.ClusterScoped
 }
 
-// Check lets the API server check an object, where it is asked and can know the kind.
-func (t Trial) Check(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, defined map[schema.GroupKind]bool) error {
+// check lets the API server check an object, where it is asked and can know the kind.
+func (t trial) check(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, defined map[schema.GroupKind]bool) error {
 	if t.Client == nil || defined[u.GroupVersionKind().GroupKind()] {
 		return nil
 	}
 	return t.try(ctx, i, u.DeepCopy())
 }
 
-// DefinedBy are the kinds that CustomResourceDefinitions of the plan define: the API server
+// definedBy are the kinds that CustomResourceDefinitions of the plan define: the API server
 // does not know them yet.
-func DefinedBy(previews []task.Preview) map[schema.GroupKind]bool {
+func definedBy(previews []task.Preview) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
 	for _, p := range previews {
 		for _, u := range p.Objects {
@@ -91,7 +91,7 @@ func (e retiredError) Error() string { return string(e) }
 
 // try lets the API server check an object as the manager would apply it, and changes it to
 // what it would be.
-func (t Trial) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured) error {
+func (t trial) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured) error {
 	_, err := write.Known(u, func() error {
 		return t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(write.FieldOwner(i.Name)), client.ForceOwnership, client.DryRunAll)
 	})
