@@ -60,19 +60,7 @@ func newDiagnostics(env command.Environment) *cobra.Command {
 			"stand. What cannot be read is listed in missing.txt.",
 		Example: "  spillway package diagnostics instance/zk -n shop --log-since 10m",
 		Args:    command.Exactly(1, "name the Instance, as in: spillway package diagnostics instance/zk"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := d.connect(cmd); err != nil {
-				return err
-			}
-			config, err := d.cluster.RESTConfig()
-			if err != nil {
-				return err
-			}
-			if d.logs, err = kubernetes.NewForConfig(config); err != nil {
-				return fmt.Errorf("connect to the cluster: %w", err)
-			}
-			return d.run(cmd.Context(), args[0])
-		},
+		RunE:    d.connected(d.run),
 	}
 	d.addFlags(cmd)
 	cmd.Flags().StringVarP(&d.directory, "output-directory", "O", "diag", "the directory to create")
@@ -80,9 +68,15 @@ func newDiagnostics(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func (d *diagnosis) run(ctx context.Context, arg string) error {
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = d.named(arg).Name, d.namespace
+func (d *diagnosis) run(ctx context.Context, args []string) error {
+	config, err := d.cluster.RESTConfig()
+	if err != nil {
+		return err
+	}
+	if d.logs, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	i := d.instance(args[0])
 	if err := change.Get(ctx, d.client, i); err != nil {
 		return err
 	}

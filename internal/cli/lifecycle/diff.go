@@ -28,18 +28,13 @@ func newDiff(env command.Environment) *cobra.Command {
 			"0, also if there are differences, or 1 with an error if the plan would fail.",
 		Example: "  spillway package diff instance/zk -n shop -p NODE_COUNT=5\n" +
 			"  spillway package diff instance/zk zookeeper-0.4.0.tgz -n shop",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("name the Instance, as in: spillway package diff instance/zk -p NAME=VALUE")
 			}
-			if err := command.AtMost(2, "name the Instance, and a package")(cmd, args); err != nil {
-				return err
-			}
-			if err := u.connect(cmd); err != nil {
-				return err
-			}
-			return u.diff(cmd.Context(), args)
+			return command.AtMost(2, "name the Instance, and a package")(cmd, args)
 		},
+		RunE: u.connected(u.diff),
 	}
 	u.addFlags(cmd)
 	u.from.AddFlags(cmd.Flags())
@@ -49,8 +44,7 @@ func newDiff(env command.Environment) *cobra.Command {
 }
 
 func (u *upgrade) diff(ctx context.Context, args []string) error {
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = u.named(args[0]).Name, u.namespace
+	i := u.instance(args[0])
 	if err := u.get(ctx, i); err != nil {
 		return err
 	}
