@@ -1,4 +1,4 @@
-package chain
+package explain
 
 import (
 	"context"
@@ -18,31 +18,30 @@ type graph struct {
 	errs  map[string]error
 }
 
-func (g *graph) asker() *Asker {
-	var a *Asker
-	a = NewAsker(World{Flags: []string{"--context", "prod"}}, func(ref describe.Ref) AnswerFunc {
-		return func(_ context.Context, first bool) (Answer, error) {
-			found := Answer{Links: []Link{a.Link(ref, "", "%s waits.", ref.Name)}}
-			if first {
-				found.Facts, found.Details = []describe.Fact{describe.FactOf("name", ref.Name)}, ref.Name
-			}
-			if next := g.waits[ref.Name]; next != "" {
-				found.Then = a.About(pod(next))
-			}
-			if err := g.errs[ref.Name]; err != nil {
-				return Answer{}, err
-			}
-			return found, nil
+// about asks about an object of the graph.
+func (g *graph) about(a *asker, name string) *question {
+	return a.ask(pod(name), func(_ context.Context, first bool) (answer, error) {
+		found := answer{Links: []Link{a.link(pod(name), "", "%s waits.", name)}}
+		if first {
+			found.Facts, found.Details = []describe.Fact{describe.FactOf("name", name)}, name
 		}
-	}, nil)
-	return a
+		if next := g.waits[name]; next != "" {
+			found.Then = g.about(a, next)
+		}
+		if err := g.errs[name]; err != nil {
+			return answer{}, err
+		}
+		return found, nil
+	})
 }
+
+var prod = World{Flags: []string{"--context", "prod"}}
 
 func pod(name string) describe.Ref { return describe.Ref{Kind: "Pod", Namespace: "shop", Name: name} }
 
 func (g *graph) follow(t *testing.T, from string) (string, Chain, error) {
 	t.Helper()
-	found, err := Follow(t.Context(), g.asker().About(pod(from)))
+	found, err := follow(t.Context(), g.about(&asker{World: prod}, from))
 	var names []string
 	for _, link := range found.Links {
 		names = append(names, link.Name)
@@ -110,15 +109,15 @@ func TestErrorsEndChains(t *testing.T) {
 // Commands name the cluster, and the group of a kind that is not known; a filter gets no
 // flags.
 func TestCommands(t *testing.T) {
-	a := (&graph{}).asker()
+	a := &asker{World: prod}
 	for want, got := range map[string]string{
-		"kubectl get pod/web -n shop --context prod": a.Kubectl("get", pod("web")),
-		"kubectl describe node/n1 --context prod":    a.Kubectl("describe", describe.Ref{Kind: "Node", Name: "n1"}),
-		"kubectl get certificate.cert-manager.io/web -n shop -o yaml --context prod": a.Kubectl("get", describe.Ref{
+		"kubectl get pod/web -n shop --context prod": a.kubectl("get", pod("web")),
+		"kubectl describe node/n1 --context prod":    a.kubectl("describe", describe.Ref{Kind: "Node", Name: "n1"}),
+		"kubectl get certificate.cert-manager.io/web -n shop -o yaml --context prod": a.kubectl("get", describe.Ref{
 			Kind: "Certificate", APIVersion: "cert-manager.io/v1", Namespace: "shop", Name: "web",
 		}, "-o", "yaml"),
-		"kubectl get pods -A --context prod | grep web":                  a.Command("kubectl get pods -A | grep web"),
-		"spillway explain rolloutgroup/ingester -n mimir --context prod": a.Spillway("explain", describe.Ref{Kind: "RolloutGroup", Namespace: "mimir", Name: "ingester"}),
+		"kubectl get pods -A --context prod | grep web":                  a.command("kubectl get pods -A | grep web"),
+		"spillway explain rolloutgroup/ingester -n mimir --context prod": a.spillway("explain", describe.Ref{Kind: "RolloutGroup", Namespace: "mimir", Name: "ingester"}),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -128,9 +127,9 @@ func TestCommands(t *testing.T) {
 
 // A link in another cluster says so, and which command must be run first.
 func TestLinksOfOtherClusters(t *testing.T) {
-	a := (&graph{}).asker()
+	a := &asker{World: prod}
 	a.In, a.First = "c1", "get the kubeconfig"
-	link := a.LinkTo(&describe.Unit{Ref: pod("web"), Ring: describe.Zones, Sentence: "web is updating: not ready."})
+	link := a.linkTo(&describe.Unit{Ref: pod("web"), Ring: describe.Zones, Sentence: "web is updating: not ready."})
 	if link.Sentence != "on cluster c1, web is updating: not ready" || link.Cluster != "c1" || link.First == "" || link.Ring != "zones" {
 		t.Errorf("%+v", link)
 	}

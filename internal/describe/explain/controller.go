@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -81,18 +81,18 @@ func workloadsIn(kind string, list client.ObjectList) []Workload {
 func workloadsFrom[T any](items []T, object func(*T) client.Object) []Workload {
 	all := make([]Workload, len(items))
 	for i := range items {
-		all[i] = WorkloadOf(object(&items[i]))
+		all[i] = workloadOf(object(&items[i]))
 	}
 	return all
 }
 
-// Read reads a workload.
-func (a *Asker) Read(ctx context.Context, ref describe.Ref) (Workload, error) {
+// read reads a workload.
+func (a *asker) read(ctx context.Context, ref describe.Ref) (Workload, error) {
 	obj := newOf(ref.Kind)
-	if err := a.Get(ctx, ref, obj); err != nil {
+	if err := a.get(ctx, ref, obj); err != nil {
 		return Workload{}, err
 	}
-	return WorkloadOf(obj), nil
+	return workloadOf(obj), nil
 }
 
 // Ref names the workload.
@@ -113,8 +113,8 @@ func newOf(kind string) client.Object {
 	}
 }
 
-// WorkloadOf reads what is the same of all workloads.
-func WorkloadOf(obj client.Object) Workload {
+// workloadOf reads what is the same of all workloads.
+func workloadOf(obj client.Object) Workload {
 	w := Workload{Object: obj}
 	apps, batch := appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	switch o := obj.(type) {
@@ -144,8 +144,8 @@ func number(n *int32) int32 {
 	return *n
 }
 
-// Pods are those of a workload; of a Deployment those of all its ReplicaSets.
-func (a *Asker) Pods(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
+// pods are those of a workload; of a Deployment those of all its ReplicaSets.
+func (a *asker) pods(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.selector)
 	if err != nil {
 		return nil, fmt.Errorf("selector of %s: %w", w.Name(), err)

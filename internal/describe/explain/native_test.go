@@ -1,4 +1,4 @@
-package native_test
+package explain_test
 
 import (
 	"strings"
@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/rollout"
@@ -25,7 +24,7 @@ import (
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // explained is the chain of an object in a cluster that has some objects.
-func explained(t *testing.T, ref describe.Ref, objects ...client.Object) chain.Chain {
+func explained(t *testing.T, ref describe.Ref, objects ...client.Object) explain.Chain {
 	t.Helper()
 	scheme, err := kube.NewScheme()
 	if err != nil {
@@ -38,7 +37,7 @@ func explained(t *testing.T, ref describe.Ref, objects ...client.Object) chain.C
 			t.Fatal(err)
 		}
 	}
-	found, err := explain.Explain(t.Context(), chain.World{Client: store, Options: config.Options{Now: now}}, ref)
+	found, err := explain.Explain(t.Context(), explain.World{Client: store, Options: config.Options{Now: now}}, ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +94,7 @@ func runs(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 }
 
-func all(changes ...func(*corev1.Pod)) func(*corev1.Pod) {
+func both(changes ...func(*corev1.Pod)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		for _, change := range changes {
 			change(p)
@@ -129,85 +128,85 @@ func TestPods(t *testing.T) {
 			change: func(p *corev1.Pod) {
 				p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on memory."
 			},
-			root: "pod/web", sentence: "Pod web was evicted from node n1: The node was low on memory", reason: chain.ReasonEvicted, next: "kubectl describe node/n1",
+			root: "pod/web", sentence: "Pod web was evicted from node n1: The node was low on memory", reason: explain.ReasonEvicted, next: "kubectl describe node/n1",
 		},
 		"on a node that is lost": {
 			change: runs, others: []client.Object{node(corev1.ConditionUnknown)},
-			root: "node/n1", sentence: "Node n1 is not ready: KubeletStopped", reason: chain.ReasonNodeLost, next: "kubectl describe node/n1",
+			root: "node/n1", sentence: "Node n1 is not ready: KubeletStopped", reason: explain.ReasonNodeLost, next: "kubectl describe node/n1",
 		},
 		"on a node that is gone": {
 			change: runs,
-			root:   "node/n1", sentence: "Node n1 not found", reason: chain.ReasonNodeLost, next: "kubectl delete pod/web -n shop --force --grace-period=0",
+			root:   "node/n1", sentence: "Node n1 not found", reason: explain.ReasonNodeLost, next: "kubectl delete pod/web -n shop --force --grace-period=0",
 		},
 		"deleted, with a finalizer": {
 			change: func(p *corev1.Pod) {
 				p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{"acme.io/keep"}
 			},
 			others: []client.Object{node(corev1.ConditionTrue)},
-			root:   "pod/web", sentence: "Pod web cannot be deleted: finalizer acme.io/keep is not removed yet", reason: chain.ReasonFinalizer,
+			root:   "pod/web", sentence: "Pod web cannot be deleted: finalizer acme.io/keep is not removed yet", reason: explain.ReasonFinalizer,
 		},
 		"behind a scheduling gate": {
 			change: func(p *corev1.Pod) {
 				p.Spec.NodeName, p.Spec.SchedulingGates = "", []corev1.PodSchedulingGate{{Name: "acme.io/quota"}}
 			},
-			root: "pod/web", sentence: "Pod web is waiting: scheduling gate acme.io/quota is not removed yet", reason: chain.ReasonGated,
+			root: "pod/web", sentence: "Pod web is waiting: scheduling gate acme.io/quota is not removed yet", reason: explain.ReasonGated,
 		},
 		"without config, behind our own gate": {
-			change: all(needsDB, func(p *corev1.Pod) {
+			change: both(needsDB, func(p *corev1.Pod) {
 				p.Spec.NodeName, p.Spec.SchedulingGates = "", []corev1.PodSchedulingGate{{Name: "spillway.dev/config-missing"}}
 			}),
-			root: "secret/db", sentence: "Secret db not found", reason: chain.ReasonMissing,
+			root: "secret/db", sentence: "Secret db not found", reason: explain.ReasonMissing,
 			next: "kubectl create secret generic db -n shop --from-literal=password=VALUE",
 		},
 		"with a node selector that no node matches": {
-			change: all(unscheduled("0/1 nodes are available"), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }),
+			change: both(unscheduled("0/1 nodes are available"), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }),
 			others: []client.Object{node(corev1.ConditionTrue)},
-			root:   "pod/web", sentence: "Pod web cannot be scheduled: no node has the labels of its node selector, disk=ssd", reason: chain.ReasonUnschedulable,
+			root:   "pod/web", sentence: "Pod web cannot be scheduled: no node has the labels of its node selector, disk=ssd", reason: explain.ReasonUnschedulable,
 			next: "kubectl get nodes -l disk=ssd",
 		},
 		"without room": {
 			change: unscheduled("0/1 nodes are available: insufficient cpu."),
-			root:   "pod/web", sentence: "Pod web cannot be scheduled: 0/1 nodes are available: insufficient cpu", reason: chain.ReasonUnschedulable,
+			root:   "pod/web", sentence: "Pod web cannot be scheduled: 0/1 nodes are available: insufficient cpu", reason: explain.ReasonUnschedulable,
 		},
 		"for another scheduler": {
 			change: func(p *corev1.Pod) { p.Spec.NodeName, p.Spec.SchedulerName = "", "night-shift" },
-			root:   "pod/web", sentence: "Pod web is waiting: scheduler night-shift has not processed it; is it running?", reason: chain.ReasonUnschedulable,
+			root:   "pod/web", sentence: "Pod web is waiting: scheduler night-shift has not processed it; is it running?", reason: explain.ReasonUnschedulable,
 			next: "kubectl get pods -A | grep -e night-shift",
 		},
 		"with a container that crashes": {
 			change: ends(1, "Error"), others: []client.Object{node(corev1.ConditionTrue)},
-			root: "pod/web", sentence: "Pod web: container app exited with code 1, restarted 3 times", reason: chain.ReasonCrash,
+			root: "pod/web", sentence: "Pod web: container app exited with code 1, restarted 3 times", reason: explain.ReasonCrash,
 			next: "kubectl logs pod/web -n shop -c app --previous",
 		},
 		"with a container out of memory": {
-			change: all(ends(137, "OOMKilled"), func(p *corev1.Pod) {
+			change: both(ends(137, "OOMKilled"), func(p *corev1.Pod) {
 				p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 			}),
 			others: []client.Object{node(corev1.ConditionTrue)},
-			root:   "pod/web", sentence: "Pod web: container app was killed: it used more memory than its limit of 64Mi, restarted 3 times", reason: chain.ReasonMemory,
+			root:   "pod/web", sentence: "Pod web: container app was killed: it used more memory than its limit of 64Mi, restarted 3 times", reason: explain.ReasonMemory,
 		},
 		"with an image that cannot be pulled": {
 			change: waits("ImagePullBackOff", "no such image"), others: []client.Object{node(corev1.ConditionTrue)},
-			root: "pod/web", sentence: "Pod web cannot pull the image app:v2 of container app: no such image", reason: chain.ReasonImage,
+			root: "pod/web", sentence: "Pod web cannot pull the image app:v2 of container app: no such image", reason: explain.ReasonImage,
 		},
 		"without its pull Secret": {
-			change: all(waits("ErrImagePull", ""), func(p *corev1.Pod) {
+			change: both(waits("ErrImagePull", ""), func(p *corev1.Pod) {
 				p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 			}),
 			others: []client.Object{node(corev1.ConditionTrue)},
-			root:   "secret/registry", sentence: "Secret registry not found", reason: chain.ReasonMissing,
+			root:   "secret/registry", sentence: "Secret registry not found", reason: explain.ReasonMissing,
 		},
 		"without a key": {
-			change: all(needsDB, waits("CreateContainerConfigError", "couldn't find key")), others: []client.Object{node(corev1.ConditionTrue), db},
-			root: "secret/db", sentence: "Secret db has no key password", reason: chain.ReasonKeyMissing,
+			change: both(needsDB, waits("CreateContainerConfigError", "couldn't find key")), others: []client.Object{node(corev1.ConditionTrue), db},
+			root: "secret/db", sentence: "Secret db has no key password", reason: explain.ReasonKeyMissing,
 			next: `kubectl patch secret/db -n shop --type=merge -p '{"stringData":{"password":"VALUE"}}'`,
 		},
 		"with a probe that fails": {
-			change: all(runs, func(p *corev1.Pod) {
+			change: both(runs, func(p *corev1.Pod) {
 				p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(80)}}}
 			}),
 			others: []client.Object{node(corev1.ConditionTrue)},
-			root:   "pod/web", sentence: "Pod web is not ready: container app is not ready: readiness probe GET /ready on port 80 fails", reason: chain.ReasonProbe,
+			root:   "pod/web", sentence: "Pod web is not ready: container app is not ready: readiness probe GET /ready on port 80 fails", reason: explain.ReasonProbe,
 			next: "kubectl logs pod/web -n shop -c app",
 		},
 	} {
@@ -282,7 +281,7 @@ func TestDisruptionBudgets(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta("web")}
 	budget.Status = policyv1.PodDisruptionBudgetStatus{CurrentHealthy: 1, ExpectedPods: 2, DesiredHealthy: 2}
 	ref := describe.Ref{Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"}
-	if link := explained(t, ref, budget).Links[0]; link.Reason != chain.ReasonNoBudget ||
+	if link := explained(t, ref, budget).Links[0]; link.Reason != explain.ReasonNoBudget ||
 		link.Sentence != "PodDisruptionBudget web allows no disruption: 1 of 2 Pods are healthy, 2 must be" {
 		t.Errorf("%s: %s", link.Reason, link.Sentence)
 	}
@@ -298,7 +297,7 @@ func TestClaims(t *testing.T) {
 	claim.Spec.StorageClassName, claim.Status.Phase = new("fast"), corev1.ClaimPending
 	ref := describe.Ref{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}
 	found := explained(t, ref, claim)
-	if root := found.Root(); root.String() != "storageclass/fast" || root.Reason != chain.ReasonMissing || found.Links[0].Reason != chain.ReasonUnbound {
+	if root := found.Root(); root.String() != "storageclass/fast" || root.Reason != explain.ReasonMissing || found.Links[0].Reason != explain.ReasonUnbound {
 		t.Errorf("%s: %s", root, root.Sentence)
 	}
 	claim.Status.Phase, claim.Spec.VolumeName = corev1.ClaimBound, "pv-1"

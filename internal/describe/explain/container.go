@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -11,13 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // unstarted checks the containers of a Pod on a node.
-func (a *Asker) unstarted(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
+func (a *asker) unstarted(ctx context.Context, p *corev1.Pod) (answer, error) {
 	for i := range p.Status.InitContainerStatuses {
 		if c := &p.Status.InitContainerStatuses[i]; severityOf(c) > starting {
 			return a.container(ctx, p, c, true)
@@ -41,24 +40,24 @@ func (a *Asker) unstarted(ctx context.Context, p *corev1.Pod) (chain.Answer, err
 
 // startingPod is one that the kubelet has not started yet: what it mounts may be
 // missing, for which the kubelet waits in silence.
-func (a *Asker) startingPod(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
-	found := a.alone(p, rollout.ReasonProgressing, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is starting on node %s", p.Name, p.Spec.NodeName)
+func (a *asker) startingPod(ctx context.Context, p *corev1.Pod) (answer, error) {
+	found := a.alone(p, rollout.ReasonProgressing, a.kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is starting on node %s", p.Name, p.Spec.NodeName)
 	found.Links[0].Phase = rollout.PhaseProgressing
 	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 	if err != nil || missing == nil || missing.err != nil {
 		return found, err
 	}
-	found.Links[0] = a.Link(describe.RefTo(describe.KindPod, p), chain.ReasonConfig, "Pod %s cannot start: %s", p.Name, missing.Lack)
-	found.Links = append(found.Links, a.Lacking(missing.Lack))
+	found.Links[0] = a.link(describe.RefTo(describe.KindPod, p), ReasonConfig, "Pod %s cannot start: %s", p.Name, missing.lack)
+	found.Links = append(found.Links, a.lacking(missing.lack))
 	return found, nil
 }
 
 // unreadyPod runs and does not serve: a readiness gate, or a probe.
-func (a *Asker) unreadyPod(p *corev1.Pod) chain.Answer {
+func (a *asker) unreadyPod(p *corev1.Pod) answer {
 	ref := describe.RefTo(describe.KindPod, p)
 	for _, gate := range p.Spec.ReadinessGates {
 		if c := podCondition(p, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
-			return a.alone(p, chain.ReasonNotReady, a.Kubectl("describe", ref), "Pod %s is not ready: readiness gate %s is not true", p.Name, gate.ConditionType)
+			return a.alone(p, ReasonNotReady, a.kubectl("describe", ref), "Pod %s is not ready: readiness gate %s is not true", p.Name, gate.ConditionType)
 		}
 	}
 	for i := range p.Status.ContainerStatuses {
@@ -68,11 +67,11 @@ func (a *Asker) unreadyPod(p *corev1.Pod) chain.Answer {
 		case a.crashes(c):
 			return a.crashed(p, c, c.LastTerminationState.Terminated)
 		default:
-			return a.alone(p, chain.ReasonProbe, a.Kubectl("logs", ref, "-c", c.Name),
+			return a.alone(p, ReasonProbe, a.kubectl("logs", ref, "-c", c.Name),
 				"Pod %s is not ready: container %s is not ready%s", p.Name, c.Name, probeOf(p, c.Name))
 		}
 	}
-	return a.alone(p, chain.ReasonNotReady, a.Kubectl("describe", ref), "Pod %s is not ready", p.Name)
+	return a.alone(p, ReasonNotReady, a.kubectl("describe", ref), "Pod %s is not ready", p.Name)
 }
 
 // forgiven is how long a container has to run for the kubelet to forget that it has
@@ -80,7 +79,7 @@ func (a *Asker) unreadyPod(p *corev1.Pod) chain.Answer {
 const forgiven = 10 * time.Minute
 
 // crashes is true of a container that has ended before, and has not run long since.
-func (a *Asker) crashes(c *corev1.ContainerStatus) bool {
+func (a *asker) crashes(c *corev1.ContainerStatus) bool {
 	if c.LastTerminationState.Terminated == nil {
 		return false
 	}
@@ -110,7 +109,7 @@ func probeOf(p *corev1.Pod, container string) string {
 }
 
 // container says why one does not run.
-func (a *Asker) container(ctx context.Context, p *corev1.Pod, c *corev1.ContainerStatus, isInit bool) (chain.Answer, error) {
+func (a *asker) container(ctx context.Context, p *corev1.Pod, c *corev1.ContainerStatus, isInit bool) (answer, error) {
 	waits := c.State.Waiting
 	switch {
 	case waits == nil || waits.Reason == crashLoop:
@@ -120,7 +119,7 @@ func (a *Asker) container(ctx context.Context, p *corev1.Pod, c *corev1.Containe
 		}
 		found := a.crashed(p, c, ended)
 		if isInit {
-			found.Links[0].Reason = chain.ReasonInit
+			found.Links[0].Reason = ReasonInit
 			found.Links[0].Sentence = strings.Replace(found.Links[0].Sentence, " container ", " init container ", 1)
 		}
 		return found, nil
@@ -129,26 +128,26 @@ func (a *Asker) container(ctx context.Context, p *corev1.Pod, c *corev1.Containe
 	case slices.Contains(imageReasons, waits.Reason):
 		return a.unpulled(ctx, p, c)
 	default:
-		return a.alone(p, chain.ReasonNotReady, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)),
+		return a.alone(p, ReasonNotReady, a.kubectl("describe", describe.RefTo(describe.KindPod, p)),
 			"Pod %s cannot start container %s: %s: %s", p.Name, c.Name, waits.Reason, waits.Message), nil
 	}
 }
 
 // crashed is a container that has ended, and is started again and again.
-func (a *Asker) crashed(p *corev1.Pod, c *corev1.ContainerStatus, ended *corev1.ContainerStateTerminated) chain.Answer {
+func (a *asker) crashed(p *corev1.Pod, c *corev1.ContainerStatus, ended *corev1.ContainerStateTerminated) answer {
 	ref := describe.RefTo(describe.KindPod, p)
-	logs := a.Kubectl("logs", ref, "-c", c.Name)
+	logs := a.kubectl("logs", ref, "-c", c.Name)
 	if c.State.Terminated == nil {
-		logs = a.Kubectl("logs", ref, "-c", c.Name, "--previous")
+		logs = a.kubectl("logs", ref, "-c", c.Name, "--previous")
 	}
 	switch {
 	case ended == nil:
-		return a.alone(p, chain.ReasonCrash, logs, "Pod %s: container %s crashes repeatedly%s", p.Name, c.Name, soFar(c))
+		return a.alone(p, ReasonCrash, logs, "Pod %s: container %s crashes repeatedly%s", p.Name, c.Name, soFar(c))
 	case ended.Reason == outOfMemory:
-		return a.alone(p, chain.ReasonMemory, a.Kubectl("describe", ref), "Pod %s: container %s was killed: it used more memory than %s%s",
+		return a.alone(p, ReasonMemory, a.kubectl("describe", ref), "Pod %s: container %s was killed: it used more memory than %s%s",
 			p.Name, c.Name, memoryOf(p, c.Name), soFar(c))
 	default:
-		return a.alone(p, chain.ReasonCrash, logs, "Pod %s: container %s exited with code %d%s", p.Name, c.Name, ended.ExitCode, soFar(c))
+		return a.alone(p, ReasonCrash, logs, "Pod %s: container %s exited with code %d%s", p.Name, c.Name, ended.ExitCode, soFar(c))
 	}
 }
 
@@ -171,33 +170,33 @@ func memoryOf(p *corev1.Pod, container string) string {
 }
 
 // misconfigured: the kubelet cannot make the container of what it refers to.
-func (a *Asker) misconfigured(ctx context.Context, p *corev1.Pod, c *corev1.ContainerStatus) (chain.Answer, error) {
+func (a *asker) misconfigured(ctx context.Context, p *corev1.Pod, c *corev1.ContainerStatus) (answer, error) {
 	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	if missing == nil {
-		return a.alone(p, chain.ReasonConfig, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s cannot start container %s: %s", p.Name, c.Name, c.State.Waiting.Message), nil
+		return a.alone(p, ReasonConfig, a.kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s cannot start container %s: %s", p.Name, c.Name, c.State.Waiting.Message), nil
 	}
 	why := missing.String()
 	if missing.err != nil {
 		why = c.State.Waiting.Message // the kubelet may look
 	}
-	found := a.alone(p, chain.ReasonConfig, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, why)
-	found.Links = append(found.Links, a.Lacking(missing.Lack))
+	found := a.alone(p, ReasonConfig, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, why)
+	found.Links = append(found.Links, a.lacking(missing.lack))
 	return found, nil
 }
 
 // unpulled is an image that does not exist, or whose pull Secret does not.
-func (a *Asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.ContainerStatus) (chain.Answer, error) {
-	found := a.alone(p, chain.ReasonImage, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)),
+func (a *asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.ContainerStatus) (answer, error) {
+	found := a.alone(p, ReasonImage, a.kubectl("describe", describe.RefTo(describe.KindPod, p)),
 		"Pod %s cannot pull the image %s of container %s", p.Name, imageOf(p, c), c.Name)
 	if m := c.State.Waiting.Message; m != "" {
 		found.Links[0].Sentence += ": " + m
 	}
 	for _, pull := range p.Spec.ImagePullSecrets {
-		l := Lack{Ref: describe.Ref{Kind: describe.KindSecret, Namespace: p.Namespace, Name: pull.Name}, wanted: corev1.DockerConfigJsonKey}
-		_, exists, err := a.Keys(ctx, l.Ref)
+		l := lack{Ref: describe.Ref{Kind: describe.KindSecret, Namespace: p.Namespace, Name: pull.Name}, wanted: corev1.DockerConfigJsonKey}
+		_, exists, err := a.keys(ctx, l.Ref)
 		if apierrors.IsForbidden(err) {
 			continue
 		}
@@ -206,8 +205,8 @@ func (a *Asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.Container
 		}
 		if !exists {
 			found.Links[0].Next = ""
-			link := a.Lacking(l)
-			link.Next = a.Command("kubectl create secret docker-registry " + shell.Join(l.Name, "-n", l.Namespace) + " --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD")
+			link := a.lacking(l)
+			link.Next = a.command("kubectl create secret docker-registry " + shell.Join(l.Name, "-n", l.Namespace) + " --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD")
 			found.Links = append(found.Links, link)
 			return found, nil
 		}

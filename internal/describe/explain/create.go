@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -11,11 +11,10 @@ import (
 
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
 // uncreated is why the Pods of a workload are not created, nil if no Event or condition says so.
-func (a *Asker) uncreated(ctx context.Context, w *Workload) (*chain.Answer, error) {
+func (a *asker) uncreated(ctx context.Context, w *Workload) (*answer, error) {
 	if w.Kind == workloads.Deployment {
 		return a.uncreatedByReplicaSets(ctx, w)
 	}
@@ -25,25 +24,25 @@ func (a *Asker) uncreated(ctx context.Context, w *Workload) (*chain.Answer, erro
 	if set, ok := w.Object.(*appsv1.ReplicaSet); ok {
 		for _, c := range set.Status.Conditions {
 			if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-				return a.Refusal(ctx, w.Ref(), c.Message), nil
+				return a.refusal(ctx, w.Ref(), c.Message), nil
 			}
 		}
 		return nil, nil //nolint:nilnil // nothing is wrong
 	}
-	message, err := a.FailedCreate(ctx, w)
+	message, err := a.failedCreate(ctx, w)
 	if err != nil || message == "" {
 		return nil, err
 	}
-	return a.Refusal(ctx, w.Ref(), message), nil
+	return a.refusal(ctx, w.Ref(), message), nil
 }
 
-func (a *Asker) uncreatedByReplicaSets(ctx context.Context, w *Workload) (*chain.Answer, error) {
+func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *Workload) (*answer, error) {
 	var list appsv1.ReplicaSetList
 	if err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace())); err != nil {
 		return nil, fmt.Errorf("list ReplicaSets: %w", err)
 	}
 	for i := range list.Items {
-		set := WorkloadOf(&list.Items[i])
+		set := workloadOf(&list.Items[i])
 		if !metav1.IsControlledBy(set.Object, w.Object) {
 			continue
 		}
@@ -54,9 +53,9 @@ func (a *Asker) uncreatedByReplicaSets(ctx context.Context, w *Workload) (*chain
 	return nil, nil //nolint:nilnil // nothing is wrong
 }
 
-// FailedCreate is the last Event that says why a Pod was not made, empty if there is
+// failedCreate is the last Event that says why a Pod was not made, empty if there is
 // none, or if one was made since. StatefulSets, DaemonSets and Jobs say it nowhere else.
-func (a *Asker) FailedCreate(ctx context.Context, w *Workload) (string, error) {
+func (a *asker) failedCreate(ctx context.Context, w *Workload) (string, error) {
 	var list corev1.EventList
 	err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(w.GetUID())})
 	if err != nil {
@@ -85,8 +84,8 @@ func (a *Asker) FailedCreate(ctx context.Context, w *Workload) (string, error) {
 }
 
 // newestPod is when the newest Pod of a workload was made.
-func (a *Asker) newestPod(ctx context.Context, w *Workload) (metav1.Time, error) {
-	pods, err := a.Pods(ctx, w)
+func (a *asker) newestPod(ctx context.Context, w *Workload) (metav1.Time, error) {
+	pods, err := a.pods(ctx, w)
 	var newest metav1.Time
 	for i := range pods {
 		if newest.Before(&pods[i].CreationTimestamp) {

@@ -1,4 +1,4 @@
-package chain
+package explain
 
 import (
 	"slices"
@@ -8,18 +8,18 @@ import (
 	"github.com/spillway-dev/spillway/internal/shell"
 )
 
-// InNamespace returns where an object is, as the end of a sentence; nothing of an object
+// inNamespace returns where an object is, as the end of a sentence; nothing of an object
 // of the cluster.
-func InNamespace(ref describe.Ref) string {
+func inNamespace(ref describe.Ref) string {
 	if ref.Namespace == "" {
 		return ""
 	}
 	return " in namespace " + ref.Namespace
 }
 
-// NamespaceFlag returns the flag that names the namespace of an object, with a blank before
+// namespaceFlag returns the flag that names the namespace of an object, with a blank before
 // it; nothing of an object of the cluster.
-func NamespaceFlag(ref describe.Ref) string {
+func namespaceFlag(ref describe.Ref) string {
 	if ref.Namespace == "" {
 		return ""
 	}
@@ -33,60 +33,60 @@ var ownGroups = []string{"", "apps", "batch", "policy", "kudo.dev", "spillway.de
 
 // again is the command that reads an object, or, for a reference to none, the one that checks
 // whether anything can be seen.
-func (a *Asker) again(ref describe.Ref) string {
+func (a *asker) again(ref describe.Ref) string {
 	if ref.APIVersion == "" && slices.Contains(describe.NoObjects, ref.Kind) {
-		return a.Command("spillway check")
+		return a.command("spillway check")
 	}
-	return a.Kubectl("get", ref)
+	return a.kubectl("get", ref)
 }
 
-// Kubectl is a command about an object, in the cluster that it is in.
-func (a *Asker) Kubectl(verb string, ref describe.Ref, args ...string) string {
-	return a.about("kubectl "+verb, typed(ref), ref.Namespace, args)
+// kubectl is a command about an object, in the cluster that it is in.
+func (a *asker) kubectl(verb string, ref describe.Ref, args ...string) string {
+	return a.commandAbout("kubectl "+verb, typed(ref), ref.Namespace, args)
 }
 
 // typed names an object for kubectl: with its group, where the kind alone could
 // belong to another project.
 func typed(ref describe.Ref) string {
-	if !IsForeign(ref) {
+	if !isForeign(ref) {
 		return ref.String()
 	}
-	return ResourceIn(ref) + "/" + ref.Name
+	return resourceIn(ref) + "/" + ref.Name
 }
 
-// ResourceIn is the kind of a reference, as kubectl takes it.
-func ResourceIn(ref describe.Ref) string {
+// resourceIn is the kind of a reference, as kubectl takes it.
+func resourceIn(ref describe.Ref) string {
 	kind := strings.ToLower(ref.Kind)
-	if IsForeign(ref) {
+	if isForeign(ref) {
 		group, _, _ := strings.Cut(ref.APIVersion, "/")
 		return kind + "." + group
 	}
 	return kind
 }
 
-// IsForeign is true of a kind of another project, whatever its name: a Service of Knative
+// isForeign is true of a kind of another project, whatever its name: a Service of Knative
 // is none of Kubernetes.
-func IsForeign(ref describe.Ref) bool {
+func isForeign(ref describe.Ref) bool {
 	group, version, grouped := strings.Cut(ref.APIVersion, "/")
-	return grouped && Foreign(group, version) != ""
+	return grouped && foreign(group, version) != ""
 }
 
-// Foreign is the apiVersion of a kind that its name alone does not identify.
-func Foreign(group, version string) string {
+// foreign is the apiVersion of a kind that its name alone does not identify.
+func foreign(group, version string) string {
 	if slices.Contains(ownGroups, group) {
 		return ""
 	}
 	return group + "/" + version
 }
 
-// Spillway is a command of our own about an object.
-func (a *Asker) Spillway(verb string, ref describe.Ref, args ...string) string {
-	return a.about("spillway "+verb, ref.String(), ref.Namespace, args)
+// spillway is a command of our own about an object.
+func (a *asker) spillway(verb string, ref describe.Ref, args ...string) string {
+	return a.commandAbout("spillway "+verb, ref.String(), ref.Namespace, args)
 }
 
-// about is a command about an object of a namespace, empty for one of the cluster. The flags are
+// commandAbout is a command about an object of a namespace, empty for one of the cluster. The flags are
 // quoted already.
-func (a *Asker) about(command, object, namespace string, args []string) string {
+func (a *asker) commandAbout(command, object, namespace string, args []string) string {
 	words := []string{object}
 	if namespace != "" {
 		words = append(words, "-n", namespace)
@@ -94,9 +94,9 @@ func (a *Asker) about(command, object, namespace string, args []string) string {
 	return strings.Join(slices.Concat([]string{command, shell.Join(append(words, args...)...)}, a.Flags), " ")
 }
 
-// Command is a command that is about no object in particular; what it has of users is quoted. What its output goes
+// command is a command that is about no object in particular; what it has of users is quoted. What its output goes
 // through knows nothing of clusters.
-func (a *Asker) Command(command string) string {
+func (a *asker) command(command string) string {
 	command, filter, filtered := strings.Cut(command, " | ")
 	words := slices.Concat([]string{command}, a.Flags)
 	if filtered {

@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"cmp"
@@ -12,12 +12,11 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/shell"
 )
 
-// Lack is a ConfigMap or a Secret that does not exist, or a key that it lacks.
-type Lack struct {
+// lack is a ConfigMap or a Secret that does not exist, or a key that it lacks.
+type lack struct {
 	describe.Ref
 
 	// key is what it lacks, empty if it does not exist. Then wanted is a key that
@@ -27,10 +26,10 @@ type Lack struct {
 	err error
 }
 
-// LackOf is what a workload lacks. Of an object that does not exist it finds the key that
+// lackOf is what a workload lacks. Of an object that does not exist it finds the key that
 // the template asks for.
-func LackOf(m content.Missing, w *Workload) Lack {
-	l := Lack{describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
+func lackOf(m content.Missing, w *Workload) lack {
+	l := lack{describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
 	for _, n := range needsOf(w.GetNamespace(), &w.template.Spec) {
 		if n.Ref == l.Ref && l.key == "" && l.wanted == "" {
 			l.wanted = n.key
@@ -40,7 +39,7 @@ func LackOf(m content.Missing, w *Workload) Lack {
 }
 
 // String is what is missing, as a clause.
-func (l Lack) String() string {
+func (l lack) String() string {
 	if l.err != nil {
 		return "possibly " + l.Kind + " " + l.Name + ", which you may not read"
 	}
@@ -50,41 +49,41 @@ func (l Lack) String() string {
 	return l.Kind + " " + l.Name + " has no key " + l.key
 }
 
-// Lacking is the root of a chain: what is missing, and how to make it.
-func (a *Asker) Lacking(l Lack) chain.Link {
+// lacking is the root of a chain: what is missing, and how to make it.
+func (a *asker) lacking(l lack) Link {
 	if l.err != nil {
-		return a.Unseen(l.Ref, l.err)
+		return a.unseen(l.Ref, l.err)
 	}
-	reason := chain.ReasonMissing
+	reason := ReasonMissing
 	if l.key != "" {
-		reason = chain.ReasonKeyMissing
+		reason = ReasonKeyMissing
 	}
-	link := a.Link(l.Ref, reason, "%s", l)
+	link := a.link(l.Ref, reason, "%s", l)
 	link.Next = a.supply(l)
 	return link
 }
 
 // supply is the command that makes what is missing.
-func (a *Asker) supply(l Lack) string {
+func (a *asker) supply(l lack) string {
 	key := cmp.Or(l.key, l.wanted, "KEY")
 	switch {
 	case l.Kind != describe.KindSecret && l.Kind != describe.KindConfigMap:
-		return a.Kubectl("get", l.Ref)
+		return a.kubectl("get", l.Ref)
 	case l.key != "" && l.Kind == describe.KindSecret:
-		return a.Kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`{"stringData":{%q:"VALUE"}}`, key))
+		return a.kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`{"stringData":{%q:"VALUE"}}`, key))
 	case l.key != "":
-		return a.Kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`{"data":{%q:"VALUE"}}`, key))
+		return a.kubectl("patch", l.Ref, "--type=merge", "-p", fmt.Sprintf(`{"data":{%q:"VALUE"}}`, key))
 	}
 	what := "configmap "
 	if l.Kind == describe.KindSecret {
 		what = "secret generic "
 	}
-	return a.Command("kubectl create " + what + shell.Join(l.Name, "-n", l.Namespace, "--from-literal="+key+"=VALUE"))
+	return a.command("kubectl create " + what + shell.Join(l.Name, "-n", l.Namespace, "--from-literal="+key+"=VALUE"))
 }
 
 // need is a use of a ConfigMap or a Secret without which a Pod cannot start.
 type need struct {
-	Lack
+	lack
 
 	container string
 }
@@ -165,11 +164,11 @@ func (n *needs) items(kind, name string, items []corev1.KeyToPath, optional *boo
 
 // firstLack is the first of some needs that is not met, nil if all are. One that the
 // caller may not look at is taken for it if no other is.
-func (a *Asker) firstLack(ctx context.Context, all []need) (*need, error) {
+func (a *asker) firstLack(ctx context.Context, all []need) (*need, error) {
 	var unseen *need
 	for i := range all {
 		n := &all[i]
-		keys, exists, err := a.Keys(ctx, n.Ref)
+		keys, exists, err := a.keys(ctx, n.Ref)
 		switch {
 		case apierrors.IsForbidden(err):
 			n.err = err
@@ -177,7 +176,7 @@ func (a *Asker) firstLack(ctx context.Context, all []need) (*need, error) {
 		case err != nil:
 			return nil, err
 		case !exists:
-			return &need{Lack{n.Ref, "", n.key, nil}, n.container}, nil
+			return &need{lack{n.Ref, "", n.key, nil}, n.container}, nil
 		case n.key != "" && !keys[n.key]:
 			return n, nil
 		}
@@ -185,8 +184,8 @@ func (a *Asker) firstLack(ctx context.Context, all []need) (*need, error) {
 	return unseen, nil
 }
 
-// Keys are those of a ConfigMap or a Secret. Values are dropped immediately.
-func (a *Asker) Keys(ctx context.Context, ref describe.Ref) (keys map[string]bool, exists bool, err error) {
+// keys are those of a ConfigMap or a Secret. Values are dropped immediately.
+func (a *asker) keys(ctx context.Context, ref describe.Ref) (keys map[string]bool, exists bool, err error) {
 	keys = map[string]bool{}
 	add := func(names ...string) {
 		for _, name := range names {
@@ -195,11 +194,11 @@ func (a *Asker) Keys(ctx context.Context, ref describe.Ref) (keys map[string]boo
 	}
 	if ref.Kind == describe.KindSecret {
 		secret := &corev1.Secret{}
-		err = a.Get(ctx, ref, secret)
+		err = a.get(ctx, ref, secret)
 		add(slices.Collect(maps.Keys(secret.Data))...)
 	} else {
 		config := &corev1.ConfigMap{}
-		err = a.Get(ctx, ref, config)
+		err = a.get(ctx, ref, config)
 		add(slices.Collect(maps.Keys(config.Data))...)
 		add(slices.Collect(maps.Keys(config.BinaryData))...)
 	}
@@ -211,6 +210,6 @@ func (a *Asker) Keys(ctx context.Context, ref describe.Ref) (keys map[string]boo
 
 func (n *needs) add(kind, name, key string, optional *bool) {
 	if name != "" && (optional == nil || !*optional) {
-		n.found = append(n.found, need{Lack{describe.Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
+		n.found = append(n.found, need{lack{describe.Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
 	}
 }

@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -14,26 +14,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Controller is a ReplicaSet or a Job.
-func (a *Asker) Controller(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
-	w, err := a.Read(ctx, ref)
+// controller is a ReplicaSet or a Job.
+func (a *asker) controller(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
+	w, err := a.read(ctx, ref)
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
-	found, err := a.Unready(ctx, &w, a.Link(ref, "", "%s is ready", w.Name()))
+	found, err := a.unready(ctx, &w, a.link(ref, "", "%s is ready", w.Name()))
 	found.Facts = append(describe.UnpinnedFacts(ref.Kind, w.Object), found.Facts...)
 	return found, err
 }
 
-// Unready is what is wrong with a workload whose config is as it should be.
-func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chain.Answer, error) {
+// unready is what is wrong with a workload whose config is as it should be.
+func (a *asker) unready(ctx context.Context, w *Workload, link Link) (answer, error) {
 	report := w.health()
-	only := chain.Answer{Links: []chain.Link{link}}
+	only := answer{Links: []Link{link}}
 	own := &only.Links[0]
 	runs := isUnfinished(w) // which is as well as a Job can be, and not what it is for
 	if report.Health == rollout.Healthy && !runs {
@@ -41,12 +40,12 @@ func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chai
 		return only, nil
 	}
 	if own.Reason == "" {
-		own.Reason, own.Sentence = chain.ReasonNotReady, a.Place()+w.Name()+" is not ready: "+report.Reason
+		own.Reason, own.Sentence = ReasonNotReady, a.place()+w.Name()+" is not ready: "+report.Reason
 		if runs {
-			own.Sentence = a.Place() + w.Name() + " is not complete: " + report.Reason
+			own.Sentence = a.place() + w.Name() + " is not complete: " + report.Reason
 		}
 		if report.Health == rollout.Failed {
-			own.Reason, own.Sentence = chain.ReasonFailed, a.Place()+w.Name()+" failed: "+failureOf(w, report.Reason)
+			own.Reason, own.Sentence = ReasonFailed, a.place()+w.Name()+" failed: "+failureOf(w, report.Reason)
 		}
 		own.Phase, own.Owner, own.Since = rollout.PhaseWaiting, ownerOf(w.Object), unavailableSince(w)
 	}
@@ -54,8 +53,8 @@ func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chai
 	case w.GetDeletionTimestamp() != nil:
 		return a.leaving(w, only), nil
 	case w.IsUnseen():
-		own.Sentence = a.Place() + w.Name() + " is waiting: its controller has not observed this generation; is kube-controller-manager running?"
-		own.Reason, own.Next = chain.ReasonNotObserved, a.Command("kubectl get pods -n kube-system -l component=kube-controller-manager")
+		own.Sentence = a.place() + w.Name() + " is waiting: its controller has not observed this generation; is kube-controller-manager running?"
+		own.Reason, own.Next = ReasonNotObserved, a.command("kubectl get pods -n kube-system -l component=kube-controller-manager")
 		return only, nil
 	}
 	if root := a.heldBack(w); root != nil {
@@ -65,9 +64,9 @@ func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chai
 	return a.podsOf(ctx, w, only)
 }
 
-// Kept is a workload whose Pods run an earlier revision until a user replaces them: the
+// podsKept is a workload whose Pods run an earlier revision until a user replaces them: the
 // command that does it, with the Pods that it is about.
-func (a *Asker) Kept(ctx context.Context, w *Workload, so chain.Answer) (chain.Answer, error) {
+func (a *asker) podsKept(ctx context.Context, w *Workload, so answer) (answer, error) {
 	own := &so.Links[0]
 	if root := a.heldBack(w); root != nil {
 		own.Next = root.Next
@@ -76,25 +75,25 @@ func (a *Asker) Kept(ctx context.Context, w *Workload, so chain.Answer) (chain.A
 	earlier, err := a.earlier(ctx, w)
 	switch set, ok := w.Object.(*appsv1.StatefulSet); {
 	case apierrors.IsForbidden(err):
-		so.Links = append(so.Links, a.Unseen(w.Ref(), err))
+		so.Links = append(so.Links, a.unseen(w.Ref(), err))
 		return so, nil
 	case err != nil || len(earlier) == 0:
 		return so, err
 	case ok && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType:
-		own.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+		own.Next = a.kubectl("patch", w.Ref(), "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
 		return so, nil
 	}
 	var others []string
 	for _, p := range earlier[1:] {
 		others = append(others, describe.RefTo(describe.KindPod, &p).String())
 	}
-	own.Next = a.Kubectl("delete", describe.RefTo(describe.KindPod, &earlier[0]), others...)
+	own.Next = a.kubectl("delete", describe.RefTo(describe.KindPod, &earlier[0]), others...)
 	return so, nil
 }
 
 // earlier are the Pods of a StatefulSet or DaemonSet that run an earlier revision.
-func (a *Asker) earlier(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
-	pods, err := a.Pods(ctx, w)
+func (a *asker) earlier(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
+	pods, err := a.pods(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (a *Asker) earlier(ctx context.Context, w *Workload) ([]corev1.Pod, error) 
 // stuck is a Pod of a StatefulSet that runs an earlier revision, is not ready, and is not
 // replaced for that: with OrderedReady the controller waits for it before it updates. Nil
 // if there is none.
-func (a *Asker) stuck(ctx context.Context, w *Workload) (*chain.Link, error) {
+func (a *asker) stuck(ctx context.Context, w *Workload) (*Link, error) {
 	set, ok := w.Object.(*appsv1.StatefulSet)
 	if !ok || set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return nil, nil //nolint:nilnil // none is no error
@@ -127,8 +126,8 @@ func (a *Asker) stuck(ctx context.Context, w *Workload) (*chain.Link, error) {
 	for i := range earlier {
 		if p := &earlier[i]; !isReady(p) && !isBelowPartition(set, p) {
 			ref := describe.RefTo(describe.KindPod, p)
-			link := a.Link(ref, chain.ReasonStuck, "Pod %s runs an earlier revision and is not ready: StatefulSet %s (OrderedReady) waits for it and does not replace it; only deleting it helps", p.Name, set.Name)
-			link.Next = a.Kubectl("delete", ref)
+			link := a.link(ref, ReasonStuck, "Pod %s runs an earlier revision and is not ready: StatefulSet %s (OrderedReady) waits for it and does not replace it; only deleting it helps", p.Name, set.Name)
+			link.Next = a.kubectl("delete", ref)
 			return &link, nil
 		}
 	}
@@ -164,21 +163,21 @@ func unavailableSince(w *Workload) *time.Time {
 
 // heldBack is that a user has paused a Deployment or suspended a Job, nil if neither is
 // so.
-func (a *Asker) heldBack(w *Workload) *chain.Link {
-	var link chain.Link
+func (a *asker) heldBack(w *Workload) *Link {
+	var link Link
 	switch o := w.Object.(type) {
 	case *appsv1.Deployment:
 		if !o.Spec.Paused {
 			return nil
 		}
-		link = a.Link(w.Ref(), rollout.ReasonPaused, "%s is paused: spec.paused is set", w.Name())
-		link.Next = a.Kubectl("rollout resume", w.Ref())
+		link = a.link(w.Ref(), rollout.ReasonPaused, "%s is paused: spec.paused is set", w.Name())
+		link.Next = a.kubectl("rollout resume", w.Ref())
 	case *batchv1.Job:
 		if o.Spec.Suspend == nil || !*o.Spec.Suspend {
 			return nil
 		}
-		link = a.Link(w.Ref(), chain.ReasonSuspended, "%s is suspended: spec.suspend is set", w.Name())
-		link.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `{"spec":{"suspend":false}}`)
+		link = a.link(w.Ref(), ReasonSuspended, "%s is suspended: spec.suspend is set", w.Name())
+		link.Next = a.kubectl("patch", w.Ref(), "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 	default:
 		return nil
 	}
@@ -186,25 +185,25 @@ func (a *Asker) heldBack(w *Workload) *chain.Link {
 }
 
 // leaving is a workload that is being deleted.
-func (a *Asker) leaving(w *Workload, so chain.Answer) chain.Answer {
-	so.Links[0].Reason = chain.ReasonTerminating
-	so.Links[0].Sentence = a.Place() + w.Name() + " is being deleted"
+func (a *asker) leaving(w *Workload, so answer) answer {
+	so.Links[0].Reason = ReasonTerminating
+	so.Links[0].Sentence = a.place() + w.Name() + " is being deleted"
 	if names := w.GetFinalizers(); len(names) > 0 {
-		so.Links = append(so.Links, a.Finalizer(w.Ref(), names[0]))
+		so.Links = append(so.Links, a.finalizer(w.Ref(), names[0]))
 	}
 	return so
 }
 
-// Finalizer is the root where something may not go yet.
-func (a *Asker) Finalizer(ref describe.Ref, name string) chain.Link {
-	link := a.Link(ref, chain.ReasonFinalizer, "%s %s cannot be deleted: finalizer %s is not removed yet", ref.Kind, ref.Name, name)
-	link.Next = a.Kubectl("get", ref, "-o", "jsonpath={.metadata.finalizers}")
+// finalizer is the root where something may not go yet.
+func (a *asker) finalizer(ref describe.Ref, name string) Link {
+	link := a.link(ref, ReasonFinalizer, "%s %s cannot be deleted: finalizer %s is not removed yet", ref.Kind, ref.Name, name)
+	link.Next = a.kubectl("get", ref, "-o", "jsonpath={.metadata.finalizers}")
 	return link
 }
 
 // podsOf goes to the Pod that does worst; and where there are too few, to why they
 // are not made.
-func (a *Asker) podsOf(ctx context.Context, w *Workload, so chain.Answer) (chain.Answer, error) {
+func (a *asker) podsOf(ctx context.Context, w *Workload, so answer) (answer, error) {
 	root, err := a.stuck(ctx, w)
 	if err != nil {
 		return so, err
@@ -213,16 +212,16 @@ func (a *Asker) podsOf(ctx context.Context, w *Workload, so chain.Answer) (chain
 		so.Links = append(so.Links, *root)
 		return so, nil
 	}
-	pods, err := a.Pods(ctx, w)
+	pods, err := a.pods(ctx, w)
 	if err != nil {
 		return so, err
 	}
-	i := Worst(pods)
-	if i < 0 || Severity(&pods[i]) <= starting {
+	i := worst(pods)
+	if i < 0 || severity(&pods[i]) <= starting {
 		refused, err := a.uncreated(ctx, w)
 		switch {
 		case apierrors.IsForbidden(err):
-			so.Links = append(so.Links, a.Unseen(w.Ref(), err))
+			so.Links = append(so.Links, a.unseen(w.Ref(), err))
 		case err != nil || refused != nil:
 			return so.And(refused), err
 		}
@@ -230,14 +229,14 @@ func (a *Asker) podsOf(ctx context.Context, w *Workload, so chain.Answer) (chain
 	if i < 0 {
 		return a.noPods(w, so), nil
 	}
-	so.Then = a.About(describe.RefTo(describe.KindPod, &pods[i]))
+	so.Then = a.about(describe.RefTo(describe.KindPod, &pods[i]))
 	return so, nil
 }
 
 // noPods is a workload whose Pods all do well, or that has none.
-func (a *Asker) noPods(w *Workload, so chain.Answer) chain.Answer {
+func (a *asker) noPods(w *Workload, so answer) answer {
 	if w.created < w.Wants || w.Kind == describe.KindJob {
-		so.Links[0].Next = a.Kubectl("describe", w.Ref())
+		so.Links[0].Next = a.kubectl("describe", w.Ref())
 	}
 	return so
 }

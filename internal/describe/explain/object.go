@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/shell"
 	"github.com/spillway-dev/spillway/rollout"
@@ -23,55 +22,55 @@ var ErrNotFound = errors.New("not found")
 // errUnknownKind: nothing says what kind it is.
 var errUnknownKind = errors.New("the cluster has no such kind")
 
-// Object is anything else: how kstatus judges it.
-func (a *Asker) Object(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
-	u, err := a.ReadAny(ctx, ref)
-	if chain.IsNotFound(err) && first {
-		return chain.Answer{}, fmt.Errorf("%s %s %w%s", ref.Kind, ref.Name, ErrNotFound, chain.InNamespace(ref))
+// object is anything else: how kstatus judges it.
+func (a *asker) object(ctx context.Context, ref describe.Ref, first bool) (answer, error) {
+	u, err := a.readAny(ctx, ref)
+	if IsNotFound(err) && first {
+		return answer{}, fmt.Errorf("%s %s %w%s", ref.Kind, ref.Name, ErrNotFound, inNamespace(ref))
 	}
-	if chain.IsNotFound(err) {
-		link := a.Link(ref, chain.ReasonMissing, "%s %s not found", ref.Kind, ref.Name)
-		link.Next = a.Command("kubectl get " + shell.Quote(chain.ResourceIn(ref)) + chain.NamespaceFlag(ref))
-		return chain.Answer{Links: []chain.Link{link}}, nil
+	if IsNotFound(err) {
+		link := a.link(ref, ReasonMissing, "%s %s not found", ref.Kind, ref.Name)
+		link.Next = a.command("kubectl get " + shell.Quote(resourceIn(ref)) + namespaceFlag(ref))
+		return answer{Links: []Link{link}}, nil
 	}
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
-	return chain.Answer{Links: []chain.Link{a.judged(ref, u)}, Facts: describe.UnpinnedFacts(ref.Kind, u)}, nil
+	return answer{Links: []Link{a.judged(ref, u)}, Facts: describe.UnpinnedFacts(ref.Kind, u)}, nil
 }
 
 // judged is how an object does.
-func (a *Asker) judged(ref describe.Ref, u *unstructured.Unstructured) chain.Link {
+func (a *asker) judged(ref describe.Ref, u *unstructured.Unstructured) Link {
 	if names := u.GetFinalizers(); u.GetDeletionTimestamp() != nil && len(names) > 0 {
-		return a.Finalizer(ref, names[0])
+		return a.finalizer(ref, names[0])
 	}
 	lacks, fatal := task.Judge(u)
 	if lacks == "" {
-		link := a.Link(ref, "", "%s %s is ready", ref.Kind, ref.Name)
+		link := a.link(ref, "", "%s %s is ready", ref.Kind, ref.Name)
 		link.Phase = rollout.PhaseComplete
 		return link
 	}
-	link := a.Link(ref, chain.ReasonNotReady, "%s %s is not ready: %s", ref.Kind, ref.Name, strings.TrimPrefix(lacks, "waiting for "+ref.Kind+" "+ref.Name+": "))
-	link.Phase, link.Next, link.Owner = rollout.PhaseWaiting, a.Kubectl("describe", ref), ownerOf(u)
+	link := a.link(ref, ReasonNotReady, "%s %s is not ready: %s", ref.Kind, ref.Name, strings.TrimPrefix(lacks, "waiting for "+ref.Kind+" "+ref.Name+": "))
+	link.Phase, link.Next, link.Owner = rollout.PhaseWaiting, a.kubectl("describe", ref), ownerOf(u)
 	if fatal {
-		link.Phase, link.Reason = rollout.PhaseFailed, chain.ReasonFailed
+		link.Phase, link.Reason = rollout.PhaseFailed, ReasonFailed
 	}
 	return link
 }
 
-// ReadAny reads an object of whatever kind.
-func (a *Asker) ReadAny(ctx context.Context, ref describe.Ref) (*unstructured.Unstructured, error) {
+// readAny reads an object of whatever kind.
+func (a *asker) readAny(ctx context.Context, ref describe.Ref) (*unstructured.Unstructured, error) {
 	gvk, err := a.gvk(ref)
 	if err != nil {
 		return nil, err
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
-	return u, a.Get(ctx, ref, u)
+	return u, a.get(ctx, ref, u)
 }
 
 // gvk is the kind of a reference: what it says, or else the one of that name.
-func (a *Asker) gvk(ref describe.Ref) (schema.GroupVersionKind, error) {
+func (a *asker) gvk(ref describe.Ref) (schema.GroupVersionKind, error) {
 	if ref.APIVersion != "" {
 		return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), nil
 	}

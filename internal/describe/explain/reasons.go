@@ -1,4 +1,4 @@
-package chain
+package explain
 
 import (
 	"github.com/spillway-dev/spillway/internal/config/decision"

@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -8,24 +8,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Pod says why a Pod does not serve.
-func (a *Asker) Pod(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
+// pod says why a Pod does not serve.
+func (a *asker) pod(ctx context.Context, ref describe.Ref, first bool) (answer, error) {
 	p := &corev1.Pod{}
-	err := a.Get(ctx, ref, p)
-	if chain.IsNotFound(err) && !first {
-		link := a.Link(ref, chain.ReasonMissing, "Pod %s not found", ref.Name)
-		link.Next = a.Command("kubectl get events" + chain.NamespaceFlag(ref))
-		return chain.Answer{Links: []chain.Link{link}}, nil
+	err := a.get(ctx, ref, p)
+	if IsNotFound(err) && !first {
+		link := a.link(ref, ReasonMissing, "Pod %s not found", ref.Name)
+		link.Next = a.command("kubectl get events" + namespaceFlag(ref))
+		return answer{Links: []Link{link}}, nil
 	}
-	if chain.IsNotFound(err) {
-		return chain.Answer{}, fmt.Errorf("Pod %s %w in namespace %s", ref.Name, ErrNotFound, ref.Namespace)
+	if IsNotFound(err) {
+		return answer{}, fmt.Errorf("%s %s %w in namespace %s", ref.Kind, ref.Name, ErrNotFound, ref.Namespace)
 	}
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	found, err := a.diagnose(ctx, p)
 	if err != nil {
@@ -33,7 +32,7 @@ func (a *Asker) Pod(ctx context.Context, ref describe.Ref, first bool) (chain.An
 	}
 	own := &found.Links[0]
 	own.Owner = ownerOf(p)
-	if own.Since == nil && Severity(p) != Well {
+	if own.Since == nil && severity(p) != Well {
 		own.Since = unreadySince(p)
 	}
 	found.Facts = podFacts(p)
@@ -78,15 +77,15 @@ func unreadySince(p *corev1.Pod) *time.Time {
 
 // diagnose goes through what can be wrong with a Pod, in the order of its life
 // backwards: what ends it, what keeps it from a node, from starting, from serving.
-func (a *Asker) diagnose(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
+func (a *asker) diagnose(ctx context.Context, p *corev1.Pod) (answer, error) {
 	switch {
 	case p.DeletionTimestamp != nil:
 		return a.terminating(ctx, p), nil
 	case p.Status.Reason == evicted:
-		return a.alone(p, chain.ReasonEvicted, a.Kubectl("describe", describe.Ref{Kind: describe.KindNode, Name: p.Spec.NodeName}),
+		return a.alone(p, ReasonEvicted, a.kubectl("describe", describe.Ref{Kind: describe.KindNode, Name: p.Spec.NodeName}),
 			"Pod %s was evicted from node %s: %s", p.Name, p.Spec.NodeName, p.Status.Message), nil
 	case p.Status.Phase == corev1.PodFailed && p.Status.Reason != "":
-		return a.alone(p, chain.ReasonFailed, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s failed on node %s: %s",
+		return a.alone(p, ReasonFailed, a.kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s failed on node %s: %s",
 			p.Name, p.Spec.NodeName, orReason(p.Status.Message, p.Status.Reason)), nil
 	case p.Status.Phase == corev1.PodSucceeded:
 		return a.alone(p, "", "", "Pod %s is complete", p.Name), nil
@@ -105,31 +104,31 @@ func (a *Asker) diagnose(ctx context.Context, p *corev1.Pod) (chain.Answer, erro
 
 // terminating is a Pod that is being deleted: its node is lost, a finalizer is
 // left, or its grace period is not over.
-func (a *Asker) terminating(ctx context.Context, p *corev1.Pod) chain.Answer {
+func (a *asker) terminating(ctx context.Context, p *corev1.Pod) answer {
 	if lost := a.lostNode(ctx, p); lost != nil {
 		found := a.nodeLost(p, lost)
-		found.Links[0].Reason = chain.ReasonTerminating
-		found.Links[0].Sentence = a.Place() + fmt.Sprintf("Pod %s is terminating: node %s does not respond", p.Name, p.Spec.NodeName)
+		found.Links[0].Reason = ReasonTerminating
+		found.Links[0].Sentence = a.place() + fmt.Sprintf("Pod %s is terminating: node %s does not respond", p.Name, p.Spec.NodeName)
 		return found
 	}
 	if len(p.Finalizers) > 0 {
-		found := a.alone(p, chain.ReasonTerminating, "", "Pod %s is terminating: finalizer %s is not removed yet", p.Name, p.Finalizers[0])
-		found.Links = append(found.Links, a.Finalizer(describe.RefTo(describe.KindPod, p), p.Finalizers[0]))
+		found := a.alone(p, ReasonTerminating, "", "Pod %s is terminating: finalizer %s is not removed yet", p.Name, p.Finalizers[0])
+		found.Links = append(found.Links, a.finalizer(describe.RefTo(describe.KindPod, p), p.Finalizers[0]))
 		return found
 	}
-	found := a.alone(p, chain.ReasonTerminating, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is terminating", p.Name)
+	found := a.alone(p, ReasonTerminating, a.kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is terminating", p.Name)
 	found.Links[0].Until = describe.TimeOrNil(p.DeletionTimestamp.Time) // when its grace period is over
 	return found
 }
 
 // alone is a Pod that is the root itself.
-func (a *Asker) alone(p *corev1.Pod, reason rollout.Reason, next, format string, args ...any) chain.Answer {
-	link := a.Link(describe.RefTo(describe.KindPod, p), reason, format, args...)
+func (a *asker) alone(p *corev1.Pod, reason rollout.Reason, next, format string, args ...any) answer {
+	link := a.link(describe.RefTo(describe.KindPod, p), reason, format, args...)
 	link.Next, link.Phase = next, rollout.PhaseWaiting
 	if reason == "" {
 		link.Phase = rollout.PhaseComplete
 	}
-	return chain.Answer{Links: []chain.Link{link}}
+	return answer{Links: []Link{link}}
 }
 
 func orReason(message, reason string) string {

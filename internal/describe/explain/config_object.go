@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -13,37 +13,36 @@ import (
 
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
-// ConfigObject is a ConfigMap or a Secret: which workloads use it, and which wait for
+// ofConfig is a ConfigMap or a Secret: which workloads use it, and which wait for
 // it.
-func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
-	keys, exists, err := a.Keys(ctx, ref)
+func (a *asker) ofConfig(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
+	keys, exists, err := a.keys(ctx, ref)
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	var facts []describe.Fact
-	link := a.Lacking(Lack{Ref: ref})
+	link := a.lacking(lack{Ref: ref})
 	if exists {
-		link = a.Link(ref, "", "%s %s exists and has all keys that are used", ref.Kind, ref.Name)
+		link = a.link(ref, "", "%s %s exists and has all keys that are used", ref.Kind, ref.Name)
 		facts = append(facts, describe.FactOf("keys", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")))
 	}
 	users, waits, err := a.users(ctx, ref, keys, exists)
 	switch {
 	case err != nil:
 		if exists {
-			link.Sentence = a.Place() + fmt.Sprintf("%s %s exists", ref.Kind, ref.Name)
+			link.Sentence = a.place() + fmt.Sprintf("%s %s exists", ref.Kind, ref.Name)
 		}
 	case waits != nil:
-		link = a.Lacking(waits.Lack)
+		link = a.lacking(waits.lack)
 		link.Sentence += "; " + waits.user + " is waiting for it"
 	case !exists && len(users) == 0:
-		return chain.Answer{}, fmt.Errorf("%s %s in namespace %s not found, and nothing uses it", ref.Kind, ref.Name, ref.Namespace)
+		return answer{}, fmt.Errorf("%s %s in namespace %s not found, and nothing uses it", ref.Kind, ref.Name, ref.Namespace)
 	case len(users) == 0:
-		link.Sentence = a.Place() + fmt.Sprintf("%s %s exists; no workload in its namespace uses it", ref.Kind, ref.Name)
+		link.Sentence = a.place() + fmt.Sprintf("%s %s exists; no workload in its namespace uses it", ref.Kind, ref.Name)
 	case !exists:
-		link = a.Link(ref, "", "%s %s not found; it is optional for all that use it", ref.Kind, ref.Name)
+		link = a.link(ref, "", "%s %s not found; it is optional for all that use it", ref.Kind, ref.Name)
 	}
 	for _, user := range users[:min(len(users), shownUsers)] {
 		facts = append(facts, describe.FactOf("used by", user))
@@ -51,7 +50,7 @@ func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (cha
 	if more := len(users) - shownUsers; more > 0 {
 		facts = append(facts, describe.FactOf("used by", fmt.Sprintf("and %d more", more)))
 	}
-	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, err
+	return answer{Links: []Link{link}, Facts: facts}, err
 }
 
 // shownUsers is how many users of an object are named.
@@ -59,14 +58,14 @@ const shownUsers = 10
 
 // waiter is a workload that waits for something that is missing.
 type waiter struct {
-	Lack
+	lack
 
 	user string
 }
 
 // users are the workloads of the namespace that use an object, and the first that
 // lacks something of it.
-func (a *Asker) users(ctx context.Context, ref describe.Ref, keys map[string]bool, exists bool) (users []string, waits *waiter, err error) {
+func (a *asker) users(ctx context.Context, ref describe.Ref, keys map[string]bool, exists bool) (users []string, waits *waiter, err error) {
 	templates, err := a.templates(ctx, ref.Namespace)
 	if err != nil {
 		return nil, nil, err
@@ -84,14 +83,14 @@ func (a *Asker) users(ctx context.Context, ref describe.Ref, keys map[string]boo
 }
 
 // lacks is what the template needs of an object and does not get, nil if it gets all.
-func (t *template) lacks(ref describe.Ref, keys map[string]bool, exists bool) *Lack {
+func (t *template) lacks(ref describe.Ref, keys map[string]bool, exists bool) *lack {
 	for _, n := range needsOf(ref.Namespace, t.spec) {
 		switch {
 		case n.Ref != ref || exists && (n.key == "" || keys[n.key]):
 		case exists:
-			return &n.Lack
+			return &n.lack
 		default:
-			return &Lack{Ref: ref, wanted: n.key}
+			return &lack{Ref: ref, wanted: n.key}
 		}
 	}
 	return nil
@@ -147,7 +146,7 @@ func requiredBy(c *corev1.Container) {
 }
 
 // templates are those of all workloads of a namespace.
-func (a *Asker) templates(ctx context.Context, namespace string) ([]template, error) {
+func (a *asker) templates(ctx context.Context, namespace string) ([]template, error) {
 	found, err := a.templatesWith(ctx, namespace, nil)
 	all := make([]template, len(found))
 	for i := range found {
@@ -157,7 +156,7 @@ func (a *Asker) templates(ctx context.Context, namespace string) ([]template, er
 }
 
 // templatesWith are the workloads of a namespace whose Pods have some labels.
-func (a *Asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]Workload, error) {
+func (a *asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]Workload, error) {
 	var found []Workload
 	for _, kind := range []string{workloads.Deployment, workloads.StatefulSet, workloads.DaemonSet, describe.KindJob} {
 		list := listOf(kind)

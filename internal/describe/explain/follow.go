@@ -1,4 +1,4 @@
-package chain
+package explain
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 // manager of the cluster beneath it, has fifteen.
 const maxLinks = 24
 
-// Follow asks until there is nothing more to ask, and never asks twice about the same
+// follow asks until there is nothing more to ask, and never asks twice about the same
 // object. Where the caller may not read, or a cluster does not answer, the chain ends with
 // a link that says so; it is an error if nothing at all was found.
-func Follow(ctx context.Context, q *Question) (Chain, error) {
+func follow(ctx context.Context, q *question) (Chain, error) {
 	first, err := q.answer(ctx, true)
 	if err != nil && (len(first.Links) == 0 || ctx.Err() != nil) {
 		return Chain{}, err
@@ -22,7 +22,7 @@ func Follow(ctx context.Context, q *Question) (Chain, error) {
 	asked := map[describe.Ref]bool{q.asker.at(q.ref): true}
 	for next := first.Then; err == nil && next != nil && len(chain.Links) < maxLinks && !asked[next.asker.at(next.ref)]; {
 		asked[next.asker.at(next.ref)] = true
-		var a Answer
+		var a answer
 		a, err = next.answer(ctx, false)
 		chain.Links = append(chain.Links, next.links(&a, err)...)
 		next = a.Then
@@ -31,9 +31,9 @@ func Follow(ctx context.Context, q *Question) (Chain, error) {
 }
 
 // links are those of an answer, with the one where it was cut short.
-func (q *Question) links(a *Answer, err error) []Link {
+func (q *question) links(a *answer, err error) []Link {
 	if err != nil {
-		return append(a.Links, q.asker.Unseen(q.ref, err))
+		return append(a.Links, q.asker.unseen(q.ref, err))
 	}
 	return a.Links
 }

@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"slices"
@@ -23,23 +23,23 @@ const (
 	broken
 )
 
-// Worst is the place of the Pod that does worst, the first by name of equals; -1 if
+// worst is the place of the Pod that does worst, the first by name of equals; -1 if
 // all do well.
-func Worst(pods []corev1.Pod) int {
+func worst(pods []corev1.Pod) int {
 	found := -1
 	for i := range pods {
-		switch s := Severity(&pods[i]); {
+		switch s := severity(&pods[i]); {
 		case s == Well:
-		case found < 0, s > Severity(&pods[found]), s == Severity(&pods[found]) && pods[i].Name < pods[found].Name:
+		case found < 0, s > severity(&pods[found]), s == severity(&pods[found]) && pods[i].Name < pods[found].Name:
 			found = i
 		}
 	}
 	return found
 }
 
-// Severity orders Pods by how much their state explains of their workload: the higher, the
+// severity orders Pods by how much their state explains of their workload: the higher, the
 // more.
-func Severity(p *corev1.Pod) int {
+func severity(p *corev1.Pod) int {
 	switch {
 	case p.DeletionTimestamp != nil:
 		return leaving

@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"cmp"
@@ -13,28 +13,27 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/shell"
 )
 
-// Refusal is why the API server has refused a write. It names what the message
+// refusal is why the API server has refused a write. It names what the message
 // mentions: a quota, a policy, a webhook, a ServiceAccount.
 //
 // Where that is not found, it repeats the message: an explanation never fails because no
 // better one is found.
-func (a *Asker) Refusal(ctx context.Context, ref describe.Ref, message string) *chain.Answer {
-	for _, by := range []func(context.Context, describe.Ref, string) (*chain.Answer, error){a.refusedByQuota, a.refusedByPolicy, a.refusedByWebhook, a.refusedForAccount} {
+func (a *asker) refusal(ctx context.Context, ref describe.Ref, message string) *answer {
+	for _, by := range []func(context.Context, describe.Ref, string) (*answer, error){a.refusedByQuota, a.refusedByPolicy, a.refusedByWebhook, a.refusedForAccount} {
 		if found, err := by(ctx, ref, message); err == nil && found != nil {
 			return found
 		}
 	}
-	link := a.Link(ref, chain.ReasonRefused, "the API server refuses it: %s", message)
-	link.Next = a.Kubectl("describe", ref)
-	return &chain.Answer{Links: []chain.Link{link}}
+	link := a.link(ref, ReasonRefused, "the API server refuses it: %s", message)
+	link.Next = a.kubectl("describe", ref)
+	return &answer{Links: []Link{link}}
 }
 
 // refusedByQuota finds the quota that is mentioned.
-func (a *Asker) refusedByQuota(ctx context.Context, ref describe.Ref, message string) (*chain.Answer, error) {
+func (a *asker) refusedByQuota(ctx context.Context, ref describe.Ref, message string) (*answer, error) {
 	if !strings.Contains(message, "exceeded quota") {
 		return nil, nil //nolint:nilnil // it is not about a quota
 	}
@@ -47,9 +46,9 @@ func (a *Asker) refusedByQuota(ctx context.Context, ref describe.Ref, message st
 		if !strings.Contains(message, "quota: "+q.Name+",") {
 			continue
 		}
-		link := a.Link(describe.RefTo(describe.KindQuota, q), chain.ReasonQuota, "ResourceQuota %s is used up: %s", q.Name, usedUp(q))
-		link.Next = a.Kubectl("describe", link.Ref)
-		return &chain.Answer{Links: []chain.Link{link}}, nil
+		link := a.link(describe.RefTo(describe.KindQuota, q), ReasonQuota, "ResourceQuota %s is used up: %s", q.Name, usedUp(q))
+		link.Next = a.kubectl("describe", link.Ref)
+		return &answer{Links: []Link{link}}, nil
 	}
 	return nil, nil //nolint:nilnil // it has gone meanwhile
 }
@@ -69,7 +68,7 @@ func usedUp(q *corev1.ResourceQuota) string {
 }
 
 // refusedByPolicy finds the admission policy that is mentioned.
-func (a *Asker) refusedByPolicy(ctx context.Context, _ describe.Ref, message string) (*chain.Answer, error) {
+func (a *asker) refusedByPolicy(ctx context.Context, _ describe.Ref, message string) (*answer, error) {
 	if !strings.Contains(message, "ValidatingAdmissionPolicy") {
 		return nil, nil //nolint:nilnil // it is not about a policy
 	}
@@ -80,16 +79,16 @@ func (a *Asker) refusedByPolicy(ctx context.Context, _ describe.Ref, message str
 	for i := range list.Items {
 		ref := describe.Ref{Kind: "ValidatingAdmissionPolicy", Name: list.Items[i].Name}
 		if strings.Contains(message, "'"+ref.Name+"'") {
-			link := a.Link(ref, chain.ReasonRefused, "ValidatingAdmissionPolicy %s denied it: %s", ref.Name, causeIn(message))
-			link.Next = a.Kubectl("describe", ref)
-			return &chain.Answer{Links: []chain.Link{link}}, nil
+			link := a.link(ref, ReasonRefused, "ValidatingAdmissionPolicy %s denied it: %s", ref.Name, causeIn(message))
+			link.Next = a.kubectl("describe", ref)
+			return &answer{Links: []Link{link}}, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // it has gone meanwhile
 }
 
 // refusedByWebhook finds the webhook that is mentioned, and who should answer it.
-func (a *Asker) refusedByWebhook(ctx context.Context, _ describe.Ref, message string) (*chain.Answer, error) {
+func (a *asker) refusedByWebhook(ctx context.Context, _ describe.Ref, message string) (*answer, error) {
 	if !strings.Contains(message, "webhook") {
 		return nil, nil //nolint:nilnil // it is not about a webhook
 	}
@@ -108,17 +107,17 @@ func (a *Asker) refusedByWebhook(ctx context.Context, _ describe.Ref, message st
 }
 
 // byWebhook is that a webhook of a configuration refused, or does not answer.
-func (a *Asker) byWebhook(of describe.Ref, h *admission.Hook, message string) *chain.Answer {
+func (a *asker) byWebhook(of describe.Ref, h *admission.Hook, message string) *answer {
 	if strings.Contains(message, "denied the request") {
-		link := a.Link(of, chain.ReasonRefused, "webhook %s denied it: %s", h.Name, causeIn(message))
-		link.Next = a.Kubectl("describe", of)
-		return &chain.Answer{Links: []chain.Link{link}}
+		link := a.link(of, ReasonRefused, "webhook %s denied it: %s", h.Name, causeIn(message))
+		link.Next = a.kubectl("describe", of)
+		return &answer{Links: []Link{link}}
 	}
-	link := a.Link(of, chain.ReasonWebhook, "webhook %s does not answer: %s", h.Name, causeIn(message))
-	link.Next = a.Kubectl("describe", of)
-	found := chain.Answer{Links: []chain.Link{link}}
+	link := a.link(of, ReasonWebhook, "webhook %s does not answer: %s", h.Name, causeIn(message))
+	link.Next = a.kubectl("describe", of)
+	found := answer{Links: []Link{link}}
 	if s := h.Client.Service; s != nil {
-		found.Then = a.About(describe.Ref{Kind: describe.KindService, Namespace: s.Namespace, Name: s.Name})
+		found.Then = a.about(describe.Ref{Kind: describe.KindService, Namespace: s.Namespace, Name: s.Name})
 	}
 	return &found
 }
@@ -134,25 +133,25 @@ func causeIn(message string) string {
 }
 
 // refusedForAccount finds that the ServiceAccount of Pods does not exist.
-func (a *Asker) refusedForAccount(ctx context.Context, ref describe.Ref, message string) (*chain.Answer, error) {
+func (a *asker) refusedForAccount(ctx context.Context, ref describe.Ref, message string) (*answer, error) {
 	if !strings.Contains(message, "serviceaccount") {
 		return nil, nil //nolint:nilnil // it is not about an account
 	}
-	w, err := a.Read(ctx, ref)
+	w, err := a.read(ctx, ref)
 	if err != nil {
 		return nil, nil //nolint:nilerr,nilnil // it makes no Pods
 	}
 	name := cmp.Or(w.template.Spec.ServiceAccountName, "default")
 	account := describe.Ref{Kind: describe.KindAccount, Namespace: ref.Namespace, Name: name}
-	if err := a.Get(ctx, account, &corev1.ServiceAccount{}); !chain.IsNotFound(err) {
+	if err := a.get(ctx, account, &corev1.ServiceAccount{}); !IsNotFound(err) {
 		return nil, err
 	}
-	link := a.Link(account, chain.ReasonMissing, "ServiceAccount %s not found; the Pods of %s run as it", name, ref)
-	link.Next = a.Command("kubectl create serviceaccount " + shell.Join(name, "-n", ref.Namespace))
-	return &chain.Answer{Links: []chain.Link{link}}, nil
+	link := a.link(account, ReasonMissing, "ServiceAccount %s not found; the Pods of %s run as it", name, ref)
+	link.Next = a.command("kubectl create serviceaccount " + shell.Join(name, "-n", ref.Namespace))
+	return &answer{Links: []Link{link}}, nil
 }
 
-func (a *Asker) endpoints(ctx context.Context, ref describe.Ref) (ready int, err error) {
+func (a *asker) endpoints(ctx context.Context, ref describe.Ref) (ready int, err error) {
 	var list discoveryv1.EndpointSliceList
 	err = a.Client.List(ctx, &list, client.InNamespace(ref.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: ref.Name})
 	if err != nil {

@@ -1,4 +1,4 @@
-package native
+package explain
 
 import (
 	"context"
@@ -10,20 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
 // unboundClaim is the first claim of a Pod to which no volume is bound, nil if all
 // are bound, wait for the Pod themselves, or may not be looked at.
-func (a *Asker) unboundClaim(ctx context.Context, p *corev1.Pod) *describe.Ref {
+func (a *asker) unboundClaim(ctx context.Context, p *corev1.Pod) *describe.Ref {
 	for i := range p.Spec.Volumes {
 		source := p.Spec.Volumes[i].PersistentVolumeClaim
 		if source == nil {
 			continue
 		}
 		ref, claim := describe.Ref{Kind: describe.KindClaim, Namespace: p.Namespace, Name: source.ClaimName}, &corev1.PersistentVolumeClaim{}
-		err := a.Get(ctx, ref, claim)
-		if chain.IsNotFound(err) || err == nil && claim.Status.Phase != corev1.ClaimBound && !a.waitsForPod(ctx, claim) {
+		err := a.get(ctx, ref, claim)
+		if IsNotFound(err) || err == nil && claim.Status.Phase != corev1.ClaimBound && !a.waitsForPod(ctx, claim) {
 			return &ref
 		}
 	}
@@ -34,24 +33,24 @@ func (a *Asker) unboundClaim(ctx context.Context, p *corev1.Pod) *describe.Ref {
 // from then on the Pod waits for the claim.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// Claim is a PersistentVolumeClaim.
-func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+// claim is a PersistentVolumeClaim.
+func (a *asker) claim(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	err := a.Get(ctx, ref, claim)
-	if chain.IsNotFound(err) {
-		link := a.Link(ref, chain.ReasonMissing, "PersistentVolumeClaim %s not found", ref.Name)
-		link.Next = a.Command("kubectl get pvc" + chain.NamespaceFlag(ref))
-		return chain.Answer{Links: []chain.Link{link}}, nil
+	err := a.get(ctx, ref, claim)
+	if IsNotFound(err) {
+		link := a.link(ref, ReasonMissing, "PersistentVolumeClaim %s not found", ref.Name)
+		link.Next = a.command("kubectl get pvc" + namespaceFlag(ref))
+		return answer{Links: []Link{link}}, nil
 	}
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	if claim.Status.Phase == corev1.ClaimBound {
-		return chain.Answer{Links: []chain.Link{a.Link(ref, "", "PersistentVolumeClaim %s is bound to %s", ref.Name, claim.Spec.VolumeName)}}, nil
+		return answer{Links: []Link{a.link(ref, "", "PersistentVolumeClaim %s is bound to %s", ref.Name, claim.Spec.VolumeName)}}, nil
 	}
-	link := a.Link(ref, chain.ReasonUnbound, "PersistentVolumeClaim %s is %s: no volume is bound to it", ref.Name, strings.ToLower(string(claim.Status.Phase)))
-	link.Next = a.Kubectl("describe", ref)
-	found := chain.Answer{Links: []chain.Link{link}}
+	link := a.link(ref, ReasonUnbound, "PersistentVolumeClaim %s is %s: no volume is bound to it", ref.Name, strings.ToLower(string(claim.Status.Phase)))
+	link.Next = a.kubectl("describe", ref)
+	found := answer{Links: []Link{link}}
 	if a.waitsForPod(ctx, claim) {
 		found.Links[0].Sentence += " before a Pod that uses it can be scheduled"
 		found.Then = a.podOf(ctx, claim)
@@ -59,10 +58,10 @@ func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 	}
 	if name := claim.Spec.StorageClassName; name != nil && *name != "" {
 		class := describe.Ref{Kind: describe.KindClass, Name: *name}
-		if chain.IsNotFound(a.Get(ctx, class, &storagev1.StorageClass{})) {
+		if IsNotFound(a.get(ctx, class, &storagev1.StorageClass{})) {
 			found.Links[0].Next = ""
-			root := a.Link(class, chain.ReasonMissing, "StorageClass %s not found", *name)
-			root.Next = a.Command("kubectl get storageclasses")
+			root := a.link(class, ReasonMissing, "StorageClass %s not found", *name)
+			root.Next = a.command("kubectl get storageclasses")
 			found.Links = append(found.Links, root)
 		}
 	}
@@ -71,18 +70,18 @@ func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 
 // waitsForPod is true of a claim for which nothing is provisioned before its Pod can be
 // scheduled.
-func (a *Asker) waitsForPod(ctx context.Context, claim *corev1.PersistentVolumeClaim) bool {
+func (a *asker) waitsForPod(ctx context.Context, claim *corev1.PersistentVolumeClaim) bool {
 	name := claim.Spec.StorageClassName
 	if name == nil || *name == "" || claim.Annotations[selectedNode] != "" {
 		return false
 	}
 	class := &storagev1.StorageClass{}
-	err := a.Get(ctx, describe.Ref{Kind: describe.KindClass, Name: *name}, class)
+	err := a.get(ctx, describe.Ref{Kind: describe.KindClass, Name: *name}, class)
 	return err == nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 // podOf is the Pod that a claim waits for, nil if there is none.
-func (a *Asker) podOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) *chain.Question {
+func (a *asker) podOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) *question {
 	var pods corev1.PodList
 	if err := a.Client.List(ctx, &pods, client.InNamespace(claim.Namespace)); err != nil {
 		return nil
@@ -92,7 +91,7 @@ func (a *Asker) podOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) 
 		if p.Spec.NodeName == "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
 		}) {
-			return a.About(describe.RefTo(describe.KindPod, p))
+			return a.about(describe.RefTo(describe.KindPod, p))
 		}
 	}
 	return nil
