@@ -1,4 +1,4 @@
-package selection
+package command
 
 import (
 	"cmp"
@@ -16,12 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
-// Flags narrow and sorts a list, as kubectl's flags of the same names do.
-type Flags struct {
+// Selection narrows and sorts a list, by the flags that kubectl has for it: -l, --field-selector and --sort-by.
+type Selection struct {
 	labels, fields, sortBy string
 	// selectable are the fields to select by, sortable those to sort by.
 	selectable, sortable []string
@@ -34,16 +33,16 @@ func NamedFields(ref describe.Ref) fields.Set {
 
 // AddFlags adds the flags. selectable are the fields that can be selected by, sortable those
 // that can be sorted by.
-func (s *Flags) AddFlags(flags *pflag.FlagSet, selectable, sortable []string) {
+func (s *Selection) AddFlags(flags *pflag.FlagSet, selectable, sortable []string) {
 	s.selectable, s.sortable = selectable, sortable
 	flags.StringVarP(&s.labels, "selector", "l", "", "only objects with these labels, such as app=web,tier!=test")
 	flags.StringVar(&s.fields, "field-selector", "", "only what has these fields, such as "+selectable[0]+"=web; of "+strings.Join(selectable, ", "))
 	flags.StringVar(&s.sortBy, "sort-by", "", "sort by a field of the JSON: "+strings.Join(sortable, ", "))
-	flags.Lookup("sort-by").Annotations = map[string][]string{command.FlagWords: sortable}
+	flags.Lookup("sort-by").Annotations = map[string][]string{FlagWords: sortable}
 }
 
 // Check refuses what cannot be understood, before anything is asked.
-func (s *Flags) Check() error {
+func (s *Selection) Check() error {
 	if _, err := labels.Parse(s.labels); err != nil {
 		return fmt.Errorf("--selector: %q cannot be read: %w; write it as app=web,tier!=test", s.labels, err)
 	}
@@ -64,25 +63,25 @@ func (s *Flags) Check() error {
 
 // field is the name of the field to sort by, however it is written: name, .name, {.name} or
 // {.metadata.name}.
-func (s *Flags) field() string {
+func (s *Selection) field() string {
 	return strings.TrimPrefix(strings.TrimPrefix(strings.Trim(s.sortBy, "{}"), "."), "metadata.")
 }
 
 // Narrows is true if not everything is wanted.
-func (s *Flags) Narrows() bool { return s.labels != "" || s.fields != "" }
+func (s *Selection) Narrows() bool { return s.labels != "" || s.fields != "" }
 
 // Sorts is true if an order was asked for.
-func (s *Flags) Sorts() bool { return s.field() != "" }
+func (s *Selection) Sorts() bool { return s.field() != "" }
 
 // HasFields is true of what has the fields that were asked for.
-func (s *Flags) HasFields(set fields.Set) bool {
+func (s *Selection) HasFields(set fields.Set) bool {
 	selector, err := fields.ParseSelector(s.fields)
 	return err == nil && selector.Matches(set)
 }
 
 // Labeled asks the API server which of some objects have the labels that were asked for: all,
 // unasked, if none were. Of each kind a list is read, without what the objects contain.
-func (s *Flags) Labeled(ctx context.Context, c client.Reader, namespace string, refs []describe.Ref) (func(describe.Ref) bool, error) {
+func (s *Selection) Labeled(ctx context.Context, c client.Reader, namespace string, refs []describe.Ref) (func(describe.Ref) bool, error) {
 	if s.labels == "" {
 		return func(describe.Ref) bool { return true }, nil
 	}
@@ -119,13 +118,13 @@ func selectedKind(kind string) (schema.GroupVersionKind, bool) {
 	case describe.KindProxy, describe.KindRemote:
 		return fleetv1.GroupVersion.WithKind(kind), true
 	default:
-		return command.KindOf(kind)
+		return KindOf(kind)
 	}
 }
 
-// Sort sorts items by the field that was asked for, if one was; fields are those that they
+// SortBy sorts items by the field that was asked for, if one was; fields are those that they
 // have, as text.
-func Sort[T any](s *Flags, items []T, fields map[string]func(*T) string) {
+func SortBy[T any](s *Selection, items []T, fields map[string]func(*T) string) {
 	if by := fields[s.field()]; by != nil {
 		slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(by(&a), by(&b)) })
 	}

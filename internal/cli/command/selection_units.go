@@ -1,4 +1,4 @@
-package selection
+package command
 
 import (
 	"context"
@@ -21,28 +21,28 @@ var unitFields = map[string]func(u *describe.Unit) string{
 	"name": func(u *describe.Unit) string { return u.Name }, "namespace": func(u *describe.Unit) string { return u.Namespace },
 	"kind": func(u *describe.Unit) string { return u.Kind }, "phase": func(u *describe.Unit) string { return string(u.Phase) },
 	"reason": func(u *describe.Unit) string { return string(u.Reason) },
-	"since":  func(u *describe.Unit) string { return Moment(u.Since) },
+	"since":  func(u *describe.Unit) string { return Sortable(u.Since) },
 }
 
-// Moment is a time as text that sorts as times do, after all others if there is none.
-func Moment(at *time.Time) string {
+// Sortable is a time as text that sorts as times do, after all others if there is none.
+func Sortable(at *time.Time) string {
 	if at == nil {
 		return "~"
 	}
 	return at.UTC().Format("2006-01-02T15:04:05.000000000")
 }
 
-// Units narrows and sorts what is rolled.
-type Units struct{ Flags }
+// UnitSelection narrows and sorts what is rolled.
+type UnitSelection struct{ Selection }
 
 // AddFlags adds the flags.
-func (s *Units) AddFlags(flags *pflag.FlagSet) {
-	s.Flags.AddFlags(flags, unitSelectable, unitSortable)
+func (s *UnitSelection) AddFlags(flags *pflag.FlagSet) {
+	s.Selection.AddFlags(flags, unitSelectable, unitSortable)
 }
 
 // Apply narrows and sorts the units. Where they are sorted, each stands alone, and not
 // beneath the config that it waits for.
-func (s *Units) Apply(ctx context.Context, c client.Reader, namespace string, units []describe.Unit) ([]describe.Unit, error) {
+func (s *UnitSelection) Apply(ctx context.Context, c client.Reader, namespace string, units []describe.Unit) ([]describe.Unit, error) {
 	if s.Narrows() {
 		rolled := describe.Rolled(units)
 		refs := make([]describe.Ref, len(rolled))
@@ -57,7 +57,7 @@ func (s *Units) Apply(ctx context.Context, c client.Reader, namespace string, un
 	}
 	if s.Sorts() {
 		units = describe.Rolled(units)
-		Sort(&s.Flags, units, unitFields)
+		SortBy(&s.Selection, units, unitFields)
 	}
 	return units, nil
 }
