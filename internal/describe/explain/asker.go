@@ -65,6 +65,19 @@ type answer struct {
 	Details any
 }
 
+// answering is an answer about an object, as it comes together.
+type answering struct {
+	*asker
+
+	ref   describe.Ref
+	found answer
+}
+
+// own is the link about the object itself.
+func (so *answering) own() *Link { return &so.found.Links[0] }
+
+func (so *answering) add(links ...Link) { so.found.Links = append(so.found.Links, links...) }
+
 // And continues with what another answer says, if there is one.
 func (so answer) And(more *answer) answer {
 	if more != nil {

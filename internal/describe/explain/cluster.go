@@ -36,7 +36,7 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 	ref := describe.Ref{Kind: describe.KindCluster, Namespace: module.Namespace, Name: name}
 	link := a.link(ref, c.Reason, "%s", clusterSentence(&c))
 	link.Ring, link.Phase, link.Since, link.Until = manager.RingFleet, rollout.PhaseWaiting, c.Since, c.Until
-	m := moduleAnswer{asker: a, ref: module, found: answer{Links: []Link{link}, Facts: describe.ClusterFacts(&c), Details: c}}
+	m := moduleAnswer{answering: answering{a, module, answer{Links: []Link{link}, Facts: describe.ClusterFacts(&c), Details: c}}}
 	switch {
 	case c.Hold != nil:
 		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("unpin", "--cluster", name)
@@ -47,7 +47,7 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 	case c.Reason == decision.ReasonForeign:
 		m.own().Next = a.command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s " + shell.Join("-n", module.Namespace))
 	case c.Reason == outcome.ReasonUnreachable && c.Revision == "": // nothing is assigned before it is known what it has
-		m.found.Links = append(m.found.Links, a.unreachable(ref, &assembled{cluster: name, secret: cluster.SecretName(name)}))
+		m.add(a.unreachable(ref, &assembled{cluster: name, secret: cluster.SecretName(name)}))
 	case c.IsNext:
 		m.found.Then = a.aboutManager(module.Namespace)
 	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present

@@ -22,11 +22,9 @@ import (
 
 // moduleAnswer is the answer about a module, as it comes together.
 type moduleAnswer struct {
-	*asker
+	answering
 
-	ref   describe.Ref
-	e     *decision.Explanation
-	found answer
+	e *decision.Explanation
 }
 
 func (m *moduleAnswer) goOn(ctx context.Context) error {
@@ -41,7 +39,7 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 		m.own().Next = m.kubectl("edit", m.ref)
 	case m.e.Phase == string(decision.PhaseRolledBack):
 		m.own().Next = m.spillway("retry", m.ref)
-		return m.failing(ctx)
+		return m.failing()
 	case m.e.Phase == string(rollout.PhaseComplete):
 	case m.e.Reason == decision.ReasonNoClusters: // the action of the reason comes next
 		m.found = m.found.And(m.managerGone(ctx, m.ref.Namespace))
@@ -67,7 +65,7 @@ func (m *moduleAnswer) waits(ctx context.Context, cause *record.Cause) error {
 		stage, _ := m.unitOf(cause)
 		return m.gated(ctx, stage)
 	default:
-		return m.held(ctx, cause)
+		return m.held(cause)
 	}
 	return nil
 }
@@ -106,7 +104,7 @@ func (m *moduleAnswer) paused() {
 }
 
 // held goes to the stage, and from there to the cluster.
-func (m *moduleAnswer) held(ctx context.Context, cause *record.Cause) error {
+func (m *moduleAnswer) held(cause *record.Cause) error {
 	reason := rollout.Reason(cause.Reason)
 	stage, name := m.unitOf(cause)
 	if stage != "" {
@@ -115,7 +113,7 @@ func (m *moduleAnswer) held(ctx context.Context, cause *record.Cause) error {
 			link.Since, link.Until = describe.TimeOf(cause.Since), describe.TimeOf(cause.Until)
 			link.Sentence = m.place() + m.e.Sentence
 		}
-		m.found.Links = append(m.found.Links, link)
+		m.add(link)
 	}
 	switch {
 	case reason == rollout.ReasonBudget:
@@ -124,7 +122,7 @@ func (m *moduleAnswer) held(ctx context.Context, cause *record.Cause) error {
 		m.found.Then = m.aboutCluster(m.ref, m.skipped(stage))
 		return nil
 	case name == "":
-		return m.failing(ctx)
+		return m.failing()
 	default:
 		m.found.Then = m.aboutCluster(m.ref, name)
 		return nil
@@ -189,7 +187,7 @@ func (m *moduleAnswer) stage(name string, reason rollout.Reason) Link {
 }
 
 // failing goes to the first cluster that has failed, if one has.
-func (m *moduleAnswer) failing(context.Context) error {
+func (m *moduleAnswer) failing() error {
 	if failing := m.e.Failing; len(failing) > 0 {
 		m.found.Then = m.aboutCluster(m.ref, failing[0].Name)
 		return nil
@@ -199,8 +197,6 @@ func (m *moduleAnswer) failing(context.Context) error {
 	}
 	return nil
 }
-
-func (m *moduleAnswer) own() *Link { return &m.found.Links[0] }
 
 func (m *moduleAnswer) fleet(verb string, args ...string) string {
 	return m.spillway("fleet "+verb, m.ref, args...)
@@ -221,9 +217,7 @@ func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (answer, e
 		return answer{}, err
 	}
 	described := describe.Module(&e)
-	m := moduleAnswer{asker: a, ref: ref, e: &e, found: answer{
-		Links: []Link{a.linkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e,
-	}}
+	m := moduleAnswer{answering{a, ref, answer{Links: []Link{a.linkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e}}, &e}
 	err = m.goOn(ctx)
 	return m.found, err
 }

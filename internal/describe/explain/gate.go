@@ -20,7 +20,7 @@ import (
 func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	link := m.stage(stage, m.e.Reason)
 	link.Next = m.fleet("approve", "--stage", stage)
-	m.found.Links = append(m.found.Links, link)
+	m.add(link)
 	gates, err := m.notPassed(ctx, m.ref)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	for i := range gates {
 		if s := &gates[i].Spec; s.Revision == m.e.Target && s.Stage == stage {
 			last.Next = ""
-			m.found.Links = append(m.found.Links, m.undecided(&gates[i]))
+			m.add(m.undecided(&gates[i]))
 			return nil
 		}
 	}

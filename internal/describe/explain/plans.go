@@ -40,11 +40,11 @@ func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (ans
 	}
 	e := plans.ExplanationOf(i)
 	described := describe.Instance(&e)
-	p := planAnswer{asker: a, i: i, e: &e, found: answer{Links: []Link{a.linkTo(&described)}, Details: e}}
+	p := planAnswer{answering{a, ref, answer{Links: []Link{a.linkTo(&described)}, Details: e}}, i, &e}
 	if e.Reason.IsGate() {
 		p.own().Deadline = p.deadline(ctx)
 		links, err := a.atGate(ctx, ref)
-		p.found.Links = append(p.found.Links, links...)
+		p.add(links...)
 		return p.found, err
 	}
 	p.goOn(ctx)
@@ -53,11 +53,10 @@ func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (ans
 
 // planAnswer is the answer about an Instance, as it comes together.
 type planAnswer struct {
-	*asker
+	answering
 
-	i     *v1beta1.Instance
-	e     *plans.Explanation
-	found answer
+	i *v1beta1.Instance
+	e *plans.Explanation
 }
 
 func (p *planAnswer) goOn(ctx context.Context) {
@@ -71,13 +70,13 @@ func (p *planAnswer) goOn(ctx context.Context) {
 		return
 	case p.e.Phase == rollout.PhasePaused:
 		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
-		p.own().Next = p.spillway("resume", describe.RefTo(describe.KindInstance, p.i))
+		p.own().Next = p.spillway("resume", p.ref)
 		return
 	case p.e.Reason == decision.ReasonNoVersion:
 		p.noVersion()
 		return
 	case p.e.Reason == decision.ReasonInvalid:
-		p.own().Next = p.kubectl("edit", describe.RefTo(describe.KindInstance, p.i))
+		p.own().Next = p.kubectl("edit", p.ref)
 		return
 	case p.e.Reason == decision.ReasonIdle:
 		return
@@ -98,10 +97,8 @@ func (p *planAnswer) leaving() {
 	own := p.own()
 	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, describe.TimeOrNil(p.i.DeletionTimestamp.Time)
 	own.Sentence = p.place() + "Instance " + p.i.Name + " is being deleted"
-	p.found = p.kept(describe.RefTo(describe.KindInstance, p.i), p.i, vocabulary.CleanupFinalizer, p.found)
+	p.found = p.kept(p.ref, p.i, vocabulary.CleanupFinalizer, p.found)
 }
-
-func (p *planAnswer) own() *Link { return &p.found.Links[0] }
 
 // deadline is when the plan that runs has taken too long, or its phase or its step;
 // nil if there is no timeout, or it may not be read.
@@ -147,7 +144,7 @@ func (p *planAnswer) noVersion() {
 	ref := p.version()
 	link := p.link(ref, ReasonMissing, "OperatorVersion %s not found", ref.Name)
 	link.Next = p.command("kubectl get operatorversions " + shell.Join("-n", ref.Namespace))
-	p.found.Links = append(p.found.Links, link)
+	p.add(link)
 }
 
 // version is the OperatorVersion that the Instance refers to.
@@ -165,7 +162,7 @@ func (p *planAnswer) step() {
 		steps := p.e.Phases[i].Steps
 		at := slices.IndexFunc(steps, func(s v1beta1.StepStatus) bool { return howStepIs[s.Status] != "" })
 		if at >= 0 {
-			p.found.Links = append(p.found.Links, p.stepLink(p.e.Phases[i].Name+"/"+steps[at].Name, &steps[at]))
+			p.add(p.stepLink(p.e.Phases[i].Name+"/"+steps[at].Name, &steps[at]))
 			return
 		}
 	}
@@ -195,7 +192,7 @@ func (p *planAnswer) objects(ctx context.Context) {
 		p.found.Then = p.about(*bad)
 		return
 	}
-	refused := p.refusal(ctx, describe.RefTo(describe.KindInstance, p.i), p.e.Sentence+" "+p.failure())
+	refused := p.refusal(ctx, p.ref, p.e.Sentence+" "+p.failure())
 	if refused.Links[0].Reason != ReasonRefused {
 		p.found = p.found.And(refused)
 		return
@@ -205,7 +202,7 @@ func (p *planAnswer) objects(ctx context.Context) {
 	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
 		last.Next = p.command("spillway plan retry " + shell.Join(p.i.Name, "-n", p.i.Namespace))
 	case p.i.Status.AggregatedStatus.ActivePlan != "":
-		last.Next = p.kubectl("describe", describe.RefTo(describe.KindInstance, p.i))
+		last.Next = p.kubectl("describe", p.ref)
 	}
 }
 

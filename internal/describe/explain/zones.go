@@ -38,11 +38,9 @@ func (a *asker) isComplete(ctx context.Context, ref describe.Ref) (bool, error) 
 
 // groupAnswer is the answer about a group, as it comes together.
 type groupAnswer struct {
-	*asker
+	answering
 
-	ref   describe.Ref
-	e     *decision.Explanation
-	found answer
+	e *decision.Explanation
 }
 
 // rollout goes on from the reason that tells most.
@@ -74,7 +72,7 @@ func (g *groupAnswer) waits(ctx context.Context, cause *record.Cause) error {
 		return g.locked(ctx)
 	case reason.IsGate():
 		links, err := g.atGate(ctx, g.ref)
-		g.found.Links = append(g.found.Links, links...)
+		g.add(links...)
 		return err
 	case reason == decision.ReasonWindow:
 	case reason == decision.ReasonNotObserved || reason == decision.ReasonDeleting:
@@ -227,9 +225,8 @@ func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (answer, er
 		return answer{}, err
 	}
 	described, replicas := describe.Group(&e), scales.Explain()
-	g := groupAnswer{asker: a, ref: ref, e: &e, found: answer{
-		Links: []Link{a.linkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: groupDetails{e, replicas},
-	}}
+	found := answer{Links: []Link{a.linkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: groupDetails{e, replicas}}
+	g := groupAnswer{answering{a, ref, found}, &e}
 	if !e.Missing && g.deleting(ctx) {
 		return g.found, nil
 	}
@@ -393,10 +390,6 @@ func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 	}
 	return nil
 }
-
-func (g *groupAnswer) own() *Link { return &g.found.Links[0] }
-
-func (g *groupAnswer) add(link Link) { g.found.Links = append(g.found.Links, link) }
 
 // refused is a write that the API server did not take.
 func (g *groupAnswer) refused(ctx context.Context, zone, message string) {
