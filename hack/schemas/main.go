@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
@@ -27,7 +27,7 @@ var answers = map[string]struct {
 	of    any
 }{
 	"status":     {"spillway status -o json, and the page /", describe.Description{}},
-	"explain":    {"spillway explain KIND/NAME -o json, and the page /why/KIND/NAME", chain.Chain{}},
+	"explain":    {"spillway explain KIND/NAME -o json, and the page /why/KIND/NAME", explain.Chain{}},
 	"forecast":   {"spillway forecast -o json, and the page /next", forecast.Answer{}},
 	"rollouts":   {"the page /past", []describe.Unit{}},
 	"history":    {"spillway history KIND/NAME -o json, and the page /past/KIND/NAME", []history.Entry{}},

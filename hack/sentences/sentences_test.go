@@ -21,14 +21,14 @@ var sentences = []string{"sentence", "message", "waitingfor", "waits", "why", "d
 // exceptions are the files that read a sentence, and why they may.
 var exceptions = map[string]string{
 	// The API server and its admission say what they refuse in a text alone.
-	"internal/cli/failure/failure.go":              "the API server's text",
-	"internal/config/workload/rolling.go":          "the text of a controller of Kubernetes about a quota",
-	"internal/describe/explain/chain/forbidden.go": "the API server's text",
-	"internal/describe/explain/native/refusal.go":  "the API server's text",
-	"internal/fleet/outcome/refusal.go":            "the API server's text",
-	"internal/plans/write/refusal.go":              "the API server's text",
-	"internal/simulate/apply.go":                   "the API server's text",
-	"internal/simulate/manifests.go":               "the API server's text",
+	"internal/cli/failure/failure.go":        "the API server's text",
+	"internal/config/workload/rolling.go":    "the text of a controller of Kubernetes about a quota",
+	"internal/describe/explain/forbidden.go": "the API server's text",
+	"internal/describe/explain/refusal.go":   "the API server's text",
+	"internal/fleet/outcome/refusal.go":      "the API server's text",
+	"internal/plans/write/refusal.go":        "the API server's text",
+	"internal/simulate/apply.go":             "the API server's text",
+	"internal/simulate/manifests.go":         "the API server's text",
 	// So do client-go, the parser of YAML, and Flux.
 	"internal/cli/command/cluster.go":            "client-go's text",
 	"internal/source/error.go":                   "the text of the parser of YAML",

@@ -25,7 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/lab/schemas"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/forms"
@@ -154,7 +154,7 @@ func TestDashboard(t *testing.T) {
 		})
 	}
 	says("Secret db", true)
-	why := chain.Chain{}
+	why := explain.Chain{}
 	if err := p.get("/why/deployment/web", &why); err != nil || !strings.Contains(why.Root().Next, "create secret") {
 		t.Errorf("%v: %+v", err, why)
 	}

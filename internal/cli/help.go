@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/completion"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 )
 
@@ -28,12 +27,12 @@ func finish(root *cobra.Command, env command.Environment) {
 		writeUsage(cmd.OutOrStderr(), cmd)
 		return nil
 	})
-	completion.Add(root)
-	c := completion.Completer{Lookup: env.Lookup}
+	addCompletion(root)
+	c := completer{lookup: env.Lookup}
 	each(root, func(cmd *cobra.Command) {
 		sayExitCode(cmd)
 		cmd.Example = strings.ReplaceAll(cmd.Example, "  spillway ", "  "+root.DisplayName()+" ")
-		c.Complete(cmd)
+		c.complete(cmd)
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 
 	state "github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
 const (
@@ -93,7 +92,7 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 // next is an error unless spillway explain of a Deployment ends with a command.
 func (w *world) next(name, command string) {
 	w.t.Helper()
-	c, err := explain.Explain(w.t.Context(), chain.World{Client: w.client, Options: w.options}, state.Ref{Kind: "Deployment", Namespace: w.namespace, Name: name})
+	c, err := explain.Explain(w.t.Context(), explain.World{Client: w.client, Options: w.options}, state.Ref{Kind: "Deployment", Namespace: w.namespace, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}

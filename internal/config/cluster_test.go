@@ -18,7 +18,6 @@ import (
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	described "github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/barrier"
 )
@@ -140,7 +139,7 @@ func TestClusterPolicies(t *testing.T) {
 		}
 		return nil
 	})
-	asked, err := explain.Explain(t.Context(), chain.World{Client: w.client, Options: w.options}, described.Ref{Kind: "ClusterConfigPolicy", Name: "careful"})
+	asked, err := explain.Explain(t.Context(), explain.World{Client: w.client, Options: w.options}, described.Ref{Kind: "ClusterConfigPolicy", Name: "careful"})
 	if err != nil {
 		t.Fatal(err)
 	}

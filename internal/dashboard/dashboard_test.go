@@ -20,7 +20,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
@@ -90,10 +90,10 @@ func serveAs(t *testing.T, change func(*Source), units ...describe.Unit) (*clust
 		Named: func(namespace, object string) (describe.Ref, error) {
 			return describe.Named(func() (apimeta.RESTMapper, error) { return apimeta.NewDefaultRESTMapper(nil), nil }, namespace, object)
 		},
-		Explain: func(_ context.Context, ref describe.Ref) (chain.Chain, error) {
+		Explain: func(_ context.Context, ref describe.Ref) (explain.Chain, error) {
 			since := noon.Add(-time.Hour)
-			return chain.Chain{
-				Links: []chain.Link{{Ref: ref, Reason: "MissingConfig", Sentence: "it waits for <b>Secret</b> db", Since: &since, Next: "kubectl create secret generic db -n shop"}},
+			return explain.Chain{
+				Links: []explain.Link{{Ref: ref, Reason: "MissingConfig", Sentence: "it waits for <b>Secret</b> db", Since: &since, Next: "kubectl create secret generic db -n shop"}},
 				Facts: []describe.Fact{{Name: "uses", Values: []string{"Secret db", "missing"}}},
 			}, nil
 		},
@@ -236,11 +236,11 @@ func serveEvil(t *testing.T) string {
 	_, address := serveAs(t, func(s *Source) {
 		s.Place, s.Steering = evil, &steered{version: evil, denied: evil}
 		s.Named = func(string, string) (describe.Ref, error) { return of, nil }
-		s.Explain = func(context.Context, describe.Ref) (chain.Chain, error) {
+		s.Explain = func(context.Context, describe.Ref) (explain.Chain, error) {
 			gate := of
 			gate.Kind = describe.KindGate
-			return chain.Chain{
-				Links: []chain.Link{{Ref: of, Phase: evil, Reason: evil, Sentence: evil, Owner: evil, First: evil, Next: evil}, {Ref: gate}},
+			return explain.Chain{
+				Links: []explain.Link{{Ref: of, Phase: evil, Reason: evil, Sentence: evil, Owner: evil, First: evil, Next: evil}, {Ref: gate}},
 				Facts: []describe.Fact{{Name: evil, Values: []string{evil, evil}}},
 			}, nil
 		}
@@ -621,7 +621,7 @@ func BenchmarkPages(b *testing.B) {
 	})
 	b.Run("a module on 10,000 clusters", func(b *testing.B) {
 		for b.Loop() {
-			v := whyView{Ref: module.Ref, Chain: chain.Chain{Links: []chain.Link{{Ref: module.Ref}}}, Drawing: draw(&module)}
+			v := whyView{Ref: module.Ref, Chain: explain.Chain{Links: []explain.Link{{Ref: module.Ref}}}, Drawing: draw(&module)}
 			write(httptest.NewRecorder(), http.StatusOK, &view{file: "why", Title: "Why", Now: noon, Of: &v})
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
@@ -209,7 +209,7 @@ func explained(err error) (status int, text string) {
 		status = http.StatusBadRequest
 	case errors.Is(err, errBusy):
 		status = http.StatusTooManyRequests
-	case errors.Is(err, history.ErrNotFound), chain.IsNotFound(err):
+	case errors.Is(err, history.ErrNotFound), explain.IsNotFound(err):
 		status = http.StatusNotFound
 	case apierrors.IsForbidden(err):
 		status = http.StatusForbidden

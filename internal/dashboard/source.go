@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/simulate/forecast"
 )
@@ -33,7 +33,7 @@ type Source struct {
 	// Named is the object that a person means by KIND/NAME.
 	Named func(namespace, object string) (describe.Ref, error)
 	// Explain says why an object waits, History what was rolled of it.
-	Explain func(context.Context, describe.Ref) (chain.Chain, error)
+	Explain func(context.Context, describe.Ref) (explain.Chain, error)
 	History func(context.Context, describe.Ref) ([]history.Entry, error)
 	// Forecast says what comes next in a namespace, in all if it is empty, of one object or of
 	// all if that is empty: as things are, and if something happened.

@@ -5,14 +5,14 @@ import (
 	"net/url"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // whyView is why an object waits.
 type whyView struct {
 	Ref   describe.Ref
-	Chain chain.Chain
+	Chain explain.Chain
 	// Unit is the object as the ring describes it, nil if none does.
 	Unit    *describe.Unit
 	Drawing *drawing

@@ -94,16 +94,13 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	return f
 }
 
-// limitTexts are the limits of the manager that a workload is queued for, and who had the last rolls.
+// limitTexts are the limits of the manager that a workload is queued for.
 func limitTexts(l *decision.Limits) (all []string) {
 	if l.UpdateRate > 0 {
 		all = append(all, fmt.Sprintf("--update-rate=%g", l.UpdateRate))
 	}
 	if l.MaxRolling > 0 {
 		all = append(all, fmt.Sprintf("--max-rolling=%d", l.MaxRolling))
-	}
-	if t := l.Turns; t != nil {
-		all = append(all, fmt.Sprintf("this namespace had %d of the last %d rolls", t.Own, t.Rolls), fmt.Sprintf("namespace %s had %d", t.Most, t.MostRolls))
 	}
 	return all
 }

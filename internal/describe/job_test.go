@@ -46,13 +46,11 @@ func TestNeitherJobsNorCronJobsAreRolled(t *testing.T) {
 	}
 }
 
-// A workload that waits for a limit of the manager says which, and who had the last rolls.
+// A workload that waits for a limit of the manager says which.
 func TestLimitsAreFacts(t *testing.T) {
 	t.Parallel()
-	e := &config.Explanation{State: config.StateWaiting, Position: 3, Limits: &decision.Limits{
-		UpdateRate: 0.5, MaxRolling: 2, Turns: &decision.Turns{Rolls: 8, Own: 1, Most: "loud", MostRolls: 6},
-	}}
-	want := describe.FactOf("limit", "--update-rate=0.5", "--max-rolling=2", "this namespace had 1 of the last 8 rolls", "namespace loud had 6")
+	e := &config.Explanation{State: config.StateWaiting, Position: 3, Limits: &decision.Limits{UpdateRate: 0.5, MaxRolling: 2}}
+	want := describe.FactOf("limit", "--update-rate=0.5", "--max-rolling=2")
 	if diff := cmp.Diff(want, describe.WorkloadFacts(e)[2]); diff != "" {
 		t.Error(diff)
 	}

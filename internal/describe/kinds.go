@@ -30,7 +30,6 @@ const (
 	KindBootstrap     = "BootstrapModule"
 	KindProxy         = "ProxyAssemblage"
 	KindRemote        = "RemoteAssemblage"
-	kindAssemblage    = "Assemblage"
 	KindKustomization = "Kustomization"
 	KindLease         = "Lease"
 

@@ -1,22 +1,19 @@
 package act
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/shell"
 )
 
 // Module is a module as a person names it.
-type Module struct {
-	Kind, Namespace, Name string
-}
+type Module struct{ describe.Ref }
 
 // Key returns the namespace and name.
 func (m Module) Key() types.NamespacedName {
@@ -28,9 +25,6 @@ func (m Module) Command(verb string, args ...string) string {
 	return "spillway " + verb + " " + shell.Join(append([]string{m.String(), "-n", m.Namespace}, args...)...)
 }
 
-// String is how kubectl names it.
-func (m Module) String() string { return strings.ToLower(m.Kind) + "/" + m.Name }
-
 // Assemblages is what kubectl calls the assemblages of such modules.
 func (m Module) Assemblages() string {
 	if m.Kind == model.KindBootstrap {
@@ -38,8 +32,6 @@ func (m Module) Assemblages() string {
 	}
 	return "proxyassemblage"
 }
-
-func moduleOf(r Request) Module { return Module{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name} }
 
 // reference is what an Event about the module is about.
 func (m Module) reference(module client.Object) corev1.ObjectReference {

@@ -28,7 +28,7 @@ type pinning struct {
 
 // preparePin changes the assemblage of a cluster. There may be none.
 func preparePin(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
-	p := &pinning{client: c, module: moduleOf(r), on: r.Cluster, who: who}
+	p := &pinning{client: c, module: Module{r.Ref}, on: r.Cluster, who: who}
 	module, assemblage, err := p.look(ctx)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func prepareModule(ctx context.Context, c client.Client, r Request, who change.A
 	if err != nil {
 		return nil, err
 	}
-	g := &goingBack{client: c, module: moduleOf(r), to: r.To}
+	g := &goingBack{client: c, module: Module{r.Ref}, to: r.To}
 	w := &Write{Object: module, before: copyOf(module), Word: change.ReasonRolledBackTo, About: g.module.reference(module)}
 	spec, status := model.Parts(module)
 	if w.Said, err = g.retarget(ctx, module, spec, status); err != nil {

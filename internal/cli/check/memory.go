@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -62,13 +63,9 @@ func (i *installation) memoryNeeded(ctx context.Context, c client.Reader) (resou
 			cost[kind] = max(cost[kind], each)
 		}
 	}
-	namespaces := i.args.Namespaces()
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
 	total := int64(programKiB)
 	for kind, each := range cost {
-		for _, namespace := range namespaces {
+		for _, namespace := range kube.OrAll(i.args.Namespaces()) {
 			n, err := count(ctx, c, kind, namespace)
 			if err != nil {
 				return resource.Quantity{}, err

@@ -91,8 +91,9 @@ func (c *Cluster) AddKubeconfigFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Context, "context", "", "context of the kubeconfig (default: its current one)")
 }
 
-// AddNamespaceFlag adds the flag that names a namespace.
-func (c *Cluster) AddNamespaceFlag(flags *pflag.FlagSet) {
+// AddNamespacedFlags is [Cluster.AddFlags], with the flag that names a namespace.
+func (c *Cluster) AddNamespacedFlags(flags *pflag.FlagSet) {
+	c.AddFlags(flags)
 	flags.StringVarP(&c.Namespace, "namespace", "n", "", "namespace (default: that of the context)")
 }
 
@@ -111,8 +112,7 @@ func (c *Cluster) Connects() string {
 // Take sets the flags as they were given to a command.
 func (c *Cluster) Take(given *pflag.FlagSet) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.AddFlags(flags)
-	c.AddNamespaceFlag(flags)
+	c.AddNamespacedFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
 		g := given.Lookup(f.Name)
 		if g == nil {
@@ -244,6 +244,16 @@ func (c *Cluster) Client() (client.WithWatch, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return watcher, nil
+}
+
+// Connect returns a client for the cluster that was meant, and the namespace.
+func (c *Cluster) Connect() (client.WithWatch, string, error) {
+	namespace, err := c.ResolveNamespace()
+	if err != nil {
+		return nil, "", err
+	}
+	connected, err := c.Client()
+	return connected, namespace, err
 }
 
 // RESTConfig is the client's configuration for the cluster that was meant.

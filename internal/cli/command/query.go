@@ -66,8 +66,7 @@ func NewQuery(env Environment, cmd *cobra.Command, forms ...string) *Query {
 // NewUnprinted is [NewQuery] of a command that prints no answer.
 func NewUnprinted(env Environment, cmd *cobra.Command) *Query {
 	a := &Query{Env: env, flags: cmd.Flags()}
-	a.Cluster.AddFlags(cmd.Flags())
-	a.Cluster.AddNamespaceFlag(cmd.Flags())
+	a.Cluster.AddNamespacedFlags(cmd.Flags())
 	a.Rings.Add(cmd.Flags())
 	return a
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -87,8 +86,8 @@ func (r *reader) of(ctx context.Context, ref describe.Ref) (*describe.Unit, erro
 	return describe.Find(found.Units, ref), err
 }
 
-func (r *reader) explain(ctx context.Context, ref describe.Ref) (chain.Chain, error) {
-	return explain.Explain(ctx, chain.World{Client: r.mirror, Options: r.rules, Dial: r.dial, Flags: r.words}, ref)
+func (r *reader) explain(ctx context.Context, ref describe.Ref) (explain.Chain, error) {
+	return explain.Explain(ctx, explain.World{Client: r.mirror, Options: r.rules, Dial: r.dial, Flags: r.words}, ref)
 }
 
 func (r *reader) forecast(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
@@ -24,7 +24,7 @@ const (
 
 // Chain writes one sentence, why it is so down to the root, the facts, and what
 // comes next.
-func Chain(w io.Writer, s Style, chain *chain.Chain, now time.Time) {
+func Chain(w io.Writer, s Style, chain *explain.Chain, now time.Time) {
 	_, _ = fmt.Fprintln(w, s.Paint(Bold, s.Fold(Plain(chain.Links[0].Sentence)+".", 0)))
 	writeBecauses(w, chain.Links)
 	if chain.Details != nil || len(chain.Facts) > 0 {
@@ -38,7 +38,7 @@ func Chain(w io.Writer, s Style, chain *chain.Chain, now time.Time) {
 
 // writeBecauses writes the links beneath the first, each deeper than the one that waits
 // for it. What a sentence above has said is not said again.
-func writeBecauses(w io.Writer, links []chain.Link) {
+func writeBecauses(w io.Writer, links []explain.Link) {
 	said := []string{links[0].Sentence}
 	for i := range links {
 		if slices.ContainsFunc(said, func(above string) bool { return strings.Contains(above, links[i].Sentence) }) {
@@ -53,7 +53,7 @@ func writeBecauses(w io.Writer, links []chain.Link) {
 }
 
 // writeBecause writes a link.
-func writeBecause(w io.Writer, link *chain.Link, depth int) {
+func writeBecause(w io.Writer, link *explain.Link, depth int) {
 	indent := strings.Repeat(" ", min(2*depth, deepest))
 	for i, line := range Wrap("because "+namely(link), lineWidth-len(indent)-2) {
 		if i > 0 {
@@ -64,7 +64,7 @@ func writeBecause(w io.Writer, link *chain.Link, depth int) {
 }
 
 // namely is the sentence of a link, with the object if the sentence does not name it.
-func namely(link *chain.Link) string {
+func namely(link *explain.Link) string {
 	if strings.Contains(link.Sentence, link.Name) {
 		return link.Sentence
 	}
@@ -73,7 +73,7 @@ func namely(link *chain.Link) string {
 
 // addFacts adds what else there is to know. A plan is shown as a tree, with how long its
 // steps took.
-func addFacts(f *Facts, chain *chain.Chain, now time.Time) {
+func addFacts(f *Facts, chain *explain.Chain, now time.Time) {
 	if e, isPlan := chain.Details.(plans.Explanation); isPlan {
 		writeSteps(f, fewerSteps(&e), now, EveryPhase)
 		return
@@ -152,7 +152,7 @@ func fewerSteps(e *plans.Explanation) *plans.Explanation {
 
 // writeOutlook writes who has it in hand, since when and until when, and what to type:
 // first what makes the file that the next command reads, if it reads one.
-func writeOutlook(w io.Writer, s Style, chain *chain.Chain) {
+func writeOutlook(w io.Writer, s Style, chain *explain.Chain) {
 	first, root := &chain.Links[0], chain.Root()
 	var rows []describe.Fact
 	text := func(name string, values ...string) {

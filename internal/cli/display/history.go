@@ -61,11 +61,11 @@ func beganText(e *history.Entry, now time.Time) string {
 	case e.Started == nil:
 		return "never, as far as is recorded"
 	case e.Ended != nil:
-		return e.Started.UTC().Format(momentLayout) + ", took " + elapsed(*e.Started, e.Ended, now)
+		return describe.Moment(*e.Started) + ", took " + elapsed(*e.Started, e.Ended, now)
 	case e.Outcome == "Running":
-		return e.Started.UTC().Format(momentLayout) + ", " + elapsed(*e.Started, nil, now) + " ago"
+		return describe.Moment(*e.Started) + ", " + elapsed(*e.Started, nil, now) + " ago"
 	default:
-		return e.Started.UTC().Format(momentLayout)
+		return describe.Moment(*e.Started)
 	}
 }
 

@@ -2,16 +2,16 @@ package display
 
 import (
 	"time"
+
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 func timeText(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return t.UTC().Format(momentLayout)
+	return describe.Moment(*t)
 }
-
-const momentLayout = "2006-01-02 15:04:05 UTC"
 
 // elapsed is the time until now in whole seconds, if there is no end yet.
 func elapsed(from time.Time, to *time.Time, now time.Time) string {

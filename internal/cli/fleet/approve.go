@@ -66,7 +66,7 @@ func (a *approval) run(ctx context.Context) error {
 		if gate, err = a.choose(gates, status); err != nil {
 			return err
 		}
-		return change.Decide(ctx, a.client, gate, a.wanted(), a.who)
+		return change.Decide(ctx, a.Client, gate, a.wanted(), a.Who)
 	})
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func gatesText(gates []spillwayv1.RolloutGate) string {
 // gates are those of the revision that is rolled out.
 func (a *approval) gates(ctx context.Context, status *fleetv1.ModuleStatus) ([]spillwayv1.RolloutGate, error) {
 	list := &spillwayv1.RolloutGateList{}
-	if err := a.client.List(ctx, list, client.InNamespace(a.module.Namespace)); err != nil {
+	if err := a.Client.List(ctx, list, client.InNamespace(a.module.Namespace)); err != nil {
 		return nil, fmt.Errorf("list RolloutGates: %w", err)
 	}
 	gates := slices.DeleteFunc(list.Items, func(g spillwayv1.RolloutGate) bool {

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -22,31 +20,22 @@ import (
 
 // fleeter is what the commands that steer modules have in common.
 type fleeter struct {
-	cluster command.Cluster
-	reason  string
-	output  string
-	dryRun  command.DryRun
+	act.Person
 
-	now    func() time.Time
-	lookup func(string) (string, bool)
 	out    io.Writer
-	client client.Client
 	module act.Module
-	who    change.Author
 }
 
 // gives lets a command that changes something say why, and what it prints.
 func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
-	command.OutputFlag(cmd, &f.output, command.OutputName)
-	f.dryRun.AddFlag(cmd.Flags())
-	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason to record; status, explain and Events show it")
+	f.AddFlags(cmd, act.ReasonUsage)
 	return cmd
 }
 
 // get returns the module as it is now.
 func (f *fleeter) get(ctx context.Context) (client.Object, error) {
 	module := f.named()
-	return module, change.Get(ctx, f.client, module)
+	return module, change.Get(ctx, f.Client, module)
 }
 
 // named is the module without its content.
@@ -64,7 +53,7 @@ func New(env command.Environment) *cobra.Command {
 	for _, add := range []func(*fleeter) *cobra.Command{
 		newFleetApprove, newFleetPin, newFleetUnpin, newFleetRollback, newFleetHistory,
 	} {
-		cmd.AddCommand(add(&fleeter{now: env.Now, lookup: env.Lookup}))
+		cmd.AddCommand(add(&fleeter{Person: act.Person{Env: env}}))
 	}
 	cmd.AddCommand(newImport(&importer{}))
 	for _, add := range []func(*registrar) *cobra.Command{newFleetClusters, newRegister, newRotate, newUnregister} {
@@ -75,24 +64,17 @@ func New(env command.Environment) *cobra.Command {
 
 // do does what is wanted with the module, and tells of it.
 func (f *fleeter) do(ctx context.Context, r act.Request) error {
-	r.Ref = describe.Ref{Kind: f.module.Kind, Namespace: f.module.Namespace, Name: f.module.Name}
-	w, err := act.Do(ctx, f.client, r, f.who)
-	if err != nil {
-		return err
-	}
-	if err := change.Show(f.out, f.output, f.client, w.Said+f.dryRun.Note(), w.Object); err != nil || f.dryRun.On() {
-		return err
-	}
-	return w.Record(ctx, f.client, f.who, f.now())
+	r.Ref = f.module.Ref
+	return f.Do(ctx, f.out, r)
 }
 
 // done tells what was done with an object for a module, here and in an Event about the
 // module.
 func (f *fleeter) done(ctx context.Context, module, changed client.Object, word rollout.Reason, said string) error {
-	if err := change.Show(f.out, f.output, f.client, said+f.dryRun.Note(), changed); err != nil || f.dryRun.On() {
+	if err := change.Show(f.out, f.Output, f.Client, said+f.DryRun.Note(), changed); err != nil || f.DryRun.On() {
 		return err
 	}
-	return change.RecordEvent(ctx, f.client, change.About(fleetv1.GroupVersion.WithKind(f.module.Kind), module), word, f.who, f.now())
+	return change.RecordEvent(ctx, f.Client, change.About(fleetv1.GroupVersion.WithKind(f.module.Kind), module), word, f.Who, f.Env.Now())
 }
 
 // command is one that is about a module; run has a client and the module's name.
@@ -107,36 +89,29 @@ func (f *fleeter) command(verb, usage, short, example string, run func(ctx conte
 			return run(cmd.Context())
 		},
 	}
-	f.cluster.AddFlags(cmd.Flags())
-	f.cluster.AddNamespaceFlag(cmd.Flags())
+	f.Cluster.AddNamespacedFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *fleeter) connect(cmd *cobra.Command, arg string) error {
-	namespace, err := f.cluster.ResolveNamespace()
-	if err != nil {
-		return err
-	}
+func (f *fleeter) connect(cmd *cobra.Command, arg string) (err error) {
 	if f.module, err = Named(arg); err != nil {
 		return err
 	}
-	c, err := f.cluster.Client()
-	if err != nil {
+	if err := f.Connect(); err != nil {
 		return err
 	}
-	f.client = f.dryRun.Client(c)
-	f.module.Namespace, f.out = namespace, cmd.OutOrStdout()
-	f.who = change.Author{By: change.Whoami(cmd.Context(), f.client), Reason: f.reason, At: metav1.NewTime(f.now().Truncate(time.Second))}
+	f.Identify(cmd.Context())
+	f.module.Namespace, f.out = f.Namespace, cmd.OutOrStdout()
 	return nil
 }
 
 // Named takes a name with or without the kind.
 func Named(arg string) (act.Module, error) {
 	if ref, ok := command.NamedAs(arg, model.KindModule, model.KindBootstrap); ok {
-		return act.Module{Kind: ref.Kind, Name: ref.Name}, nil
+		return act.Module{Ref: ref}, nil
 	}
 	if arg == "" || strings.Contains(arg, "/") {
 		return act.Module{}, fmt.Errorf("%q is not a module; name it as NAME, module/NAME or bootstrapmodule/NAME", arg)
 	}
-	return act.Module{Kind: model.KindModule, Name: arg}, nil
+	return act.Module{Ref: describe.Ref{Kind: model.KindModule, Name: arg}}, nil
 }

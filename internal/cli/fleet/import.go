@@ -32,18 +32,13 @@ func newImport(i *importer) *cobra.Command {
 		Args:    command.Exactly(1, "name one Kustomization; kubectl get kustomizations -A lists them"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return i.run(cmd, args[0]) },
 	}
-	i.cluster.AddFlags(cmd.Flags())
-	i.cluster.AddNamespaceFlag(cmd.Flags())
+	i.cluster.AddNamespacedFlags(cmd.Flags())
 	cmd.Flags().StringToStringVar(&i.labels, "select", nil, "label of the clusters that the module is for, as KEY=VALUE; without one it is for no cluster")
 	return cmd
 }
 
 func (i *importer) run(cmd *cobra.Command, name string) error {
-	namespace, err := i.cluster.ResolveNamespace()
-	if err != nil {
-		return err
-	}
-	c, err := i.cluster.Client()
+	c, namespace, err := i.cluster.Connect()
 	if err != nil {
 		return err
 	}

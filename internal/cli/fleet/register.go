@@ -79,8 +79,7 @@ func (r *registrar) command(verb, short, example string, run func(context.Contex
 			return run(cmd.Context())
 		},
 	}
-	r.hub.AddFlags(cmd.Flags())
-	r.hub.AddNamespaceFlag(cmd.Flags())
+	r.hub.AddNamespacedFlags(cmd.Flags())
 	r.dryRun.AddFlag(cmd.Flags())
 	return cmd
 }
@@ -118,11 +117,7 @@ func (r *registrar) connect(cmd *cobra.Command, name string) error {
 
 // connectHub connects to the hub, in the namespace that was meant.
 func (r *registrar) connectHub(cmd *cobra.Command) error {
-	namespace, err := r.hub.ResolveNamespace()
-	if err != nil {
-		return err
-	}
-	c, err := r.hub.Client()
+	c, namespace, err := r.hub.Connect()
 	if err != nil {
 		return err
 	}
@@ -318,8 +313,7 @@ func newFleetClusters(r *registrar) *cobra.Command {
 		Use: "clusters", Short: "List the clusters that are registered on the hub", Example: "  spillway fleet clusters -n clusters", Args: command.None("name the namespace with -n"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.list(cmd) },
 	}
-	r.hub.AddFlags(cmd.Flags())
-	r.hub.AddNamespaceFlag(cmd.Flags())
+	r.hub.AddNamespacedFlags(cmd.Flags())
 	return cmd
 }
 

@@ -23,8 +23,8 @@ const shownClusters = 20
 func (a *approval) approveRemovals(ctx context.Context) error {
 	module := a.named()
 	var said string
-	err := change.Apply(ctx, a.client, module, func() error {
-		e, err := hub.Explain(ctx, a.client, hub.Options{Namespaces: []string{a.module.Namespace}, Now: a.now}, a.module.Kind, a.module.Key())
+	err := change.Apply(ctx, a.Client, module, func() error {
+		e, err := hub.Explain(ctx, a.Client, hub.Options{Namespaces: []string{a.module.Namespace}, Now: a.Env.Now}, a.module.Kind, a.module.Key())
 		if err != nil {
 			return err
 		}

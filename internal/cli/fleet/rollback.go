@@ -6,9 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/show"
-	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 func newFleetRollback(f *fleeter) *cobra.Command {
@@ -22,10 +20,10 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 }
 
 func newFleetHistory(f *fleeter) *cobra.Command {
-	told := &show.History{Env: command.Environment{Now: f.now, Lookup: f.lookup}}
+	told := &show.History{Env: f.Env}
 	var cmd *cobra.Command
 	cmd = f.command("history", "", "List the revisions of a module, who wrote them, and what became of them", "shop -n clusters", func(context.Context) error {
-		return told.Print(cmd, f.client, describe.Ref{Kind: f.module.Kind, Namespace: f.module.Namespace, Name: f.module.Name})
+		return told.Print(cmd, f.Client, f.module.Ref)
 	})
 	told.AddFlags(cmd)
 	return cmd

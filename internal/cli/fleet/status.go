@@ -11,7 +11,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
@@ -23,7 +22,7 @@ type overview struct {
 	*command.Query
 
 	all       bool
-	selection selection.Flags
+	selection command.Selection
 }
 
 // The fields that modules can be selected and sorted by.
@@ -36,7 +35,7 @@ var moduleFields = map[string]func(e *decision.Explanation) string{
 	"name": func(e *decision.Explanation) string { return e.Name }, "namespace": func(e *decision.Explanation) string { return e.Namespace },
 	"kind": func(e *decision.Explanation) string { return e.Kind }, "phase": func(e *decision.Explanation) string { return e.Phase },
 	"reason": func(e *decision.Explanation) string { return string(e.Reason) }, "target": func(e *decision.Explanation) string { return e.Target },
-	"since": func(e *decision.Explanation) string { return selection.Moment(e.Since) },
+	"since": func(e *decision.Explanation) string { return command.Sortable(e.Since) },
 }
 
 func newFleetStatus(env command.Environment) *cobra.Command {
@@ -98,9 +97,9 @@ func (o *overview) narrow(ctx context.Context, reader client.Reader, namespace s
 	}
 	found = slices.DeleteFunc(found, func(e decision.Explanation) bool {
 		ref := refOf(&e)
-		return !o.selection.HasFields(selection.NamedFields(ref)) || !labeled(ref)
+		return !o.selection.HasFields(command.NamedFields(ref)) || !labeled(ref)
 	})
-	selection.Sort(&o.selection, found, moduleFields)
+	command.SortBy(&o.selection, found, moduleFields)
 	return found, nil
 }
 

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -50,7 +52,15 @@ func New(env command.Environment, run Run) *cobra.Command {
 	flags.IntVar(&g.requestTimeout, "request-timeout", 0, "how long a request may take, in seconds; 0 is no limit")
 	flags.IntP("v", "v", 0, "accepted, and without effect")
 	flags.Bool("validate-install", true, "accepted, and without effect")
-	root.AddCommand(g.install(), g.update(), g.upgrade(), g.uninstall(), g.plan(), g.packages(), g.repo(), packaging.NewSearch(env), g.get(), g.diagnostics(), g.init(), g.version(), g.test())
+	for i := range aliases {
+		root.AddCommand(aliases[i].command(g))
+	}
+	root.AddCommand(
+		group("plan", "Show and run plans of an Instance", g.planStatus(), g.planHistory(), trigger.command(g)),
+		group("diagnostics", "Collect what is needed to find the cause of a failure", collect.command(g)),
+		group(packageWord, "Write, check and pack packages", g.create(), g.verify(), g.newPackage(), g.list(), g.add()),
+		g.repo(), packaging.NewSearch(env), g.get(), g.init(), g.version(), g.test(),
+	)
 	return root
 }
 
@@ -77,64 +87,63 @@ func (g *grammar) call(cmd *cobra.Command, args ...string) error {
 // settings are the flags of an Instance.
 type settings struct {
 	instance                         string
-	pairs, files                     []string
 	repo, appVersion, packageVersion string
 	wait                             bool
 	waitTime                         int
 }
 
-func (s *settings) addInstance(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringVar(&s.instance, "instance", "", usage)
+func (s *settings) addInstance(flags *pflag.FlagSet) {
+	flags.StringVar(&s.instance, "instance", "", "name of the Instance")
 }
 
-func (s *settings) addParameters(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&s.pairs, "parameter", "p", nil, "a parameter as NAME=VALUE; may be given several times")
-	cmd.Flags().StringArrayVarP(&s.files, "parameter-file", "P", nil, "a file of parameters in YAML; may be given several times")
+func (s *settings) addParameters(flags *pflag.FlagSet) {
+	flags.StringArrayP("parameter", "p", nil, "a parameter as NAME=VALUE; may be given several times")
+	flags.StringArrayP("parameter-file", "P", nil, "a file of parameters in YAML; may be given several times")
 }
 
-func (s *settings) addPackage(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.repo, "repo", "", "name of the repository (default: that of the context)")
-	cmd.Flags().StringVar(&s.appVersion, "app-version", "", "version of the application (default: the latest)")
-	cmd.Flags().StringVar(&s.packageVersion, "operator-version", "", "version of the package (default: the latest)")
+func (s *settings) addPackage(flags *pflag.FlagSet) {
+	flags.StringVar(&s.repo, "repo", "", "name of the repository (default: that of the context)")
+	flags.StringVar(&s.appVersion, "app-version", "", "version of the application (default: the latest)")
+	flags.StringVar(&s.packageVersion, "operator-version", "", "version of the package (default: the latest)")
 }
 
 // waitSeconds is how long KUDO waits.
 const waitSeconds = 300
 
-func (s *settings) addWait(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&s.wait, "wait", false, "wait until it is done")
-	cmd.Flags().IntVar(&s.waitTime, "wait-time", waitSeconds, "how long to wait, in seconds")
+func (s *settings) addWait(flags *pflag.FlagSet) {
+	flags.BoolVar(&s.wait, "wait", false, "wait until it is done")
+	flags.IntVar(&s.waitTime, "wait-time", waitSeconds, "how long to wait, in seconds")
 }
 
-// args are the flags as this program has them.
-func (s *settings) args() []string {
-	var args []string
-	for _, pair := range s.pairs {
-		args = append(args, "-p", pair)
-	}
-	for _, file := range s.files {
-		args = append(args, "-P", file)
-	}
-	for flag, value := range map[string]string{"--repo": s.repo, "--app-version": s.appVersion, "--operator-version": s.packageVersion} {
-		if value != "" {
-			args = append(args, flag, value)
-		}
-	}
+// otherwise are flags that this program has otherwise, or as an argument.
+var otherwise = []string{"instance", "name", "wait", "wait-time", "output"}
+
+// passed are the flags of the command that were given, as this program has them.
+func (s *settings) passed(cmd *cobra.Command) (args []string) {
 	if s.wait {
 		args = append(args, "--wait", "--timeout", strconv.Itoa(s.waitTime)+"s")
 	}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || slices.Contains(otherwise, f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if several, ok := f.Value.(pflag.SliceValue); ok {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
 	return args
 }
 
-// errInstance is that no Instance was named.
-var errInstance = errors.New("--instance: name the Instance, as in: --instance kafka-instance")
-
-// named is the Instance, which must be named.
-func (s *settings) named() (string, error) {
+// about are words of a command, with the Instance, which must be named.
+func (s *settings) about(words ...string) ([]string, error) {
 	if s.instance == "" {
-		return "", errInstance
+		return nil, errors.New("--instance: name the Instance, as in: --instance kafka-instance")
 	}
-	return "instance/" + s.instance, nil
+	return append(words, "instance/"+s.instance), nil
 }
 
 func (g *grammar) version() *cobra.Command {

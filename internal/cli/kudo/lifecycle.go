@@ -5,53 +5,142 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/packages/origin"
 )
 
-func (g *grammar) install() *cobra.Command {
-	var (
-		s                                        settings
-		createNamespace, skipInstance, inCluster bool
-	)
+// alias is a command of KUDO's about an Instance that a command of this program does.
+type alias struct {
+	use, short string
+	args       cobra.PositionalArgs
+	// words are the command of this program, with its arguments. The flags that are given are passed on.
+	words func(g *grammar, cmd *cobra.Command, s *settings, args []string) ([]string, error)
+	flags func(*settings, *pflag.FlagSet)
+}
+
+func (a *alias) command(g *grammar) *cobra.Command {
+	s := &settings{}
 	cmd := &cobra.Command{
-		Use: "install NAME", Short: "Install a package",
-		Args: command.Exactly(1, "name a package: a path that begins with ./, ../ or /, a URL, or its name in the repository"),
+		Use: a.use, Short: a.short, Args: a.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
+			words, err := a.words(g, cmd, s, args)
+			if err != nil {
+				return err
+			}
+			return g.call(cmd, append(append(words, g.cluster()...), s.passed(cmd)...)...)
+		},
+	}
+	a.flags(s, cmd.Flags())
+	return cmd
+}
+
+var (
+	namesPackage  = command.Exactly(1, "name a package: a path that begins with ./, ../ or /, a URL, or its name in the repository")
+	namesInstance = command.None("name the Instance with --instance")
+)
+
+// aliases are the commands beneath the root, and trigger and collect those beneath others.
+var aliases = []alias{
+	{
+		use: "install NAME", short: "Install a package", args: namesPackage,
+		words: func(g *grammar, cmd *cobra.Command, s *settings, args []string) ([]string, error) {
+			switch inCluster, _ := cmd.Flags().GetBool("in-cluster"); {
 			case s.instance != "":
 			case inCluster:
 				s.instance = args[0] + "-instance"
 			default:
-				p, err := g.origin(&s, true).Load(cmd.Context(), args[0])
+				p, err := g.origin(s, true).Load(cmd.Context(), args[0])
 				if err != nil {
-					return err
+					return nil, err
 				}
 				s.instance = p.Operator.Name + "-instance"
 			}
-			all := append([]string{packageWord, "install", args[0], s.instance}, append(g.cluster(), g.atHome()...)...)
-			all = append(all, s.args()...)
-			if createNamespace {
-				all = append(all, "--create-namespace")
-			}
-			if skipInstance {
-				all = append(all, "--skip-instance")
-			}
-			if inCluster {
-				all = append(all, "--in-cluster")
-			}
-			return g.call(cmd, all...)
+			return append([]string{packageWord, "install", args[0], s.instance}, g.atHome()...), nil
 		},
-	}
-	s.addInstance(cmd, "name of the Instance (default: that of the package with -instance)")
-	s.addParameters(cmd)
-	s.addPackage(cmd)
-	s.addWait(cmd)
-	cmd.Flags().BoolVar(&createNamespace, "create-namespace", false, "create the namespace")
-	cmd.Flags().BoolVar(&skipInstance, "skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
-	cmd.Flags().BoolVar(&inCluster, "in-cluster", false, "create an Instance of a package that is installed in the namespace")
-	return cmd
+		flags: func(s *settings, flags *pflag.FlagSet) {
+			flags.StringVar(&s.instance, "instance", "", "name of the Instance (default: that of the package with -instance)")
+			s.addParameters(flags)
+			s.addPackage(flags)
+			s.addWait(flags)
+			flags.Bool("create-namespace", false, "create the namespace")
+			flags.Bool("skip-instance", false, "create the Operator and the OperatorVersion, and no Instance")
+			flags.Bool("in-cluster", false, "create an Instance of a package that is installed in the namespace")
+		},
+	},
+	{
+		use: "update", short: "Change parameters of an Instance", args: namesInstance,
+		words: func(_ *grammar, cmd *cobra.Command, s *settings, _ []string) ([]string, error) {
+			if flags := cmd.Flags(); s.instance != "" && !flags.Changed("parameter") && !flags.Changed("parameter-file") {
+				return nil, errors.New("--parameter: name a parameter to change, as in: -p NAME=VALUE")
+			}
+			return s.about(packageWord, "update")
+		},
+		flags: func(s *settings, flags *pflag.FlagSet) {
+			s.addInstance(flags)
+			s.addParameters(flags)
+			s.addWait(flags)
+		},
+	},
+	{
+		use: "upgrade NAME", short: "Upgrade an Instance to another version of its package", args: namesPackage,
+		words: func(g *grammar, _ *cobra.Command, s *settings, args []string) ([]string, error) {
+			words, err := s.about(packageWord, "upgrade")
+			return append(append(words, args[0], "--yes"), g.atHome()...), err
+		},
+		flags: func(s *settings, flags *pflag.FlagSet) {
+			s.addInstance(flags)
+			s.addParameters(flags)
+			s.addPackage(flags)
+		},
+	},
+	{
+		use: "uninstall", short: "Delete an Instance", args: namesInstance,
+		words: func(_ *grammar, _ *cobra.Command, s *settings, _ []string) ([]string, error) {
+			words, err := s.about(packageWord, "uninstall")
+			return append(words, "--yes"), err
+		},
+		flags: func(s *settings, flags *pflag.FlagSet) {
+			s.addInstance(flags)
+			s.addWait(flags)
+		},
+	},
+}
+
+var trigger = alias{
+	use: "trigger [PLAN]", short: "Run a plan",
+	words: func(_ *grammar, cmd *cobra.Command, s *settings, args []string) ([]string, error) {
+		words, err := s.about("plan", "trigger")
+		if err != nil {
+			return nil, err
+		}
+		name, _ := cmd.Flags().GetString("name")
+		if name == "" && len(args) == 1 {
+			name = args[0]
+		}
+		if strings.TrimSpace(name) == "" {
+			return nil, errors.New("--name: name the plan to run")
+		}
+		return append(words, name), nil
+	},
+	flags: func(s *settings, flags *pflag.FlagSet) {
+		s.addInstance(flags)
+		s.addWait(flags)
+		flags.String("name", "", "name of the plan")
+	},
+}
+
+var collect = alias{
+	use: "collect", short: "Write manifests, events and logs of an Instance to a directory",
+	words: func(_ *grammar, _ *cobra.Command, s *settings, _ []string) ([]string, error) {
+		return s.about(packageWord, "diagnostics")
+	},
+	flags: func(s *settings, flags *pflag.FlagSet) {
+		s.addInstance(flags)
+		flags.String("log-since", "", "only logs that are newer, such as 10m (default: all)")
+		flags.StringP("output-directory", "O", "diag", "the directory to create")
+	},
 }
 
 // origin is where a package is that the flags describe.
@@ -59,69 +148,10 @@ func (g *grammar) origin(s *settings, onlyPaths bool) *origin.Origin {
 	return &origin.Origin{Home: g.home.Dir(g.env.Lookup), Repository: s.repo, AppVersion: s.appVersion, OperatorVersion: s.packageVersion, OnlyPaths: onlyPaths}
 }
 
-func (g *grammar) update() *cobra.Command {
-	var s settings
-	cmd := &cobra.Command{
-		Use: "update", Short: "Change parameters of an Instance",
-		Args: command.None("name the Instance with --instance"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			instance, err := s.named()
-			if err != nil {
-				return err
-			}
-			if len(s.pairs)+len(s.files) == 0 {
-				return errors.New("--parameter: name a parameter to change, as in: -p NAME=VALUE")
-			}
-			return g.call(cmd, append(append([]string{packageWord, "update", instance}, g.cluster()...), s.args()...)...)
-		},
-	}
-	s.addInstance(cmd, "name of the Instance")
-	s.addParameters(cmd)
-	s.addWait(cmd)
-	return cmd
-}
-
-func (g *grammar) upgrade() *cobra.Command {
-	var s settings
-	cmd := &cobra.Command{
-		Use: "upgrade NAME", Short: "Upgrade an Instance to another version of its package",
-		Args: command.Exactly(1, "name a package: a path that begins with ./, ../ or /, a URL, or its name in the repository"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			instance, err := s.named()
-			if err != nil {
-				return err
-			}
-			all := append([]string{packageWord, "upgrade", instance, args[0], "--yes"}, append(g.cluster(), g.atHome()...)...)
-			return g.call(cmd, append(all, s.args()...)...)
-		},
-	}
-	s.addInstance(cmd, "name of the Instance")
-	s.addParameters(cmd)
-	s.addPackage(cmd)
-	return cmd
-}
-
-func (g *grammar) uninstall() *cobra.Command {
-	var s settings
-	cmd := &cobra.Command{
-		Use: "uninstall", Short: "Delete an Instance",
-		Args: command.None("name the Instance with --instance"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			instance, err := s.named()
-			if err != nil {
-				return err
-			}
-			return g.call(cmd, append(append([]string{packageWord, "uninstall", instance, "--yes"}, g.cluster()...), s.args()...)...)
-		},
-	}
-	s.addInstance(cmd, "name of the Instance")
-	s.addWait(cmd)
-	return cmd
-}
-
-func (g *grammar) plan() *cobra.Command {
-	cmd := &cobra.Command{Use: "plan", Short: "Show and run plans of an Instance"}
-	cmd.AddCommand(g.planStatus(), g.planHistory(), g.planTrigger())
+// group is a command with others beneath it.
+func group(use, short string, beneath ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short}
+	cmd.AddCommand(beneath...)
 	return cmd
 }
 
@@ -141,33 +171,6 @@ func (g *grammar) planHistory() *cobra.Command {
 			return nil
 		},
 	}
-	s.addInstance(cmd, "name of the Instance")
-	return cmd
-}
-
-func (g *grammar) planTrigger() *cobra.Command {
-	var (
-		s    settings
-		name string
-	)
-	cmd := &cobra.Command{
-		Use: "trigger [PLAN]", Short: "Run a plan",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			instance, err := s.named()
-			if err != nil {
-				return err
-			}
-			if name == "" && len(args) == 1 {
-				name = args[0]
-			}
-			if strings.TrimSpace(name) == "" {
-				return errors.New("--name: name the plan to run")
-			}
-			return g.call(cmd, append(append([]string{"plan", "trigger", instance, name}, g.cluster()...), s.args()...)...)
-		},
-	}
-	s.addInstance(cmd, "name of the Instance")
-	s.addWait(cmd)
-	cmd.Flags().StringVar(&name, "name", "", "name of the plan")
+	s.addInstance(cmd.Flags())
 	return cmd
 }

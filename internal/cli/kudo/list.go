@@ -28,9 +28,7 @@ type listing struct {
 }
 
 func (g *grammar) list() *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List parameters, plans or tasks of a package"}
-	cmd.AddCommand(g.listParameters(), g.listPlans(), g.listTasks())
-	return cmd
+	return group("list", "List parameters, plans or tasks of a package", g.listParameters(), g.listPlans(), g.listTasks())
 }
 
 func (g *grammar) listPart(l *listing, part string, write func(io.Writer, *packages.Package) error) *cobra.Command {
@@ -54,7 +52,7 @@ func (g *grammar) listPart(l *listing, part string, write func(io.Writer, *packa
 			return write(cmd.OutOrStdout(), p)
 		},
 	}
-	l.addPackage(cmd)
+	l.addPackage(cmd.Flags())
 	return cmd
 }
 

@@ -21,12 +21,6 @@ import (
 // packageWord begins the commands about packages.
 const packageWord = "package"
 
-func (g *grammar) packages() *cobra.Command {
-	cmd := &cobra.Command{Use: packageWord, Short: "Write, check and pack packages"}
-	cmd.AddCommand(g.create(), g.verify(), g.newPackage(), g.list(), g.add())
-	return cmd
-}
-
 // add also takes KUDO's form, which names no directory, and asks for what is not given.
 func (g *grammar) add() *cobra.Command {
 	cmd := packaging.NewAdd()
@@ -68,22 +62,15 @@ func packageHere() (string, error) {
 }
 
 func (g *grammar) newPackage() *cobra.Command {
-	var interactive, overwrite bool
 	cmd := &cobra.Command{
 		Use: "new NAME", Short: "Write a new package to begin with, to the directory operator",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all := append([]string{packageWord, "new", "--dir", "operator"}, args...)
-			if overwrite {
-				all = append(all, "--overwrite")
-			}
-			if interactive {
-				all = append(all, "--interactive")
-			}
-			return g.call(cmd, all...)
+			return g.call(cmd, append(all, (&settings{}).passed(cmd)...)...)
 		},
 	}
-	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "ask what the package says of itself")
-	cmd.Flags().BoolVarP(&overwrite, "overwrite", "w", false, "replace the files of a package that exists")
+	cmd.Flags().BoolP("interactive", "i", false, "ask what the package says of itself")
+	cmd.Flags().BoolP("overwrite", "w", false, "replace the files of a package that exists")
 	return cmd
 }
 
@@ -155,33 +142,6 @@ func (g *grammar) repo() *cobra.Command {
 		_, _ = fmt.Fprintf(out, "index %s created.\n", path)
 		return err //nolint:wrapcheck // of the working directory
 	}
-	return cmd
-}
-
-func (g *grammar) diagnostics() *cobra.Command {
-	var (
-		s                   settings
-		directory, logSince string
-	)
-	cmd := &cobra.Command{Use: "diagnostics", Short: "Collect what is needed to find the cause of a failure"}
-	collect := &cobra.Command{
-		Use: "collect", Short: "Write manifests, events and logs of an Instance to a directory",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			instance, err := s.named()
-			if err != nil {
-				return err
-			}
-			all := append([]string{packageWord, "diagnostics", instance, "--output-directory", directory}, g.cluster()...)
-			if logSince != "" {
-				all = append(all, "--log-since", logSince)
-			}
-			return g.call(cmd, all...)
-		},
-	}
-	s.addInstance(collect, "name of the Instance")
-	collect.Flags().StringVar(&logSince, "log-since", "", "only logs that are newer, such as 10m (default: all)")
-	collect.Flags().StringVarP(&directory, "output-directory", "O", "diag", "the directory to create")
-	cmd.AddCommand(collect)
 	return cmd
 }
 

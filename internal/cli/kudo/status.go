@@ -27,12 +27,12 @@ func (g *grammar) planStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show the status of all plans of an Instance",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			instance, err := s.named()
+			words, err := s.about("plan", "status")
 			if err != nil {
 				return err
 			}
 			if s.wait {
-				if err := g.run(cmd.Context(), io.Discard, append(append([]string{"plan", "status", instance}, g.cluster()...), s.args()...)...); err != nil {
+				if err := g.run(cmd.Context(), io.Discard, append(append(words, g.cluster()...), s.passed(cmd)...)...); err != nil {
 					return err
 				}
 			}
@@ -47,8 +47,8 @@ func (g *grammar) planStatus() *cobra.Command {
 			return command.Show(cmd.OutOrStdout(), output, i.Status.PlanStatus, func(w io.Writer) { writePlans(w, i, v) })
 		},
 	}
-	s.addInstance(cmd, "name of the Instance")
-	s.addWait(cmd)
+	s.addInstance(cmd.Flags())
+	s.addWait(cmd.Flags())
 	command.OutputFlag(cmd, &output)
 	return cmd
 }
@@ -60,7 +60,7 @@ func (g *grammar) client() (client.Client, error) {
 
 // read reads the Instance that is named.
 func (g *grammar) read(ctx context.Context, s *settings) (*v1beta1.Instance, client.Client, error) {
-	if _, err := s.named(); err != nil {
+	if _, err := s.about(); err != nil {
 		return nil, nil, err
 	}
 	c, err := g.client()

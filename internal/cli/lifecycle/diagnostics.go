@@ -24,7 +24,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/failure"
-	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -35,7 +34,6 @@ const (
 	mostLog = 10 << 20
 	// shortestHidden is how long a value is at least that is hidden wherever it stands.
 	shortestHidden = 4
-	hiddenText     = "(hidden)"
 )
 
 // diagnosis collects what is known of an Instance.
@@ -62,19 +60,7 @@ func newDiagnostics(env command.Environment) *cobra.Command {
 			"stand. What cannot be read is listed in missing.txt.",
 		Example: "  spillway package diagnostics instance/zk -n shop --log-since 10m",
 		Args:    command.Exactly(1, "name the Instance, as in: spillway package diagnostics instance/zk"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := d.connect(cmd); err != nil {
-				return err
-			}
-			config, err := d.cluster.RESTConfig()
-			if err != nil {
-				return err
-			}
-			if d.logs, err = kubernetes.NewForConfig(config); err != nil {
-				return fmt.Errorf("connect to the cluster: %w", err)
-			}
-			return d.run(cmd.Context(), args[0])
-		},
+		RunE:    d.connected(d.run),
 	}
 	d.addFlags(cmd)
 	cmd.Flags().StringVarP(&d.directory, "output-directory", "O", "diag", "the directory to create")
@@ -82,9 +68,15 @@ func newDiagnostics(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func (d *diagnosis) run(ctx context.Context, arg string) error {
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = d.named(arg).Name, d.namespace
+func (d *diagnosis) run(ctx context.Context, args []string) error {
+	config, err := d.cluster.RESTConfig()
+	if err != nil {
+		return err
+	}
+	if d.logs, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	i := d.instance(args[0])
 	if err := change.Get(ctx, d.client, i); err != nil {
 		return err
 	}
@@ -148,7 +140,7 @@ func (d *diagnosis) add(file string, obj client.Object) {
 		return
 	}
 	u.SetManagedFields(nil)
-	if trial.IsSecret(u) {
+	if isSecret(u) {
 		data, _, _ := unstructured.NestedMap(u.Object, "data")
 		for _, value := range data {
 			text, _ := value.(string)
@@ -156,7 +148,7 @@ func (d *diagnosis) add(file string, obj client.Object) {
 				d.hide(strings.TrimSpace(string(raw)))
 			}
 		}
-		u, _ = trial.Hidden(u, nil)
+		u, _ = withoutValues(u, nil)
 	}
 	raw, err := yaml.Marshal(u.Object)
 	if err != nil {

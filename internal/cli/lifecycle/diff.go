@@ -28,18 +28,13 @@ func newDiff(env command.Environment) *cobra.Command {
 			"0, also if there are differences, or 1 with an error if the plan would fail.",
 		Example: "  spillway package diff instance/zk -n shop -p NODE_COUNT=5\n" +
 			"  spillway package diff instance/zk zookeeper-0.4.0.tgz -n shop",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("name the Instance, as in: spillway package diff instance/zk -p NAME=VALUE")
 			}
-			if err := command.AtMost(2, "name the Instance, and a package")(cmd, args); err != nil {
-				return err
-			}
-			if err := u.connect(cmd); err != nil {
-				return err
-			}
-			return u.diff(cmd.Context(), args)
+			return command.AtMost(2, "name the Instance, and a package")(cmd, args)
 		},
+		RunE: u.connected(u.diff),
 	}
 	u.addFlags(cmd)
 	u.from.AddFlags(cmd.Flags())
@@ -49,8 +44,7 @@ func newDiff(env command.Environment) *cobra.Command {
 }
 
 func (u *upgrade) diff(ctx context.Context, args []string) error {
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = u.named(args[0]).Name, u.namespace
+	i := u.instance(args[0])
 	if err := u.get(ctx, i); err != nil {
 		return err
 	}
@@ -76,7 +70,7 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 			_, _ = fmt.Fprintln(u.out, line)
 		}
 	}
-	all, err := u.trial().Differences(ctx, i, next, chosen.Plan)
+	all, err := u.trial().differences(ctx, i, next, chosen.Plan)
 	if err != nil {
 		return err
 	}
@@ -85,7 +79,7 @@ func (u *upgrade) diff(ctx context.Context, args []string) error {
 		if all[k].Refused != "" {
 			refused++
 		}
-		all[k].Write(u.out)
+		all[k].write(u.out)
 	}
 	if err := checkTasks(i, next.Spec, chosen.Plan); err != nil {
 		return err
@@ -104,12 +98,12 @@ func (u *upgrade) drift(ctx context.Context, i *v1beta1.Instance, version *choic
 	}
 	_, _ = fmt.Fprintf(u.out, "instance/%s: %s; spillway plan trigger %s would change:\n",
 		i.Name, task.DriftSentence(d), shell.Join(i.Name, v1beta1.DeployPlan, "-n", i.Namespace))
-	all, err := u.trial().Differences(ctx, i, version, v1beta1.DeployPlan)
+	all, err := u.trial().differences(ctx, i, version, v1beta1.DeployPlan)
 	for k := range all {
 		if slices.ContainsFunc(d.Objects, func(o v1beta1.DriftedObject) bool {
 			return all[k].Ref.Same(object.EntryRef(v1beta1.InventoryEntry{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}))
 		}) {
-			all[k].Write(u.out)
+			all[k].write(u.out)
 		}
 	}
 	return err

@@ -6,6 +6,8 @@
 //   - What the controller would refuse is refused before anything is written, by the same
 //     function that the controller asks ([choice.Choose]).
 //   - An object that exists with other content is never overwritten.
+//   - What a plan would do to the objects of an Instance is shown before it runs ([trial]): nothing is
+//     written for that, and objects are rendered by the functions that the controller applies them with.
 //   - Values of parameters may be secrets: messages and differences show none that a user
 //     has set, and of Secrets only the keys. Manifests that the user asks for show all.
 //

@@ -29,12 +29,7 @@ func newGet(env command.Environment) *cobra.Command {
 		Example: "  spillway package get instances -n shop\n" +
 			"  spillway package get all -n shop -o name",
 		Args: command.Exactly(1, "name instances, operators, operatorversions or all"), ValidArgs: []string{getInstances, getOperators, getVersions, getAll},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.connect(cmd); err != nil {
-				return err
-			}
-			return o.list(cmd.Context(), args[0])
-		},
+		RunE: o.connected(o.list),
 	}
 	o.addFlags(cmd)
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json, yaml or name (default: text)")
@@ -48,10 +43,10 @@ type listed struct {
 	objects []client.Object
 }
 
-func (o *operation) list(ctx context.Context, what string) error {
+func (o *operation) list(ctx context.Context, args []string) error {
 	lists := map[string]func(context.Context) (listed, error){getInstances: o.instances, getOperators: o.operators, getVersions: o.versions}
-	names := []string{what}
-	if what == getAll {
+	names := args
+	if args[0] == getAll {
 		names = []string{getOperators, getVersions, getInstances}
 	}
 	var tables []listed

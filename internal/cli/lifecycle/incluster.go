@@ -55,7 +55,7 @@ func (i *install) runInCluster(ctx context.Context, operator, name string) error
 	if err := i.ensureInstance(ctx, r, instance); err != nil {
 		return err
 	}
-	return i.finish(ctx, r, instance, version, chosen.Plan)
+	return i.finish(ctx, r, instance, choice.NewVersion(version), chosen.Plan)
 }
 
 // installed is the latest OperatorVersion of a package in the namespace that the flags

@@ -133,18 +133,7 @@ func (i *install) run(ctx context.Context, from, name string) error {
 	if i.skipInstance {
 		return r.end()
 	}
-	return i.finish(ctx, r, instance, version, chosen.Plan)
-}
-
-// finish shows what the plan applies, or waits until it has.
-func (i *install) finish(ctx context.Context, r *results, instance *v1beta1.Instance, version *v1beta1.OperatorVersion, plan string) error {
-	if err := i.showPlan(ctx, r, instance, choice.NewVersion(version), plan); err != nil {
-		return err
-	}
-	if err := i.settle(ctx, client.ObjectKeyFromObject(instance), instance.Generation); err != nil {
-		return err
-	}
-	return r.end()
+	return i.finish(ctx, r, instance, choice.NewVersion(version), chosen.Plan)
 }
 
 // instanceOf is the Instance that is wanted, with the label that KUDO sets.

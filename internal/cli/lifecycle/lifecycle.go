@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/cli/plan"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
 // operation is what the commands have in common.
@@ -48,8 +48,7 @@ func Commands(env command.Environment) []*cobra.Command {
 
 // addFlags adds the flags that all of the commands have.
 func (o *operation) addFlags(cmd *cobra.Command) {
-	o.cluster.AddFlags(cmd.Flags())
-	o.cluster.AddNamespaceFlag(cmd.Flags())
+	o.cluster.AddNamespacedFlags(cmd.Flags())
 }
 
 func (o *operation) addWait(cmd *cobra.Command, until string) {
@@ -68,13 +67,20 @@ func (o *operation) connect(cmd *cobra.Command) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.namespace, err = o.cluster.ResolveNamespace(); err != nil {
-		return err
-	}
-	if o.client, err = o.cluster.Client(); err == nil {
+	if o.client, o.namespace, err = o.cluster.Connect(); err == nil {
 		go o.learnKinds()
 	}
 	return err
+}
+
+// connected runs a command that has a client.
+func (o *operation) connected(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := o.connect(cmd); err != nil {
+			return err
+		}
+		return run(cmd.Context(), args)
+	}
 }
 
 // learnKinds has the client ask which kinds the API server has, while packages are read. If
@@ -90,9 +96,9 @@ func (o *operation) check() error {
 	return command.CheckWait(o.wait, o.timeout)
 }
 
-// named is the Instance that an argument names.
-func (o *operation) named(arg string) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.namespace, Name: command.InstanceName(arg)}
+// instance is the Instance that an argument names, before it is read.
+func (o *operation) instance(arg string) *v1beta1.Instance {
+	return &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: command.InstanceName(arg)}}
 }
 
 // confirm asks, unless that was answered by a flag.
@@ -113,12 +119,17 @@ func (o *operation) confirm(question string) error {
 	}
 }
 
-// settle waits, if that was asked for, until an Instance is as it is wanted.
-func (o *operation) settle(ctx context.Context, name types.NamespacedName, generation int64) error {
-	if !o.wait {
-		return nil
+// finish shows what the plan applies, or waits until it has, if that was asked for.
+func (o *operation) finish(ctx context.Context, r *results, i *v1beta1.Instance, version *choice.Version, plan string) error {
+	if err := o.showPlan(ctx, r, i, version, plan); err != nil {
+		return err
 	}
-	return o.waiter().Settled(ctx, name, generation)
+	if o.wait {
+		if err := o.waiter().Settled(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
+			return err
+		}
+	}
+	return r.end()
 }
 
 func (o *operation) waiter() plan.Waiter {
@@ -127,8 +138,8 @@ func (o *operation) waiter() plan.Waiter {
 
 // trial asks the API server what would become of objects, unless the user asks for a dry
 // run without it.
-func (o *operation) trial() trial.Trial {
-	t := trial.Trial{Now: o.env.Now}
+func (o *operation) trial() trial {
+	t := trial{Now: o.env.Now}
 	if !o.dryRun.IsClient() {
 		t.Client = o.client
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/lifecycle/trial"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -146,11 +145,11 @@ func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instanc
 		return nil
 	}
 	t := o.trial()
-	previews, err := t.Render(i, version, plan, nil)
+	previews, err := t.render(i, version, plan, nil)
 	if err != nil {
 		return err
 	}
-	defined := trial.DefinedBy(previews)
+	defined := definedBy(previews)
 	var refusals []error
 	for _, p := range previews {
 		at := fmt.Sprintf("plan %s at %s/%s", plan, p.Path[0], p.Path[1])
@@ -164,7 +163,7 @@ func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instanc
 			if o.tried {
 				continue
 			}
-			if err := t.Check(ctx, i, u, defined); err != nil {
+			if err := t.check(ctx, i, u, defined); err != nil {
 				refusals = append(refusals, fmt.Errorf("%s: %s: %w", at, shortName(u), err))
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
@@ -57,8 +56,7 @@ type earlier struct {
 }
 
 func (b *back) run(ctx context.Context, name, reason string) error {
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = b.named(name).Name, b.namespace
+	i := b.instance(name)
 	if err := b.get(ctx, i); err != nil {
 		return err
 	}
@@ -264,27 +262,14 @@ func showParameters(w io.Writer, before, after map[string]string) {
 // write makes the change that was shown, if the Instance still wants what it wanted then.
 func (b *back) write(ctx context.Context, i *v1beta1.Instance, to *earlier, next, former *choice.Version, shown int64, reason string) error {
 	r := b.results()
-	var chosen choice.Choice
-	if _, err := b.edit(ctx, i, func() (err error) {
-		if i.Generation != shown {
-			return fmt.Errorf("instance/%s was changed by another client meanwhile; nothing was changed, try again", i.Name)
-		}
-		chosen, err = b.propose(i, to, next, former)
-		return err
-	}); err != nil {
+	chosen, err := b.editShown(ctx, i, shown, func() (choice.Choice, error) { return b.propose(i, to, next, former) })
+	if err != nil {
 		return err
 	}
 	if err := r.add(i, "rolled back"+planned(chosen)); err != nil {
 		return err
 	}
-	recorded := b.record(ctx, i, reason)
-	if err := b.showPlan(ctx, r, i, next, chosen.Plan); err != nil {
-		return errors.Join(recorded, err)
-	}
-	if err := b.settle(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
-		return errors.Join(recorded, err)
-	}
-	return errors.Join(recorded, r.end())
+	return errors.Join(b.record(ctx, i, reason), b.finish(ctx, r, i, next, chosen.Plan))
 }
 
 // record records in an Event who rolled the Instance back, and why.

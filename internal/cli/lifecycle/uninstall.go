@@ -31,12 +31,7 @@ func newUninstall(env command.Environment) *cobra.Command {
 		Example: "  spillway package uninstall instance/zk -n shop --dry-run=client\n" +
 			"  spillway package uninstall instance/zk -n shop --yes --wait",
 		Args: command.Exactly(1, "name the Instance, as in: spillway package uninstall instance/zk"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.connect(cmd); err != nil {
-				return err
-			}
-			return o.uninstall(cmd.Context(), args[0])
-		},
+		RunE: o.connected(o.uninstall),
 	}
 	o.addFlags(cmd)
 	o.addWait(cmd, "the Instance and all that it has applied are deleted")
@@ -46,9 +41,8 @@ func newUninstall(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func (o *operation) uninstall(ctx context.Context, arg string) error {
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = o.named(arg).Name, o.namespace
+func (o *operation) uninstall(ctx context.Context, args []string) error {
+	i := o.instance(args[0])
 	if err := change.Get(ctx, o.client, i); err != nil {
 		return err
 	}

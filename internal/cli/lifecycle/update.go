@@ -27,12 +27,7 @@ func newUpdate(env command.Environment) *cobra.Command {
 		Example: "  spillway package update instance/zk -n shop -p NODE_COUNT=5 --wait\n" +
 			"  spillway package update instance/zk -n shop --unset MEMORY --dry-run=server",
 		Args: command.Exactly(1, "name the Instance, as in: spillway package update instance/zk -p NAME=VALUE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.connect(cmd); err != nil {
-				return err
-			}
-			return o.update(cmd.Context(), args[0])
-		},
+		RunE: o.connected(o.update),
 	}
 	o.addFlags(cmd)
 	o.settings.addFlags(cmd)
@@ -42,9 +37,8 @@ func newUpdate(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func (o *operation) update(ctx context.Context, arg string) error {
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = o.named(arg).Name, o.namespace
+func (o *operation) update(ctx context.Context, args []string) error {
+	i := o.instance(args[0])
 	if err := o.get(ctx, i); err != nil {
 		return err
 	}
@@ -81,13 +75,7 @@ func (o *operation) update(ctx context.Context, arg string) error {
 	if err := r.add(i, did); err != nil {
 		return err
 	}
-	if err := o.showPlan(ctx, r, i, version, chosen.Plan); err != nil {
-		return err
-	}
-	if err := o.settle(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
-		return err
-	}
-	return r.end()
+	return o.finish(ctx, r, i, version, chosen.Plan)
 }
 
 // planned says which plan follows a change.
@@ -146,7 +134,7 @@ func (o *operation) checkImmutable(ctx context.Context, i *v1beta1.Instance, ver
 	if plan == "" || o.dryRun.IsClient() {
 		return nil
 	}
-	all, err := o.trial().Differences(ctx, i, version, plan)
+	all, err := o.trial().differences(ctx, i, version, plan)
 	if err != nil {
 		return err
 	}
@@ -242,6 +230,18 @@ func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() e
 		return nil
 	})
 	return isChanged, err
+}
+
+// editShown makes the change that was shown, if the Instance still wants what it wanted then.
+func (o *operation) editShown(ctx context.Context, i *v1beta1.Instance, shown int64, propose func() (choice.Choice, error)) (chosen choice.Choice, err error) {
+	_, err = o.edit(ctx, i, func() (err error) {
+		if i.Generation != shown {
+			return fmt.Errorf("instance/%s was changed by another client meanwhile; nothing was changed, try again", i.Name)
+		}
+		chosen, err = propose()
+		return err
+	})
+	return chosen, err
 }
 
 // isDenied is true if the guard in the API server refuses a change because a plan runs.

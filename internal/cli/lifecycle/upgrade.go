@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
@@ -33,12 +32,7 @@ func newUpgrade(env command.Environment) *cobra.Command {
 		Example: "  spillway package upgrade instance/zk zookeeper-0.4.0.tgz -n shop --wait\n" +
 			"  spillway package upgrade instance/zk ./zookeeper -n shop -p SIZE=3 --yes",
 		Args: command.Exactly(2, "name the Instance and a package, as in: spillway package upgrade instance/zk ./zookeeper"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := u.connect(cmd); err != nil {
-				return err
-			}
-			return u.run(cmd.Context(), args[0], args[1])
-		},
+		RunE: u.connected(u.run),
 	}
 	u.addFlags(cmd)
 	u.from.AddFlags(cmd.Flags())
@@ -51,8 +45,8 @@ func newUpgrade(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func (u *upgrade) run(ctx context.Context, arg, from string) error {
-	p, needed, err := u.load(ctx, from)
+func (u *upgrade) run(ctx context.Context, args []string) error {
+	p, needed, err := u.load(ctx, args[1])
 	if err != nil {
 		return err
 	}
@@ -61,8 +55,7 @@ func (u *upgrade) run(ctx context.Context, arg, from string) error {
 		return err
 	}
 	version.Namespace = u.namespace
-	i := &v1beta1.Instance{}
-	i.Name, i.Namespace = u.named(arg).Name, u.namespace
+	i := u.instance(args[0])
 	if err := u.get(ctx, i); err != nil {
 		return err
 	}
@@ -141,24 +134,12 @@ func (u *upgrade) write(ctx context.Context, p *packages.Package, needed []*pack
 	if err := u.ensurePackage(ctx, r, p, u.operatorOf(p), version); err != nil {
 		return err
 	}
-	var chosen choice.Choice
-	if _, err := u.edit(ctx, i, func() (err error) {
-		if i.Generation != shown {
-			return fmt.Errorf("instance/%s was changed by another client meanwhile; nothing was changed, try again", i.Name)
-		}
-		chosen, err = u.propose(i, former, next)
-		return err
-	}); err != nil {
+	chosen, err := u.editShown(ctx, i, shown, func() (choice.Choice, error) { return u.propose(i, former, next) })
+	if err != nil {
 		return err
 	}
 	if err := r.add(i, changed+planned(chosen)); err != nil {
 		return err
 	}
-	if err := u.showPlan(ctx, r, i, next, chosen.Plan); err != nil {
-		return err
-	}
-	if err := u.settle(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
-		return err
-	}
-	return r.end()
+	return u.finish(ctx, r, i, next, chosen.Plan)
 }

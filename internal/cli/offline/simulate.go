@@ -199,11 +199,7 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 // look reads the present state of the cluster that is meant.
 func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*unstructured.Unstructured) error {
 	s.cluster.Namespace = s.namespace
-	namespace, err := s.cluster.ResolveNamespace()
-	if err != nil {
-		return err
-	}
-	reader, err := s.cluster.Client()
+	reader, namespace, err := s.cluster.Connect()
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/demo"
@@ -203,7 +202,7 @@ func (r *demoRun) explain(ctx context.Context, st *stage, o config.Options, obje
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	o.Now = r.env.Now
-	why, err := explain.Explain(ctx, chain.World{Client: c, Options: o}, ref)
+	why, err := explain.Explain(ctx, explain.World{Client: c, Options: o}, ref)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 	var seen *v1beta1.Instance
 	draw := func() {
 		if seen != nil {
-			view.show(seen, p.now())
+			view.show(seen, p.Env.Now())
 		}
 	}
 	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
@@ -102,16 +102,16 @@ func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool,
 // API server tells.
 func (p *planner) watch(ctx context.Context, done func(*v1beta1.Instance) (bool, error), tick func()) error {
 	list, one := &v1beta1.InstanceList{}, fields.OneTermEqualSelector("metadata.name", p.name.Name)
-	if err := p.client.List(ctx, list, client.InNamespace(p.name.Namespace), client.MatchingFieldsSelector{Selector: one}); err != nil {
+	if err := p.Client.List(ctx, list, client.InNamespace(p.name.Namespace), client.MatchingFieldsSelector{Selector: one}); err != nil {
 		return gone(err, "get instance "+p.name.Name)
 	}
 	if len(list.Items) == 0 {
-		return absentError{command.NotFound(ctx, p.client, v1beta1.GroupVersion.WithKind("Instance"), p.name.Namespace, p.name.Name)}
+		return absentError{command.NotFound(ctx, p.Client, v1beta1.GroupVersion.WithKind("Instance"), p.name.Namespace, p.name.Name)}
 	}
 	if is, err := done(&list.Items[0]); is || err != nil {
 		return err
 	}
-	w, err := p.client.Watch(ctx, list, client.InNamespace(p.name.Namespace), client.MatchingFieldsSelector{Selector: one},
+	w, err := p.Client.Watch(ctx, list, client.InNamespace(p.name.Namespace), client.MatchingFieldsSelector{Selector: one},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
 		return gone(err, "watch instance "+p.name.Name)

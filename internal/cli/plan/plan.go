@@ -33,20 +33,12 @@ import (
 
 // planner is what the commands about plans have in common.
 type planner struct {
-	cluster command.Cluster
-	output  string
-	reason  string
+	act.Person
+
 	wait    bool
 	timeout time.Duration
-	dryRun  command.DryRun
-	// kudo is true of a command that was called by the name of KUDO's.
-	kudo bool
-
-	now    func() time.Time
-	lookup func(string) (string, bool)
-	out    io.Writer
-	client client.WithWatch
-	name   types.NamespacedName
+	out     io.Writer
+	name    types.NamespacedName
 	// changed is the Instance that was changed, as it was written.
 	changed *v1beta1.Instance
 }
@@ -55,7 +47,7 @@ type planner struct {
 func New(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "Show and steer the plans of an Instance"}
 	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
-		cmd.AddCommand(add(&planner{now: env.Now, lookup: env.Lookup, kudo: env.KUDO}))
+		cmd.AddCommand(add(&planner{Person: act.Person{Env: env}}))
 	}
 	return cmd
 }
@@ -70,16 +62,16 @@ func newPlanStatus(p *planner) *cobra.Command {
 		isNext := e.Reason == decision.ReasonInProgress && (e.UID == "" || e.Ended != nil) // one begins in the next pass
 		if p.wait && (e.UID != "" || isNext) {
 			ended = p.follow(ctx, func(x *v1beta1.Execution) bool { return (x.UID == e.UID) != isNext })
-			if p.output == "" {
+			if p.Output == "" {
 				return ended
 			}
-			if e, err = plans.Explain(ctx, p.client, p.name); err != nil {
+			if e, err = plans.Explain(ctx, p.Client, p.name); err != nil {
 				return err
 			}
 		}
-		return errors.Join(command.Show(p.out, p.output, e, func(w io.Writer) { display.Plan(w, display.StyleOf(w, p.lookup), e, p.now()) }), ended)
+		return errors.Join(command.Show(p.out, p.Output, e, func(w io.Writer) { display.Plan(w, display.StyleOf(w, p.Env.Lookup), e, p.Env.Now()) }), ended)
 	})
-	command.OutputFlag(cmd, &p.output)
+	command.OutputFlag(cmd, &p.Output)
 	return p.waits(cmd)
 }
 
@@ -98,10 +90,10 @@ func (p *planner) explainSeen(ctx context.Context) (plans.Explanation, error) {
 }
 
 func newPlanHistory(p *planner) *cobra.Command {
-	told := &show.History{Env: command.Environment{Now: p.now, Lookup: p.lookup}}
+	told := &show.History{Env: p.Env}
 	var cmd *cobra.Command
 	cmd = p.command("history INSTANCE", "List the last executions, the newest first", "history zookeeper -n shop", 1, func(context.Context, []string) error {
-		return told.Print(cmd, p.client, describe.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
+		return told.Print(cmd, p.Client, describe.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
 	})
 	told.AddFlags(cmd)
 	return cmd
@@ -124,7 +116,7 @@ func newPlanTrigger(p *planner) *cobra.Command {
 			return err
 		}
 		said := fmt.Sprintf("instance/%s plan %s requested", p.name.Name, args[1])
-		if p.kudo {
+		if p.Env.KUDO {
 			said = fmt.Sprintf("Triggered %s plan for %s instance", args[1], p.name)
 		}
 		return p.done(said, func() error {
@@ -139,9 +131,9 @@ func newPlanTrigger(p *planner) *cobra.Command {
 
 // explain says how the plans of the Instance stand.
 func (p *planner) explain(ctx context.Context) (plans.Explanation, error) {
-	e, err := plans.Explain(ctx, p.client, p.name)
+	e, err := plans.Explain(ctx, p.Client, p.name)
 	if errors.Is(err, plans.ErrNotFound) {
-		err = command.NotFound(ctx, p.client, v1beta1.GroupVersion.WithKind("Instance"), p.name.Namespace, p.name.Name)
+		err = command.NotFound(ctx, p.Client, v1beta1.GroupVersion.WithKind("Instance"), p.name.Namespace, p.name.Name)
 	}
 	return e, err
 }
@@ -150,7 +142,7 @@ func (p *planner) explain(ctx context.Context) (plans.Explanation, error) {
 func (p *planner) hasPlan(ctx context.Context, i *v1beta1.Instance, plan string) error {
 	version := &v1beta1.OperatorVersion{}
 	key := client.ObjectKey{Namespace: cmp.Or(i.Spec.OperatorVersion.Namespace, i.Namespace), Name: i.Spec.OperatorVersion.Name}
-	if err := p.client.Get(ctx, key, version); err != nil {
+	if err := p.Client.Get(ctx, key, version); err != nil {
 		return nil //nolint:nilerr // what may not be looked at may have it
 	}
 	if _, has := version.Spec.Plans[plan]; has {
@@ -203,17 +195,15 @@ func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
 
 // gives lets a command that changes something say why, and what it prints.
 func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
-	command.OutputFlag(cmd, &p.output, command.OutputName)
-	p.dryRun.AddFlag(cmd.Flags())
-	cmd.Flags().StringVar(&p.reason, "reason", "", "the reason to record, with your name, in an Event; history shows it")
+	p.AddFlags(cmd, "the reason to record, with your name, in an Event; history shows it")
 	return cmd
 }
 
 // order gives an order about the execution of the Instance, and records it in a word.
 func (p *planner) order(ctx context.Context, word rollout.Reason, give func(*v1beta1.Instance, change.Author) error) (uid types.UID, err error) {
-	who := change.Author{By: change.Whoami(ctx, p.client), Reason: p.reason}
+	p.Identify(ctx)
 	err = p.change(ctx, func(i *v1beta1.Instance) error {
-		if err := give(i, who); err != nil {
+		if err := give(i, p.Who); err != nil {
 			return err
 		}
 		uid = i.Status.Execution.UID
@@ -227,17 +217,17 @@ func (p *planner) order(ctx context.Context, word rollout.Reason, give func(*v1b
 
 // leaveNote records in an Event who wanted what was done.
 func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
-	if p.dryRun.On() {
+	if p.DryRun.On() {
 		return nil
 	}
-	who := change.Author{By: change.Whoami(ctx, p.client), Reason: p.reason}
-	return change.RecordEvent(ctx, p.client, change.About(v1beta1.GroupVersion.WithKind(describe.KindInstance), p.changed), word, who, p.now())
+	p.Identify(ctx)
+	return change.RecordEvent(ctx, p.Client, change.About(v1beta1.GroupVersion.WithKind(describe.KindInstance), p.changed), word, p.Who, p.Env.Now())
 }
 
 // change changes the Instance, if it is still as it was read.
 func (p *planner) change(ctx context.Context, edit func(*v1beta1.Instance) error) error {
 	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name}}
-	err := change.Apply(ctx, p.client, i, func() error {
+	err := change.Apply(ctx, p.Client, i, func() error {
 		if err := edit(i); err != nil {
 			return fmt.Errorf("instance/%s: %w", p.name.Name, err)
 		}
@@ -249,7 +239,7 @@ func (p *planner) change(ctx context.Context, edit func(*v1beta1.Instance) error
 
 // done tells what was requested, and waits until it has ended if that was asked for.
 func (p *planner) done(said string, wait func() error) error {
-	if err := change.Show(p.out, p.output, p.client, said+p.dryRun.Note(), p.changed); err != nil || !p.wait {
+	if err := change.Show(p.out, p.Output, p.Client, said+p.DryRun.Note(), p.changed); err != nil || !p.wait {
 		return err
 	}
 	return wait()
@@ -257,7 +247,7 @@ func (p *planner) done(said string, wait func() error) error {
 
 // checkDryRun refuses to wait for what is not requested.
 func (p *planner) checkDryRun() error {
-	if p.wait && p.dryRun.On() {
+	if p.wait && p.DryRun.On() {
 		return errors.New("--wait: a dry run starts no plan to wait for; leave --wait or --dry-run out")
 	}
 	return nil
@@ -272,20 +262,13 @@ func (p *planner) command(use, short, example string, n int, run func(ctx contex
 			if err := errors.Join(err, command.CheckWait(p.wait, p.timeout), p.checkDryRun()); err != nil {
 				return err
 			}
-			namespace, err := p.cluster.ResolveNamespace()
-			if err != nil {
+			if err := p.Connect(); err != nil {
 				return err
 			}
-			c, err := p.cluster.Client()
-			if err != nil {
-				return err
-			}
-			p.client = p.dryRun.Client(c)
-			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: name}
+			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: p.Namespace, Name: name}
 			return run(cmd.Context(), args)
 		},
 	}
-	p.cluster.AddFlags(cmd.Flags())
-	p.cluster.AddNamespaceFlag(cmd.Flags())
+	p.Cluster.AddNamespacedFlags(cmd.Flags())
 	return cmd
 }

@@ -20,7 +20,7 @@ type view interface {
 // nothing if something else reads what is printed at the end.
 func (p *planner) view() view {
 	switch {
-	case p.output != "":
+	case p.Output != "":
 		return blindView{}
 	case display.Redraws(p.out):
 		return &liveView{out: p.out, size: func() (int, int) { return display.TerminalSize(p.out) }}

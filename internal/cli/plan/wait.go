@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
@@ -27,10 +28,14 @@ type Waiter struct {
 	Timeout time.Duration
 }
 
+func (w Waiter) planner(name types.NamespacedName) *planner {
+	return &planner{Person: act.Person{Env: w.Env, Client: w.Client}, out: w.Out, name: name, timeout: w.Timeout}
+}
+
 // Settled waits until the manager has done all that the spec of a generation asks for. The
 // error says why it does not.
 func (w Waiter) Settled(ctx context.Context, name types.NamespacedName, generation int64) error {
-	p := &planner{now: w.Env.Now, lookup: w.Env.Lookup, out: w.Out, client: w.Client, name: name, timeout: w.Timeout}
+	p := w.planner(name)
 	view := p.view()
 	if w.Quiet {
 		view = blindView{}
@@ -38,7 +43,7 @@ func (w Waiter) Settled(ctx context.Context, name types.NamespacedName, generati
 	var seen *v1beta1.Instance
 	draw := func() {
 		if seen != nil {
-			view.show(seen, p.now())
+			view.show(seen, p.Env.Now())
 		}
 	}
 	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
@@ -64,7 +69,7 @@ func (w Waiter) Settled(ctx context.Context, name types.NamespacedName, generati
 // Deleted waits until an Instance, and all that its cleanup plan waits for, is deleted. That a plan
 // failed before keeps nothing from being deleted.
 func (w Waiter) Deleted(ctx context.Context, name types.NamespacedName, uid types.UID) error {
-	p := &planner{now: w.Env.Now, lookup: w.Env.Lookup, out: w.Out, client: w.Client, name: name, timeout: w.Timeout}
+	p := w.planner(name)
 	err := p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 		e, last := plans.ExplanationOf(i), i.Status.Execution
 		if i.UID == uid && e.Phase == plans.PhaseStalled && last != nil && last.Cause == v1beta1.CauseDelete && last.Result != v1beta1.ResultComplete {

@@ -72,8 +72,7 @@ func NewDiff(env command.Environment) *cobra.Command {
 		Args: command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args[0]) },
 	}
-	d.cluster.AddFlags(cmd.Flags())
-	d.cluster.AddNamespaceFlag(cmd.Flags())
+	d.cluster.AddNamespacedFlags(cmd.Flags())
 	cmd.Flags().StringVar(&d.from, "from", "", "the revision, by number, or the content of an object, by its digest (default: the one before)")
 	cmd.Flags().StringVar(&d.to, "to", "", "the revision or the content to compare it with (default: the present one)")
 	cmd.Flags().BoolVar(&d.values, "values", false, "show the values of ConfigMaps too")
@@ -86,13 +85,11 @@ func (d *diffing) run(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if ref.Namespace, err = d.cluster.ResolveNamespace(); err != nil {
-		return err
-	}
-	c, err := d.cluster.Client()
+	c, namespace, err := d.cluster.Connect()
 	if err != nil {
 		return err
 	}
+	ref.Namespace = namespace
 	differ := &revisions.Differ{Reader: c, Namespace: ref.Namespace, Values: d.values}
 	diff := Diff{Ref: ref}
 	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {

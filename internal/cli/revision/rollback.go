@@ -26,19 +26,14 @@ import (
 
 // rollback is the return to an earlier revision, or to an earlier content of an object.
 type rollback struct {
-	env     command.Environment
-	cluster command.Cluster
-	to      string
-	reason  string
-	dryRun  command.DryRun
-	output  string
+	act.Person
+
+	to string
 	// yes, wait and timeout are about Instances.
 	yes, wait bool
 	timeout   time.Duration
 
-	client client.Client
-	ref    describe.Ref
-	who    change.Author
+	ref describe.Ref
 	// said are lines to print once all is done, and changed what was changed.
 	said    []string
 	changed []client.Object
@@ -46,7 +41,7 @@ type rollback struct {
 
 // NewRollback returns the command rollback.
 func NewRollback(env command.Environment) *cobra.Command {
-	r := &rollback{env: env}
+	r := &rollback{Person: act.Person{Env: env}}
 	cmd := &cobra.Command{
 		Use:   "rollback KIND/NAME",
 		Short: "Go back to an earlier revision and its config, and stay there",
@@ -70,12 +65,9 @@ func NewRollback(env command.Environment) *cobra.Command {
 		Args: command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
-	r.cluster.AddFlags(cmd.Flags())
-	r.cluster.AddNamespaceFlag(cmd.Flags())
+	r.Cluster.AddNamespacedFlags(cmd.Flags())
+	r.AddFlags(cmd, "the reason to record; explain and Events show it")
 	cmd.Flags().StringVar(&r.to, "to", "", "the revision, by number (default: the one before); the content of an object, by its digest; or the execution of an Instance, by its UID (default: the one before)")
-	cmd.Flags().StringVar(&r.reason, "reason", "", "the reason to record; explain and Events show it")
-	command.OutputFlag(cmd, &r.output, command.OutputName)
-	r.dryRun.AddFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "of an Instance: do not ask")
 	cmd.Flags().BoolVar(&r.wait, "wait", false, "of an Instance: wait until the plan has ended and the Instance is ready, and show its progress; the exit code is 1 if that fails")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", 0, "how long to wait; 0 is no limit")
@@ -92,16 +84,13 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	case r.wait || r.timeout != 0:
 		return errors.New("--wait and --timeout are about Instances; leave them out")
 	}
-	if ref.Namespace, err = r.cluster.ResolveNamespace(); err != nil {
-		return err
-	}
-	c, err := r.cluster.Client()
-	if err != nil {
+	if err := r.Connect(); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	r.client = r.dryRun.Client(c)
-	r.ref, r.who = ref, change.Author{By: change.Whoami(ctx, r.client), Reason: r.reason, At: metav1.NewTime(r.env.Now())}
+	r.Identify(ctx)
+	ref.Namespace, r.Who.At = r.Namespace, metav1.NewTime(r.Env.Now()) // the record has parts of seconds
+	r.ref = ref
 	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
 		err = r.object(ctx)
 	} else {
@@ -110,19 +99,19 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	if len(r.said) == 0 {
 		return err
 	}
-	return errors.Join(err, change.Show(cmd.OutOrStdout(), r.output, r.client, strings.Join(r.said, "\n"), r.changed...))
+	return errors.Join(err, change.Show(cmd.OutOrStdout(), r.Output, r.Client, strings.Join(r.said, "\n"), r.changed...))
 }
 
 // instance returns an Instance to what an earlier execution has applied.
 func (r *rollback) instance(cmd *cobra.Command, name string) error {
 	return lifecycle.Rollback{
-		Cluster: r.cluster, DryRun: r.dryRun, Output: r.output, To: r.to, Reason: r.reason, Yes: r.yes, Wait: r.wait, Timeout: r.timeout,
-	}.Run(r.env, cmd, name)
+		Cluster: r.Cluster, DryRun: r.DryRun, Output: r.Output, To: r.to, Reason: r.Reason, Yes: r.yes, Wait: r.wait, Timeout: r.timeout,
+	}.Run(r.Env, cmd, name)
 }
 
 // sayf adds a line, which says of a dry run that it was one.
 func (r *rollback) sayf(format string, args ...any) {
-	r.said = append(r.said, fmt.Sprintf(format, args...)+r.dryRun.Note())
+	r.said = append(r.said, fmt.Sprintf(format, args...)+r.DryRun.Note())
 }
 
 // change writes what was prepared, and records who did.
@@ -132,21 +121,21 @@ func (r *rollback) change(ctx context.Context, ref describe.Ref, prepare func() 
 		if w, err = prepare(); err != nil {
 			return err
 		}
-		return w.Write(ctx, r.client)
+		return w.Write(ctx, r.Client)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if r.changed = append(r.changed, w.Object); r.dryRun.On() {
+	if r.changed = append(r.changed, w.Object); r.DryRun.On() {
 		return w, nil
 	}
-	return w, w.Record(ctx, r.client, r.who, r.env.Now())
+	return w, w.Record(ctx, r.Client, r.Who, r.Env.Now())
 }
 
 // workload goes back to an earlier revision of a workload.
 func (r *rollback) workload(ctx context.Context) error {
 	w, err := r.change(ctx, r.ref, func() (*act.Write, error) {
-		return act.Prepare(ctx, r.client, act.Request{Verb: act.Rollback, Ref: r.ref, To: r.to}, r.who)
+		return act.Prepare(ctx, r.Client, act.Request{Verb: act.Rollback, Ref: r.ref, To: r.to}, r.Who)
 	})
 	if err != nil {
 		return err
@@ -158,7 +147,7 @@ func (r *rollback) workload(ctx context.Context) error {
 
 // object goes back to an earlier content in all workloads that keep their config.
 func (r *rollback) object(ctx context.Context) error {
-	known, err := contentsOf(ctx, r.client, r.ref)
+	known, err := contentsOf(ctx, r.Client, r.ref)
 	if err != nil {
 		return err
 	}
@@ -173,7 +162,7 @@ func (r *rollback) object(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := workload.List(ctx, r.client, []string{r.ref.Namespace})
+	all, err := workload.List(ctx, r.Client, []string{r.ref.Namespace})
 	if err != nil {
 		return err
 	}
@@ -201,7 +190,7 @@ func (r *rollback) each(ctx context.Context, all []client.Object, to pin.Pin) er
 			continue
 		}
 		pinned++
-		w, err := r.change(ctx, ref, func() (*act.Write, error) { return act.PrepareContent(ctx, r.client, ref, to, r.who) })
+		w, err := r.change(ctx, ref, func() (*act.Write, error) { return act.PrepareContent(ctx, r.Client, ref, to, r.Who) })
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", name, err))
 			continue

@@ -11,7 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/native"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -48,7 +48,7 @@ func better(ctx context.Context, reader client.Reader, ref describe.Ref, err err
 func advises(err error) bool { return strings.Contains(err.Error(), "; ") }
 
 func isNotFound(err error) bool {
-	for _, missing := range []error{config.ErrNotFound, zones.ErrNotFound, plans.ErrNotFound, hub.ErrNotFound, history.ErrNotFound, native.ErrNotFound} {
+	for _, missing := range []error{config.ErrNotFound, zones.ErrNotFound, plans.ErrNotFound, hub.ErrNotFound, history.ErrNotFound, explain.ErrNotFound} {
 		if errors.Is(err, missing) {
 			return true
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
@@ -33,7 +32,7 @@ type telling struct {
 	// ref is the object that was named, members is what it consists of.
 	ref       describe.Ref
 	members   *history.Members
-	selection selection.Flags
+	selection command.Selection
 	// labeled is true of the objects with the labels that were asked for.
 	labeled func(describe.Ref) bool
 }
@@ -46,7 +45,7 @@ var (
 )
 
 var eventFields = map[string]func(n *history.Event) string{
-	"at": func(n *history.Event) string { return selection.Moment(&n.At) }, "reason": func(n *history.Event) string { return n.Reason },
+	"at": func(n *history.Event) string { return command.Sortable(&n.At) }, "reason": func(n *history.Event) string { return n.Reason },
 	"name": func(n *history.Event) string { return n.About.Name }, "namespace": func(n *history.Event) string { return n.About.Namespace },
 	"kind": func(n *history.Event) string { return n.About.Kind },
 }
@@ -80,8 +79,7 @@ func NewEvents(env command.Environment) *cobra.Command {
 		Args:    command.AtMost(1, "name one as KIND/NAME, or leave it out"),
 		RunE:    t.run,
 	}
-	t.cluster.AddFlags(cmd.Flags())
-	t.cluster.AddNamespaceFlag(cmd.Flags())
+	t.cluster.AddNamespacedFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list the Events of all namespaces")
 	command.ShownRingsFlag(cmd.Flags(), &t.rings)
 	cmd.Flags().DurationVar(&t.since, "since", 0, "only Events that are not older, such as 15m (default: all)")
@@ -130,7 +128,7 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	for i := range notes {
 		notes[i].AddChanged(cmd.Context(), known)
 	}
-	selection.Sort(&t.selection, notes, eventFields)
+	command.SortBy(&t.selection, notes, eventFields)
 	if t.output == command.OutputName {
 		writeAbout(w, notes)
 		return nil

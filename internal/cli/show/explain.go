@@ -13,7 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/plans"
 )
@@ -61,7 +60,7 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	chain, err := a.chain(cmd.Context(), chain.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
+	chain, err := a.chain(cmd.Context(), explain.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
 	if err != nil {
 		return better(cmd.Context(), reader, ref, err)
 	}
@@ -87,7 +86,7 @@ func (a explaining) meant(ctx context.Context, namespace, arg string, err error)
 	return err
 }
 
-func (a explaining) chain(ctx context.Context, w chain.World, ref describe.Ref, onCluster string) (chain.Chain, error) {
+func (a explaining) chain(ctx context.Context, w explain.World, ref describe.Ref, onCluster string) (explain.Chain, error) {
 	if onCluster != "" {
 		return explain.Cluster(ctx, w, ref, onCluster)
 	}

@@ -68,8 +68,7 @@ func NewHistory(env command.Environment) *cobra.Command {
 		},
 	}
 	p.AddFlags(cmd)
-	p.cluster.AddFlags(cmd.Flags())
-	p.cluster.AddNamespaceFlag(cmd.Flags())
+	p.cluster.AddNamespacedFlags(cmd.Flags())
 	return cmd
 }
 

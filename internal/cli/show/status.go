@@ -14,7 +14,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/forecast"
-	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -29,7 +28,7 @@ type overview struct {
 
 	all, waiting, eta bool
 	show              []string
-	selection         selection.Units
+	selection         command.UnitSelection
 }
 
 // NewStatus returns the command status.

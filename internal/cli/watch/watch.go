@@ -20,7 +20,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/selection"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
@@ -49,7 +48,7 @@ type watching struct {
 	all, lines bool
 	eta        bool
 	timeout    time.Duration
-	selection  selection.Units
+	selection  command.UnitSelection
 	// ref is the object, nil if everything is watched.
 	ref       *describe.Ref
 	namespace string

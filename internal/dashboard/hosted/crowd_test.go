@@ -12,7 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/issuer"
 )
@@ -93,10 +93,10 @@ func TestOnePersonAsking(t *testing.T) {
 		o.Open = func(ctx context.Context, who Person, namespace string) (*dashboard.Source, error) {
 			source, err := open(ctx, who, namespace)
 			if err == nil && who.User == "oidc:anna" {
-				source.Explain = func(context.Context, describe.Ref) (chain.Chain, error) {
+				source.Explain = func(context.Context, describe.Ref) (explain.Chain, error) {
 					asked <- struct{}{}
 					<-release
-					return chain.Chain{}, errors.New("released")
+					return explain.Chain{}, errors.New("released")
 				}
 			}
 			return source, err

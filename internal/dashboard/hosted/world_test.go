@@ -21,7 +21,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/issuer"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -108,7 +108,7 @@ func (w *world) source(ctx context.Context, who Person, namespace string) (*dash
 		Named: func(namespace, object string) (describe.Ref, error) {
 			return describe.Named(func() (apimeta.RESTMapper, error) { return apimeta.NewDefaultRESTMapper(nil), nil }, namespace, object)
 		},
-		Explain:  func(context.Context, describe.Ref) (chain.Chain, error) { return chain.Chain{}, nil },
+		Explain:  func(context.Context, describe.Ref) (explain.Chain, error) { return explain.Chain{}, nil },
 		Steering: &steers{w, who},
 	}, nil
 }

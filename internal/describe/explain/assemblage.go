@@ -14,7 +14,6 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -24,9 +23,9 @@ import (
 )
 
 // assigned asks about what a cluster is assigned by a module.
-func (a *asker) assigned(module describe.Ref, name string) *chain.Question {
+func (a *asker) assigned(module describe.Ref, name string) *question {
 	ref := describe.Ref{Kind: assemblageKind(module), Namespace: module.Namespace, Name: name}
-	return a.Ask(ref, func(ctx context.Context, _ bool) (chain.Answer, error) { return a.sync(ctx, ref, module.Name) })
+	return a.ask(ref, func(ctx context.Context, _ bool) (answer, error) { return a.sync(ctx, ref, module.Name) })
 }
 
 // assembled is what is assigned to a cluster, whichever kind says so.
@@ -39,10 +38,10 @@ type assembled struct {
 }
 
 // assemblage continues with the first of its syncs that is not healthy.
-func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
 	obj := newAssemblage(ref.Kind)
-	if err := a.Get(ctx, ref, obj); err != nil {
-		return chain.Answer{}, err
+	if err := a.get(ctx, ref, obj); err != nil {
+		return answer{}, err
 	}
 	all := assembledOf(obj)
 	for _, sync := range all.syncs {
@@ -50,7 +49,7 @@ func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (chain
 			return a.syncOf(ctx, ref, &all, sync)
 		}
 	}
-	return chain.Answer{Links: []chain.Link{a.Link(ref, "", "all %d modules are applied to cluster %s and healthy", len(all.syncs), all.cluster)}}, nil
+	return answer{Links: []Link{a.link(ref, "", "all %d modules are applied to cluster %s and healthy", len(all.syncs), all.cluster)}}, nil
 }
 
 func newAssemblage(kind string) client.Object {
@@ -62,14 +61,14 @@ func newAssemblage(kind string) client.Object {
 
 // sync is what became of a module on a cluster. The reference names the cluster; the
 // assemblage may be named otherwise.
-func (a *asker) sync(ctx context.Context, ref describe.Ref, name string) (chain.Answer, error) {
+func (a *asker) sync(ctx context.Context, ref describe.Ref, name string) (answer, error) {
 	all, err := a.assemblageOf(ctx, ref)
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	if all == nil {
-		link := a.Link(ref, chain.ReasonMissing, "%s for cluster %s not found", ref.Kind, ref.Name)
-		return chain.Answer{Links: []chain.Link{link}, Then: a.Manager(ref.Namespace)}, nil
+		link := a.link(ref, ReasonMissing, "%s for cluster %s not found", ref.Kind, ref.Name)
+		return answer{Links: []Link{link}, Then: a.aboutManager(ref.Namespace)}, nil
 	}
 	ref.Name = all.GetName()
 	return a.syncOf(ctx, ref, all, name)
@@ -131,23 +130,23 @@ func assembledOf(obj client.Object) assembled {
 }
 
 // syncOf goes on to Flux: for a BootstrapModule on the hub, and otherwise on the cluster.
-func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, name string) (chain.Answer, error) {
-	link := a.Link(ref, rollout.ReasonProgressing, "cluster %s has not reported %s yet", all.cluster, name)
-	link.Ring, link.Phase, link.Next = manager.RingFleet, rollout.PhaseProgressing, a.Kubectl("describe", ref)
+func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, name string) (answer, error) {
+	link := a.link(ref, rollout.ReasonProgressing, "cluster %s has not reported %s yet", all.cluster, name)
+	link.Ring, link.Phase, link.Next = manager.RingFleet, rollout.PhaseProgressing, a.kubectl("describe", ref)
 	r := all.report(name)
 	if r != nil {
 		link.Reason, link.Phase = rollout.Reason(r.Reason), rollout.PhaseWaiting
-		link.Sentence = a.Place() + fmt.Sprintf("cluster %s reports %s as %s%s", all.cluster, name, r.State, colon(r.Message))
+		link.Sentence = a.place() + fmt.Sprintf("cluster %s reports %s as %s%s", all.cluster, name, r.State, colon(r.Message))
 		if r.LastTransitionTime != nil {
 			link.Since = describe.TimeOrNil(r.LastTransitionTime.Time)
 		}
 	}
-	found := chain.Answer{Links: []chain.Link{link}}
+	found := answer{Links: []Link{link}}
 	key := agent.Assemblage{Secret: secretOf(ref, all)}
 	key.Namespace, key.Name = all.GetNamespace(), all.GetName()
 	switch {
 	case ref.Kind == describe.KindRemote:
-		found.Then = a.About(a.kustomizationOf(ctx, &key, name))
+		found.Then = a.about(a.kustomizationOf(ctx, &key, name))
 	case r != nil && r.State == fleetv1.StateUnreachable:
 		found.Links = append(found.Links, a.unreachable(ref, all))
 	default:
@@ -156,7 +155,7 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, na
 			found.Links = append(found.Links, *why)
 			return found, nil
 		}
-		found.Then = inside.About(inside.kustomizationOf(ctx, &key, name))
+		found.Then = inside.about(inside.kustomizationOf(ctx, &key, name))
 	}
 	return found, nil
 }
@@ -176,7 +175,7 @@ func (a *asker) kustomizationOf(ctx context.Context, key *agent.Assemblage, sync
 	former := ref
 	former.Name = agent.FormerKustomizationName(key, sync)
 	k := &kustomizev1.Kustomization{}
-	if former == ref || a.Get(ctx, former, k) != nil {
+	if former == ref || a.get(ctx, former, k) != nil {
 		return ref
 	}
 	if owner := metav1.GetControllerOf(k); owner == nil || owner.Name != key.Name {
@@ -193,19 +192,19 @@ func secretOf(ref describe.Ref, all *assembled) string {
 }
 
 // unreachable is a cluster that does not answer.
-func (a *asker) unreachable(ref describe.Ref, all *assembled) chain.Link {
-	link := a.Link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret}, outcome.ReasonUnreachable,
+func (a *asker) unreachable(ref describe.Ref, all *assembled) Link {
+	link := a.link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret}, outcome.ReasonUnreachable,
 		"cluster %s is unreachable with the address and credentials in Secret %s", all.cluster, all.secret)
 	inside := a.inside(all.cluster, link.Ref)
-	link.First, link.Next = inside.First, inside.Command("kubectl cluster-info")
+	link.First, link.Next = inside.First, inside.command("kubectl cluster-info")
 	return link
 }
 
 // enter goes on in another cluster. If the caller may not read its kubeconfig, or it
 // does not answer, the link says so, and how to ask there.
-func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*asker, *chain.Link) {
+func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*asker, *Link) {
 	inside, s := a.inside(name, secret), &corev1.Secret{}
-	err := a.Get(ctx, secret, s)
+	err := a.get(ctx, secret, s)
 	if err == nil && a.Dial == nil {
 		err = errors.New("other clusters are not read")
 	}
@@ -215,9 +214,9 @@ func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*a
 	if err == nil {
 		return inside, nil
 	}
-	link := a.Link(describe.Ref{Kind: describe.KindCluster, Namespace: secret.Namespace, Name: name}, chain.ReasonUnseen,
-		"cluster %s cannot be read from here: %s", name, chain.LastOf(err))
-	link.First, link.Next = inside.First, inside.Command("spillway status -A")
+	link := a.link(describe.Ref{Kind: describe.KindCluster, Namespace: secret.Namespace, Name: name}, ReasonUnseen,
+		"cluster %s cannot be read from here: %s", name, lastOf(err))
+	link.First, link.Next = inside.First, inside.command("spillway status -A")
 	return nil, &link
 }
 
@@ -235,12 +234,10 @@ func kubeconfigFile(cluster string) string {
 func (a *asker) inside(name string, secret describe.Ref) *asker {
 	w, file := a.World, kubeconfigFile(name)
 	w.Client, w.Options.Namespaces, w.Flags = nil, nil, []string{"--kubeconfig", file}
-	get := a.Kubectl("get", secret, "-o", "go-template={{.data.value | base64decode}}")
+	get := a.kubectl("get", secret, "-o", "go-template={{.data.value | base64decode}}")
 	first := "(umask 077; " + get + " > " + file + ")"
 	if a.First != "" {
 		first = a.First + " && " + first
 	}
-	inside := newAsker(w)
-	inside.In, inside.First = name, first
-	return inside
+	return &asker{World: w, In: name, First: first}
 }

@@ -10,7 +10,6 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
@@ -22,37 +21,37 @@ import (
 )
 
 // aboutCluster asks about one cluster of a module.
-func (a *asker) aboutCluster(module describe.Ref, name string) *chain.Question {
-	return a.Ask(describe.Ref{Kind: describe.KindCluster, Namespace: module.Namespace, Name: name}, func(ctx context.Context, _ bool) (chain.Answer, error) {
+func (a *asker) aboutCluster(module describe.Ref, name string) *question {
+	return a.ask(describe.Ref{Kind: describe.KindCluster, Namespace: module.Namespace, Name: name}, func(ctx context.Context, _ bool) (answer, error) {
 		return a.cluster(ctx, module, name)
 	})
 }
 
 // cluster is one cluster of a module.
-func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (chain.Answer, error) {
+func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (answer, error) {
 	c, err := hub.ExplainCluster(ctx, a.Client, module.Kind, keyOf(module), name)
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	ref := describe.Ref{Kind: describe.KindCluster, Namespace: module.Namespace, Name: name}
-	link := a.Link(ref, c.Reason, "%s", clusterSentence(&c))
+	link := a.link(ref, c.Reason, "%s", clusterSentence(&c))
 	link.Ring, link.Phase, link.Since, link.Until = manager.RingFleet, rollout.PhaseWaiting, c.Since, c.Until
-	m := moduleAnswer{asker: a, ref: module, found: chain.Answer{Links: []chain.Link{link}, Facts: describe.ClusterFacts(&c), Details: c}}
+	m := moduleAnswer{answering: answering{a, module, answer{Links: []Link{link}, Facts: describe.ClusterFacts(&c), Details: c}}}
 	switch {
 	case c.Hold != nil:
 		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("unpin", "--cluster", name)
 	case c.OnCluster != "" && c.OnCluster != name:
 		m.found.Then = m.aboutCluster(m.ref, c.OnCluster)
 	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):
-		m.found.Then = a.About(module)
+		m.found.Then = a.about(module)
 	case c.Reason == decision.ReasonForeign:
-		m.own().Next = a.Command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s " + shell.Join("-n", module.Namespace))
+		m.own().Next = a.command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s " + shell.Join("-n", module.Namespace))
 	case c.Reason == outcome.ReasonUnreachable && c.Revision == "": // nothing is assigned before it is known what it has
-		m.found.Links = append(m.found.Links, a.unreachable(ref, &assembled{cluster: name, secret: cluster.SecretName(name)}))
+		m.add(a.unreachable(ref, &assembled{cluster: name, secret: cluster.SecretName(name)}))
 	case c.IsNext:
-		m.found.Then = a.Manager(module.Namespace)
+		m.found.Then = a.aboutManager(module.Namespace)
 	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present
-		m.found.Then = a.About(module)
+		m.found.Then = a.about(module)
 	case c.Revision == "" && c.Reason == "":
 		m.own().Next = a.unowned(ctx, &c, ref)
 	case c.Reason == "" && c.State == fleetv1.StateSucceeded:
@@ -73,9 +72,9 @@ var ofModule = []rollout.Reason{
 func (a *asker) unowned(ctx context.Context, c *decision.ClusterExplanation, ref describe.Ref) string {
 	switch {
 	case c.Of.Kind == "" && a.hasClusterAPI(ctx, ref.Namespace):
-		return a.Command("kubectl get clusters." + cluster.GVK.Group + " " + shell.Join("-n", ref.Namespace))
+		return a.command("kubectl get clusters." + cluster.GVK.Group + " " + shell.Join("-n", ref.Namespace))
 	case c.Of.Kind == "":
-		return a.Command("kubectl get secrets " + shell.Join("-n", ref.Namespace) + " -l " + vocabulary.Cluster.Native + "=true")
+		return a.command("kubectl get secrets " + shell.Join("-n", ref.Namespace) + " -l " + vocabulary.Cluster.Native + "=true")
 	}
 	stands := describe.Ref{Kind: c.Of.Kind, Namespace: ref.Namespace, Name: ref.Name, APIVersion: c.Of.APIVersion}
 	if c.Of.Kind == describe.KindSecret {
@@ -83,11 +82,11 @@ func (a *asker) unowned(ctx context.Context, c *decision.ClusterExplanation, ref
 	}
 	switch {
 	case c.Deleting:
-		return a.Kubectl("get", stands, "-o", "jsonpath={.metadata.finalizers}")
+		return a.kubectl("get", stands, "-o", "jsonpath={.metadata.finalizers}")
 	case c.Selected: // and not ready
-		return a.Kubectl("describe", stands)
+		return a.kubectl("describe", stands)
 	default:
-		return a.Kubectl("get", stands, "--show-labels")
+		return a.kubectl("get", stands, "--show-labels")
 	}
 }
 

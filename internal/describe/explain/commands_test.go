@@ -20,7 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -44,7 +44,7 @@ func newShell(t *testing.T) *shell {
 }
 
 // next judges the command of a link, after the one that comes first.
-func (s *shell) next(l *chain.Link) error {
+func (s *shell) next(l *explain.Link) error {
 	if l.Next == "" {
 		return nil
 	}

@@ -14,8 +14,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/native"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -23,23 +21,23 @@ import (
 
 // workload is one whose config may be tracked: first the config ring's word, then, if
 // it has none, that of its group, and then how its Pods do.
-func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
-	w, err := a.Read(ctx, ref)
+func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (answer, error) {
+	w, err := a.read(ctx, ref)
 	if apierrors.IsNotFound(err) {
-		return chain.Answer{}, fmt.Errorf("%s %s in namespace %s: %w", ref.Kind, ref.Name, ref.Namespace, config.ErrNotFound)
+		return answer{}, fmt.Errorf("%s %s in namespace %s: %w", ref.Kind, ref.Name, ref.Namespace, config.ErrNotFound)
 	}
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	if !first && !isTracked(&w) {
-		return a.zoneOrPods(ctx, &w, a.Link(ref, "", "%s is ready", w.Name()))
+		return a.zoneOrPods(ctx, &w, a.link(ref, "", "%s is ready", w.Name()))
 	}
 	e, err := a.config(ctx, workloads.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	if apierrors.IsForbidden(err) {
 		return a.untold(ctx, &w, err)
 	}
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	found, err := a.tracked(ctx, &w, &e)
 	found.Facts, found.Details = append(describe.WorkloadFacts(&e), found.Facts...), e
@@ -48,23 +46,23 @@ func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (cha
 
 // untold is a workload of which the caller may not read all that the config ring
 // decides from: how its Pods do can be told all the same.
-func (a *asker) untold(ctx context.Context, w *native.Workload, err error) (chain.Answer, error) {
-	found, failed := a.zoneOrPods(ctx, w, a.Link(w.Ref(), "", "%s is ready", w.Name()))
-	found.Facts = append(found.Facts, describe.FactOf("note", "config cannot be checked: "+chain.LastOf(err)))
+func (a *asker) untold(ctx context.Context, w *Workload, err error) (answer, error) {
+	found, failed := a.zoneOrPods(ctx, w, a.link(w.Ref(), "", "%s is ready", w.Name()))
+	found.Facts = append(found.Facts, describe.FactOf("note", "config cannot be checked: "+lastOf(err)))
 	return found, failed
 }
 
-func isTracked(w *native.Workload) bool {
+func isTracked(w *Workload) bool {
 	annotations := w.GetAnnotations()
 	return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.ConfigChange.Get(annotations) != "" || vocabulary.Suspended.Get(annotations) != ""
 }
 
 // tracked goes on from what the config ring says.
-func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Explanation) (chain.Answer, error) {
+func (a *asker) tracked(ctx context.Context, w *Workload, e *config.Explanation) (answer, error) {
 	described := describe.Workload(e)
-	only := chain.Answer{Links: []chain.Link{a.LinkTo(&described)}}
+	only := answer{Links: []Link{a.linkTo(&described)}}
 	if len(e.Problems) > 0 {
-		only.Links[0].Next = a.Kubectl("edit", w.Ref())
+		only.Links[0].Next = a.kubectl("edit", w.Ref())
 	}
 	switch {
 	case e.Policy != "":
@@ -72,21 +70,21 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 	case e.State == config.StateNotObserved && e.Unseen != "":
 		return a.unread(ctx, e, only), nil
 	case e.State == config.StateNext, e.State == config.StateNotObserved && len(e.Lacking) == 0:
-		only.Then = a.Manager(w.GetNamespace())
+		only.Then = a.aboutManager(w.GetNamespace())
 	case len(e.Lacking) > 0:
-		only.Links = append(only.Links, a.Lacking(native.LackOf(e.Lacking[0], w)))
+		only.Links = append(only.Links, a.lacking(lackOf(e.Lacking[0], w)))
 	case e.Reason == rollout.ReasonPaused:
-		only.Links[0].Next = a.Spillway("resume", w.Ref())
+		only.Links[0].Next = a.spillway("resume", w.Ref())
 		if e.PausedFor != nil {
 			o := e.PausedFor
-			only.Links[0].Next = a.Spillway("resume", describe.Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name})
+			only.Links[0].Next = a.spillway("resume", describe.Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name})
 		} else {
 			only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
 		}
 	case e.Reason == decision.ReasonPodsKept:
-		return a.Kept(ctx, w, only)
+		return a.podsKept(ctx, w, only)
 	case e.Reason == decision.ReasonNotHeld:
-		only.Then = a.About(a.groupRef(w))
+		only.Then = a.about(a.groupRef(w))
 	case e.FailedOn != nil:
 		return a.stopped(ctx, e, only), nil
 	case e.Reason == rollout.ReasonBudget:
@@ -99,9 +97,9 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 
 // stopped goes on to the workload that has failed with the config, unless that is up to date with
 // its previous one. Then only a correction of the object helps.
-func (a *asker) stopped(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
+func (a *asker) stopped(ctx context.Context, e *config.Explanation, so answer) answer {
 	with := describe.Ref{Kind: string(e.FailedWith.Kind), Namespace: e.FailedWith.Namespace, Name: e.FailedWith.Name}
-	so.Links[0].Next = a.Kubectl("edit", with)
+	so.Links[0].Next = a.kubectl("edit", with)
 	if *e.FailedOn == (workloads.Name{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}) {
 		return so
 	}
@@ -110,21 +108,21 @@ func (a *asker) stopped(ctx context.Context, e *config.Explanation, so chain.Ans
 		return so
 	}
 	if err != nil || on.State != config.StateUpToDate {
-		so.Then = a.About(describe.Ref{Kind: e.FailedOn.Kind, Namespace: e.FailedOn.Namespace, Name: e.FailedOn.Name})
+		so.Then = a.about(describe.Ref{Kind: e.FailedOn.Kind, Namespace: e.FailedOn.Namespace, Name: e.FailedOn.Name})
 	}
 	return so
 }
 
 // staged goes on from a policy that keeps a workload from being rolled: to the workload for which
 // the release waits, or to the command by which a user lets it go on.
-func (a *asker) staged(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
+func (a *asker) staged(ctx context.Context, e *config.Explanation, so answer) answer {
 	ref, link := policyRef(e.Policy), &so.Links[0]
 	switch e.Reason {
 	case rollout.ReasonPaused:
-		link.Next = a.Spillway("resume", ref)
+		link.Next = a.spillway("resume", ref)
 		return so
 	case policy.ReasonInvalid:
-		link.Next = a.Kubectl("edit", ref)
+		link.Next = a.kubectl("edit", ref)
 		return so
 	case policy.ReasonWindow, rollout.ReasonSoak: // these end automatically
 	default:
@@ -133,11 +131,11 @@ func (a *asker) staged(ctx context.Context, e *config.Explanation, so chain.Answ
 			break
 		}
 		if first := foremost(trackedUsers(all.Workloads, *e.Held)); first != nil {
-			so.Then = a.About(describe.Ref{Kind: first.Kind, Namespace: first.Namespace, Name: first.Name})
+			so.Then = a.about(describe.Ref{Kind: first.Kind, Namespace: first.Namespace, Name: first.Name})
 			return so
 		}
 	}
-	link.Next = a.Kubectl("describe", ref)
+	link.Next = a.kubectl("describe", ref)
 	return so
 }
 
@@ -163,14 +161,14 @@ func policyRef(name string) describe.Ref {
 }
 
 // unread says where the view of the caller ends, who may not read all of the config.
-func (a *asker) unread(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
+func (a *asker) unread(ctx context.Context, e *config.Explanation, so answer) answer {
 	for i := range e.Uses {
 		ref := *describe.RefOf(e.Uses[i].Of)
 		if !e.Uses[i].Unseen {
 			continue
 		}
-		if _, _, err := a.Keys(ctx, ref); apierrors.IsForbidden(err) {
-			so.Links = append(so.Links, a.Unseen(ref, err))
+		if _, _, err := a.keys(ctx, ref); apierrors.IsForbidden(err) {
+			so.Links = append(so.Links, a.unseen(ref, err))
 			return so
 		}
 	}
@@ -179,7 +177,7 @@ func (a *asker) unread(ctx context.Context, e *config.Explanation, so chain.Answ
 
 // queued goes to the first workload that takes up the budget: one of its namespace, or one of any other that the
 // caller may see.
-func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer) (chain.Answer, error) {
+func (a *asker) queued(ctx context.Context, w *Workload, so answer) (answer, error) {
 	for _, namespace := range []string{w.GetNamespace(), ""} {
 		all, err := a.survey(ctx, namespace)
 		if apierrors.IsForbidden(err) {
@@ -191,7 +189,7 @@ func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer)
 		i := slices.IndexFunc(all.Workloads, func(e config.Explanation) bool { return e.State == config.StateRolling })
 		if i >= 0 {
 			e := &all.Workloads[i]
-			so.Then = a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+			so.Then = a.about(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
 			break
 		}
 	}
@@ -200,23 +198,23 @@ func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer)
 
 // zoneOrPods goes to the group of a zone that is not complete, and otherwise to what
 // is wrong with the workload itself.
-func (a *asker) zoneOrPods(ctx context.Context, w *native.Workload, link chain.Link) (chain.Answer, error) {
+func (a *asker) zoneOrPods(ctx context.Context, w *Workload, link Link) (answer, error) {
 	group := a.groupRef(w)
 	if w.Kind != workloads.StatefulSet || group.Name == "" {
-		return a.Unready(ctx, w, link)
+		return a.unready(ctx, w, link)
 	}
 	if complete, err := a.isComplete(ctx, group); complete || err != nil { // its Pods can be told of all the same
-		return a.Unready(ctx, w, link)
+		return a.unready(ctx, w, link)
 	}
 	if link.Reason == "" {
 		link.Reason = rollout.ReasonProgressing
-		link.Sentence = a.Place() + fmt.Sprintf("%s is a zone of group %s, which is not complete", w.Name(), group.Name)
+		link.Sentence = a.place() + fmt.Sprintf("%s is a zone of group %s, which is not complete", w.Name(), group.Name)
 	}
-	return chain.Answer{Links: []chain.Link{link}, Then: a.About(group)}, nil
+	return answer{Links: []Link{link}, Then: a.about(group)}, nil
 }
 
 // groupRef is the group that a StatefulSet is a zone of.
-func (a *asker) groupRef(w *native.Workload) describe.Ref {
+func (a *asker) groupRef(w *Workload) describe.Ref {
 	return describe.Ref{Kind: describe.KindGroup, Namespace: w.GetNamespace(), Name: vocabulary.GroupOf(w.GetLabels(), w.GetAnnotations())}
 }
 

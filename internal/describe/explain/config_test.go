@@ -15,7 +15,6 @@ import (
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/describetest"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/rollout"
@@ -48,7 +47,7 @@ func TestExplainListsOnce(t *testing.T) {
 		t.Helper()
 		describetest.Pass(t, c, o)
 		before := len(requests.Requests())
-		chain, err := Explain(t.Context(), chain.World{Client: c, Options: o}, describe.Ref{Kind: workloads.Deployment, Namespace: namespace, Name: "w9"})
+		chain, err := Explain(t.Context(), World{Client: c, Options: o}, describe.Ref{Kind: workloads.Deployment, Namespace: namespace, Name: "w9"})
 		if err != nil || chain.Links[0].Reason != rollout.ReasonBudget {
 			t.Errorf("%+v, %v", chain.Links, err)
 		}
@@ -83,7 +82,7 @@ func TestExplainOfWhatManyUse(t *testing.T) {
 	}
 	o := config.Options{Now: time.Now, Namespaces: []string{namespace}}
 	describetest.Pass(t, c, o)
-	found, err := Explain(t.Context(), chain.World{Client: c, Options: o}, shared)
+	found, err := Explain(t.Context(), World{Client: c, Options: o}, shared)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
@@ -225,13 +224,13 @@ func (w *world) changeStatus(obj client.Object, name string, change func()) {
 }
 
 // explain asks.
-func (w *world) explain(ctx context.Context, ask string) (chain.Chain, error) {
+func (w *world) explain(ctx context.Context, ask string) (explain.Chain, error) {
 	ask, on, _ := strings.Cut(w.text(ask), "@")
 	ref, err := describe.Named(func() (apimeta.RESTMapper, error) { return w.client.RESTMapper(), nil }, w.namespace, ask)
 	if err != nil {
-		return chain.Chain{}, err
+		return explain.Chain{}, err
 	}
-	world := chain.World{Client: w.asks, Options: options(), Dial: w.dial}
+	world := explain.World{Client: w.asks, Options: options(), Dial: w.dial}
 	if on != "" {
 		return explain.Cluster(ctx, world, ref, on)
 	}
@@ -247,7 +246,7 @@ func (w *world) dial(kubeconfig []byte) (client.Client, error) {
 }
 
 // written is a chain as a failed test shows it.
-func written(c *chain.Chain) string {
+func written(c *explain.Chain) string {
 	var b strings.Builder
 	for _, l := range c.Links {
 		_, _ = fmt.Fprintf(&b, "\n  %s@%s [%s] %s | next: %s", l.Ref, l.Cluster, l.Reason, l.Sentence, l.Next)
@@ -264,7 +263,7 @@ func matches(text, want string) bool {
 }
 
 // check compares a chain with what was planted.
-func (s *situation) check(w *world, c *chain.Chain) error {
+func (s *situation) check(w *world, c *explain.Chain) error {
 	root, errs := c.Root(), []error(nil)
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	at := root.String()
@@ -288,7 +287,7 @@ func (s *situation) check(w *world, c *chain.Chain) error {
 	if through := strings.Join(kinds, " "); s.through != "" && through != s.through {
 		complain("it goes through %s, not %s", through, s.through)
 	}
-	if !slices.ContainsFunc(c.Links, func(l chain.Link) bool { return strings.Contains(l.Sentence, w.text(s.by)) }) {
+	if !slices.ContainsFunc(c.Links, func(l explain.Link) bool { return strings.Contains(l.Sentence, w.text(s.by)) }) {
 		complain("no link says %q", w.text(s.by))
 	}
 	if owner := cmp.Or(root.Owner, c.Links[0].Owner); s.owner != "" && !matches(owner, w.text(s.owner)) {
@@ -309,7 +308,7 @@ func (s *situation) check(w *world, c *chain.Chain) error {
 
 // checkTimes checks that the wanted times are given, and that all of them are
 // possible: nothing began before it was planted, and what ends automatically does so later.
-func (s *situation) checkTimes(w *world, c *chain.Chain) []error {
+func (s *situation) checkTimes(w *world, c *explain.Chain) []error {
 	var errs []error
 	told := map[string]*time.Time{"deadline": c.Deadline()}
 	for i := len(c.Links) - 1; i >= 0; i-- { // as the command shows them: the first that is known

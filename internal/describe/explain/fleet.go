@@ -10,7 +10,6 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -23,11 +22,9 @@ import (
 
 // moduleAnswer is the answer about a module, as it comes together.
 type moduleAnswer struct {
-	*asker
+	answering
 
-	ref   describe.Ref
-	e     *decision.Explanation
-	found chain.Answer
+	e *decision.Explanation
 }
 
 func (m *moduleAnswer) goOn(ctx context.Context) error {
@@ -36,18 +33,18 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 	case m.e.Phase == string(decision.PhaseDeleting):
 		return m.deleting(ctx)
 	case m.e.Phase == string(decision.PhaseUnseen):
-		m.own().Reason = chain.ReasonNotObserved
-		m.found.Then = m.Manager(m.ref.Namespace)
+		m.own().Reason = ReasonNotObserved
+		m.found.Then = m.aboutManager(m.ref.Namespace)
 	case len(m.e.Problems) > 0:
-		m.own().Next = m.Kubectl("edit", m.ref)
+		m.own().Next = m.kubectl("edit", m.ref)
 	case m.e.Phase == string(decision.PhaseRolledBack):
-		m.own().Next = m.Spillway("retry", m.ref)
-		return m.failing(ctx)
+		m.own().Next = m.spillway("retry", m.ref)
+		return m.failing()
 	case m.e.Phase == string(rollout.PhaseComplete):
 	case m.e.Reason == decision.ReasonNoClusters: // the action of the reason comes next
 		m.found = m.found.And(m.managerGone(ctx, m.ref.Namespace))
 	case cause == nil:
-		m.found.Then = m.Manager(m.ref.Namespace)
+		m.found.Then = m.aboutManager(m.ref.Namespace)
 	default:
 		return m.waits(ctx, cause)
 	}
@@ -58,7 +55,7 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 func (m *moduleAnswer) waits(ctx context.Context, cause *record.Cause) error {
 	switch reason := rollout.Reason(cause.Reason); {
 	case reason == decision.ReasonRevision:
-		m.found.Then = m.Manager(m.ref.Namespace)
+		m.found.Then = m.aboutManager(m.ref.Namespace)
 	case reason == rollout.ReasonPaused:
 		m.paused()
 	case reason == decision.ReasonWindow:
@@ -68,7 +65,7 @@ func (m *moduleAnswer) waits(ctx context.Context, cause *record.Cause) error {
 		stage, _ := m.unitOf(cause)
 		return m.gated(ctx, stage)
 	default:
-		return m.held(ctx, cause)
+		return m.held(cause)
 	}
 	return nil
 }
@@ -92,7 +89,7 @@ func (m *moduleAnswer) deleting(ctx context.Context) error {
 		}
 	}
 	module := model.New(m.ref.Kind)
-	if err := m.Get(ctx, m.ref, module); err != nil {
+	if err := m.get(ctx, m.ref, module); err != nil {
 		return err
 	}
 	m.found = m.kept(m.ref, module, vocabulary.ModuleFinalizer, m.found)
@@ -100,23 +97,23 @@ func (m *moduleAnswer) deleting(ctx context.Context) error {
 }
 
 func (m *moduleAnswer) paused() {
-	m.own().Next = m.Spillway("resume", m.ref)
+	m.own().Next = m.spillway("resume", m.ref)
 	if s := m.e.Steered; s != nil {
 		m.own().Owner = s.By
 	}
 }
 
 // held goes to the stage, and from there to the cluster.
-func (m *moduleAnswer) held(ctx context.Context, cause *record.Cause) error {
+func (m *moduleAnswer) held(cause *record.Cause) error {
 	reason := rollout.Reason(cause.Reason)
 	stage, name := m.unitOf(cause)
 	if stage != "" {
 		link := m.stage(stage, reason)
 		if reason == rollout.ReasonSoak || reason == rollout.ReasonBudget {
 			link.Since, link.Until = describe.TimeOf(cause.Since), describe.TimeOf(cause.Until)
-			link.Sentence = m.Place() + m.e.Sentence
+			link.Sentence = m.place() + m.e.Sentence
 		}
-		m.found.Links = append(m.found.Links, link)
+		m.add(link)
 	}
 	switch {
 	case reason == rollout.ReasonBudget:
@@ -125,7 +122,7 @@ func (m *moduleAnswer) held(ctx context.Context, cause *record.Cause) error {
 		m.found.Then = m.aboutCluster(m.ref, m.skipped(stage))
 		return nil
 	case name == "":
-		return m.failing(ctx)
+		return m.failing()
 	default:
 		m.found.Then = m.aboutCluster(m.ref, name)
 		return nil
@@ -172,25 +169,25 @@ func (m *moduleAnswer) budget(stage string) error {
 		}
 	}
 	last := &m.found.Links[len(m.found.Links)-1]
-	last.Next = m.Kubectl("edit", m.ref)
+	last.Next = m.kubectl("edit", m.ref)
 	return nil
 }
 
 // stage is a row of the module as a link.
-func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
+func (m *moduleAnswer) stage(name string, reason rollout.Reason) Link {
 	ref := describe.Ref{Kind: describe.KindStage, Namespace: m.ref.Namespace, Name: name}
 	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
 	if i < 0 {
-		return m.Link(ref, "", "stage %s not found", name)
+		return m.link(ref, "", "stage %s not found", name)
 	}
 	s := &m.e.Stages[i]
-	link := m.Link(ref, reason, "stage %s: %s", name, describe.StageCounts(s))
+	link := m.link(ref, reason, "stage %s: %s", name, describe.StageCounts(s))
 	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
 	return link
 }
 
 // failing goes to the first cluster that has failed, if one has.
-func (m *moduleAnswer) failing(context.Context) error {
+func (m *moduleAnswer) failing() error {
 	if failing := m.e.Failing; len(failing) > 0 {
 		m.found.Then = m.aboutCluster(m.ref, failing[0].Name)
 		return nil
@@ -201,10 +198,8 @@ func (m *moduleAnswer) failing(context.Context) error {
 	return nil
 }
 
-func (m *moduleAnswer) own() *chain.Link { return &m.found.Links[0] }
-
 func (m *moduleAnswer) fleet(verb string, args ...string) string {
-	return m.Spillway("fleet "+verb, m.ref, args...)
+	return m.spillway("fleet "+verb, m.ref, args...)
 }
 
 func assemblageKind(module describe.Ref) string {
@@ -216,15 +211,13 @@ func assemblageKind(module describe.Ref) string {
 
 // module is a module: its rollout, the stage that it is at, and the cluster there that
 // it waits for.
-func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
 	e, err := hub.Explain(ctx, a.Client, a.fleetOptions(), ref.Kind, keyOf(ref))
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	described := describe.Module(&e)
-	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
-		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e,
-	}}
+	m := moduleAnswer{answering{a, ref, answer{Links: []Link{a.linkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e}}, &e}
 	err = m.goOn(ctx)
 	return m.found, err
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/rollout"
@@ -21,7 +20,7 @@ import (
 func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	link := m.stage(stage, m.e.Reason)
 	link.Next = m.fleet("approve", "--stage", stage)
-	m.found.Links = append(m.found.Links, link)
+	m.add(link)
 	gates, err := m.notPassed(ctx, m.ref)
 	if err != nil {
 		return err
@@ -30,7 +29,7 @@ func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	for i := range gates {
 		if s := &gates[i].Spec; s.Revision == m.e.Target && s.Stage == stage {
 			last.Next = ""
-			m.found.Links = append(m.found.Links, m.undecided(&gates[i]))
+			m.add(m.undecided(&gates[i]))
 			return nil
 		}
 	}
@@ -50,21 +49,21 @@ func (a *asker) notPassed(ctx context.Context, target describe.Ref) ([]v1alpha1.
 }
 
 // gate is a RolloutGate: decided, or not.
-func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
 	g := &v1alpha1.RolloutGate{}
-	if err := a.Get(ctx, ref, g); err != nil {
-		return chain.Answer{}, err
+	if err := a.get(ctx, ref, g); err != nil {
+		return answer{}, err
 	}
 	link := a.undecided(g)
 	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "True" {
-		link = a.Link(ref, "", "gate %s of %s has passed for %s%s", g.Spec.Gate, describe.UnitOfGate(g), g.Spec.Revision, colon(c.Message))
+		link = a.link(ref, "", "gate %s of %s has passed for %s%s", g.Spec.Gate, describe.UnitOfGate(g), g.Spec.Revision, colon(c.Message))
 		link.Ring, link.Phase, link.Since = describe.RingOfGate(g), rollout.PhaseComplete, describe.TimeOrNil(c.LastTransitionTime.Time)
 	}
 	facts := []describe.Fact{
 		describe.FactOf("of", strings.ToLower(g.Spec.TargetRef.Kind)+"/"+g.Spec.TargetRef.Name), describe.FactOf("unit", describe.UnitOfGate(g)), describe.FactOf("revision", g.Spec.Revision), describe.FactOf("when", g.Spec.When),
 	}
 	facts = append(facts, measuredFacts(g.Status.Measurement)...)
-	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, nil
+	return answer{Links: []Link{link}, Facts: facts}, nil
 }
 
 // measuredFacts are what a verdict is based on: what the source was asked, and the last values, the
@@ -82,39 +81,39 @@ func measuredFacts(m *v1alpha1.GateMeasurement) []describe.Fact {
 }
 
 // undecided is a gate as the root of a chain.
-func (a *asker) undecided(g *v1alpha1.RolloutGate) chain.Link {
+func (a *asker) undecided(g *v1alpha1.RolloutGate) Link {
 	s, unit := &g.Spec, describe.UnitOfGate(g)
 	target := describe.Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
-	link := a.Link(describe.RefTo(describe.KindGate, g), rollout.ReasonGate, "gate %s of %s has not been decided for %s", s.Gate, unit, s.Revision)
+	link := a.link(describe.RefTo(describe.KindGate, g), rollout.ReasonGate, "gate %s of %s has not been decided for %s", s.Gate, unit, s.Revision)
 	link.Ring, link.Phase, link.Since = describe.RingOfGate(g), rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
 	c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed)
 	switch {
 	case c != nil && c.Status == "False":
 		link.Reason, link.Since = rollout.ReasonGateRefused, describe.TimeOrNil(c.LastTransitionTime.Time)
-		link.Sentence = a.Place() + fmt.Sprintf("gate %s of %s was refused for %s%s", s.Gate, unit, s.Revision, colon(c.Message))
+		link.Sentence = a.place() + fmt.Sprintf("gate %s of %s was refused for %s%s", s.Gate, unit, s.Revision, colon(c.Message))
 	case c != nil:
 		link.Sentence += colon(c.Message)
 	}
-	if link.Next = a.Spillway("approve", describe.RefTo(describe.KindGate, g)); link.Ring == manager.RingFleet {
-		link.Next = a.Spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
+	if link.Next = a.spillway("approve", describe.RefTo(describe.KindGate, g)); link.Ring == manager.RingFleet {
+		link.Next = a.spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
 	}
 	return link
 }
 
 // atGate goes to the gate that a rollout waits for: a refused one before one that is not
 // decided. What was created in advance, and not reached, keeps nothing.
-func (a *asker) atGate(ctx context.Context, target describe.Ref) ([]chain.Link, error) {
+func (a *asker) atGate(ctx context.Context, target describe.Ref) ([]Link, error) {
 	gates, err := a.notPassed(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	var links []chain.Link
+	var links []Link
 	for i := range gates {
 		if gates[i].Spec.ReachedAt == nil || isMeasuredMeanwhile(&gates[i]) {
 			continue
 		}
 		if link := a.undecided(&gates[i]); links == nil || link.Reason == rollout.ReasonGateRefused {
-			links = []chain.Link{link}
+			links = []Link{link}
 		}
 	}
 	return links, nil
@@ -126,14 +125,14 @@ func isMeasuredMeanwhile(g *v1alpha1.RolloutGate) bool {
 }
 
 // revision is a ModuleRevision: where it stands is what its module says.
-func (a *asker) revision(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+func (a *asker) revision(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
 	r := &v1alpha1.ModuleRevision{}
-	if err := a.Get(ctx, ref, r); err != nil {
-		return chain.Answer{}, err
+	if err := a.get(ctx, ref, r); err != nil {
+		return answer{}, err
 	}
 	module := describe.Ref{Kind: r.Spec.ModuleRef.Kind, Namespace: ref.Namespace, Name: r.Spec.ModuleRef.Name}
-	found := chain.Answer{
-		Links: []chain.Link{a.Link(ref, "", "%s is revision %d of %s", ref.Name, r.Spec.Number, module)},
+	found := answer{
+		Links: []Link{a.link(ref, "", "%s is revision %d of %s", ref.Name, r.Spec.Number, module)},
 		Facts: []describe.Fact{describe.FactOf("module", module.String()), describe.FactOf("number", fmt.Sprint(r.Spec.Number)), describe.FactOf("resolved", r.Status.Resolved)},
 	}
 	e, err := hub.Explain(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module))
@@ -141,11 +140,11 @@ func (a *asker) revision(ctx context.Context, ref describe.Ref, _ bool) (chain.A
 		return found, err
 	}
 	if e.Summary != nil && e.Target == ref.Name {
-		found.Links[0] = a.Link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, e.Summary.Updated, e.Summary.Total, module)
+		found.Links[0] = a.link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, e.Summary.Updated, e.Summary.Total, module)
 	}
 	found.Links[0].Ring, found.Links[0].Phase = manager.RingFleet, rollout.PhaseComplete
 	if e.Target == ref.Name && e.Phase != string(rollout.PhaseComplete) {
-		found.Links[0].Phase, found.Then = rollout.PhaseProgressing, a.About(module)
+		found.Links[0].Phase, found.Then = rollout.PhaseProgressing, a.about(module)
 	}
 	return found, nil
 }

@@ -8,20 +8,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/native"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// aboutManager asks whether a manager runs that watches a namespace.
-func (a *asker) aboutManager(namespace string) *chain.Question {
+// aboutManager asks whether a manager runs that watches a namespace. It is asked where an object waits for nothing else.
+func (a *asker) aboutManager(namespace string) *question {
 	ref := describe.Ref{Kind: describe.KindManager, Name: "spillway"}
-	return a.Ask(ref, func(ctx context.Context, _ bool) (chain.Answer, error) { return a.manages(ctx, ref, namespace) })
+	return a.ask(ref, func(ctx context.Context, _ bool) (answer, error) { return a.manages(ctx, ref, namespace) })
 }
 
 // managerGone is the answer that a manager which is installed does not run, nil
 // if it is, or if that cannot be known.
-func (a *asker) managerGone(ctx context.Context, namespace string) *chain.Answer {
+func (a *asker) managerGone(ctx context.Context, namespace string) *answer {
 	m, err := a.managerOf(ctx, namespace)
 	if err != nil || !m.Watches || m.Down == "" {
 		return nil
@@ -38,63 +36,63 @@ func (a *asker) managerOf(ctx context.Context, namespace string) (describe.Manag
 	return m, err
 }
 
-func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string) (chain.Answer, error) {
+func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string) (answer, error) {
 	m, err := a.managerOf(ctx, namespace)
 	switch {
 	case err != nil:
-		return chain.Answer{}, err
+		return answer{}, err
 	case m.Watches:
 		return a.managed(&m), nil
 	}
-	link := a.Link(ref, chain.ReasonManagerDown, "waiting for the manager: %s", m.Absence(namespace))
-	link.Next = a.Command("spillway check")
+	link := a.link(ref, ReasonManagerDown, "waiting for the manager: %s", m.Absence(namespace))
+	link.Next = a.command("spillway check")
 	if m.Deployment != nil {
-		link.Next = a.Kubectl("edit", m.Ref)
+		link.Next = a.kubectl("edit", m.Ref)
 	}
-	return chain.Answer{Links: []chain.Link{link}}, nil
+	return answer{Links: []Link{link}}, nil
 }
 
 // managed is whether the manager that watches a namespace runs, and why not.
-func (a *asker) managed(m *describe.Manager) chain.Answer {
+func (a *asker) managed(m *describe.Manager) answer {
 	if m.Down == "" {
-		return chain.Answer{Links: []chain.Link{a.managerUp(m.Ref)}}
+		return answer{Links: []Link{a.managerUp(m.Ref)}}
 	}
 	link := a.managerDown(m.Ref, m.Down)
 	link.Since = m.Since
-	w := native.WorkloadOf(m.Deployment)
-	return chain.Answer{Links: []chain.Link{link}, Then: a.downBecause(&w)}
+	w := workloadOf(m.Deployment)
+	return answer{Links: []Link{link}, Then: a.downBecause(&w)}
 }
 
 // downBecause goes on to why the Pods of the manager do not run, nil if they do.
-func (a *asker) downBecause(w *native.Workload) *chain.Question {
+func (a *asker) downBecause(w *Workload) *question {
 	if w.Wants > 0 && w.IsHealthy() {
 		return nil
 	}
 	if w.Wants > 0 {
 		return a.podsUnder(w)
 	}
-	return a.Ask(w.Ref(), func(context.Context, bool) (chain.Answer, error) {
-		link := a.Link(w.Ref(), chain.ReasonManagerDown, "%s is scaled to 0 replicas", w.Name())
-		link.Next = a.Kubectl("scale", w.Ref(), "--replicas=2")
-		return chain.Answer{Links: []chain.Link{link}}, nil
+	return a.ask(w.Ref(), func(context.Context, bool) (answer, error) {
+		link := a.link(w.Ref(), ReasonManagerDown, "%s is scaled to 0 replicas", w.Name())
+		link.Next = a.kubectl("scale", w.Ref(), "--replicas=2")
+		return answer{Links: []Link{link}}, nil
 	})
 }
 
 // podsUnder asks about the Pods of a workload that has a link already.
-func (a *asker) podsUnder(w *native.Workload) *chain.Question {
-	return a.Ask(w.Ref(), func(ctx context.Context, _ bool) (chain.Answer, error) {
-		return a.Unready(ctx, w, a.Link(w.Ref(), "", "%s is ready", w.Name()))
+func (a *asker) podsUnder(w *Workload) *question {
+	return a.ask(w.Ref(), func(ctx context.Context, _ bool) (answer, error) {
+		return a.unready(ctx, w, a.link(w.Ref(), "", "%s is ready", w.Name()))
 	})
 }
 
-func (a *asker) managerDown(ref describe.Ref, why string) chain.Link {
-	link := a.Link(ref, chain.ReasonManagerDown, "no manager is running: %s", why)
-	link.Next = a.Command("kubectl get pods -A -l app.kubernetes.io/name=spillway,app.kubernetes.io/component=manager")
+func (a *asker) managerDown(ref describe.Ref, why string) Link {
+	link := a.link(ref, ReasonManagerDown, "no manager is running: %s", why)
+	link.Next = a.command("kubectl get pods -A -l app.kubernetes.io/name=spillway,app.kubernetes.io/component=manager")
 	return link
 }
 
-func (a *asker) managerUp(ref describe.Ref) chain.Link {
-	link := a.Link(ref, rollout.ReasonProgressing, "the manager is running, and processes it next")
+func (a *asker) managerUp(ref describe.Ref) Link {
+	link := a.link(ref, rollout.ReasonProgressing, "the manager is running, and processes it next")
 	link.Phase = rollout.PhaseProgressing
 	return link
 }
@@ -113,13 +111,13 @@ func annotator(obj metav1.Object, key string) string {
 
 // kept continues with what keeps an object that is being deleted: a finalizer of another
 // controller, or else the manager.
-func (a *asker) kept(ref describe.Ref, obj client.Object, own string, so chain.Answer) chain.Answer {
+func (a *asker) kept(ref describe.Ref, obj client.Object, own string, so answer) answer {
 	for _, name := range obj.GetFinalizers() {
 		if name != own {
-			so.Links = append(so.Links, a.Finalizer(ref, name))
+			so.Links = append(so.Links, a.finalizer(ref, name))
 			return so
 		}
 	}
-	so.Then = a.Manager(ref.Namespace)
+	so.Then = a.aboutManager(ref.Namespace)
 	return so
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
@@ -33,19 +32,19 @@ const maxObjects = 200
 
 // instance is an Instance: its plan, the step that runs, and the unhealthy object
 // that the step has applied.
-func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
+func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (answer, error) {
 	i := &v1beta1.Instance{}
-	if err := a.Get(ctx, ref, i); err != nil {
+	if err := a.get(ctx, ref, i); err != nil {
 		_, err = plans.Explain(ctx, a.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) // says it better
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	e := plans.ExplanationOf(i)
 	described := describe.Instance(&e)
-	p := planAnswer{asker: a, i: i, e: &e, found: chain.Answer{Links: []chain.Link{a.LinkTo(&described)}, Details: e}}
+	p := planAnswer{answering{a, ref, answer{Links: []Link{a.linkTo(&described)}, Details: e}}, i, &e}
 	if e.Reason.IsGate() {
 		p.own().Deadline = p.deadline(ctx)
 		links, err := a.atGate(ctx, ref)
-		p.found.Links = append(p.found.Links, links...)
+		p.add(links...)
 		return p.found, err
 	}
 	p.goOn(ctx)
@@ -54,11 +53,10 @@ func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (cha
 
 // planAnswer is the answer about an Instance, as it comes together.
 type planAnswer struct {
-	*asker
+	answering
 
-	i     *v1beta1.Instance
-	e     *plans.Explanation
-	found chain.Answer
+	i *v1beta1.Instance
+	e *plans.Explanation
 }
 
 func (p *planAnswer) goOn(ctx context.Context) {
@@ -67,18 +65,18 @@ func (p *planAnswer) goOn(ctx context.Context) {
 		p.leaving()
 		return
 	case p.e.Phase == describe.PhaseUnseen:
-		p.own().Reason = chain.ReasonNotObserved
-		p.found.Then = p.Manager(p.i.Namespace)
+		p.own().Reason = ReasonNotObserved
+		p.found.Then = p.aboutManager(p.i.Namespace)
 		return
 	case p.e.Phase == rollout.PhasePaused:
 		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
-		p.own().Next = p.Spillway("resume", describe.RefTo(describe.KindInstance, p.i))
+		p.own().Next = p.spillway("resume", p.ref)
 		return
 	case p.e.Reason == decision.ReasonNoVersion:
 		p.noVersion()
 		return
 	case p.e.Reason == decision.ReasonInvalid:
-		p.own().Next = p.Kubectl("edit", describe.RefTo(describe.KindInstance, p.i))
+		p.own().Next = p.kubectl("edit", p.ref)
 		return
 	case p.e.Reason == decision.ReasonIdle:
 		return
@@ -98,18 +96,16 @@ func (p *planAnswer) isLeft() bool {
 func (p *planAnswer) leaving() {
 	own := p.own()
 	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, describe.TimeOrNil(p.i.DeletionTimestamp.Time)
-	own.Sentence = p.Place() + "Instance " + p.i.Name + " is being deleted"
-	p.found = p.kept(describe.RefTo(describe.KindInstance, p.i), p.i, vocabulary.CleanupFinalizer, p.found)
+	own.Sentence = p.place() + "Instance " + p.i.Name + " is being deleted"
+	p.found = p.kept(p.ref, p.i, vocabulary.CleanupFinalizer, p.found)
 }
-
-func (p *planAnswer) own() *chain.Link { return &p.found.Links[0] }
 
 // deadline is when the plan that runs has taken too long, or its phase or its step;
 // nil if there is no timeout, or it may not be read.
 func (p *planAnswer) deadline(ctx context.Context) *time.Time {
 	v := &v1beta1.OperatorVersion{}
 	x := p.i.Status.Execution
-	if x == nil || x.FinishedAt != nil || p.Get(ctx, p.version(), v) != nil {
+	if x == nil || x.FinishedAt != nil || p.get(ctx, p.version(), v) != nil {
 		return nil
 	}
 	plan := v.Spec.Plans[x.Plan]
@@ -146,9 +142,9 @@ func due(soonest *time.Time, timeout *metav1.Duration, from *metav1.MicroTime) *
 
 func (p *planAnswer) noVersion() {
 	ref := p.version()
-	link := p.Link(ref, chain.ReasonMissing, "OperatorVersion %s not found", ref.Name)
-	link.Next = p.Command("kubectl get operatorversions " + shell.Join("-n", ref.Namespace))
-	p.found.Links = append(p.found.Links, link)
+	link := p.link(ref, ReasonMissing, "OperatorVersion %s not found", ref.Name)
+	link.Next = p.command("kubectl get operatorversions " + shell.Join("-n", ref.Namespace))
+	p.add(link)
 }
 
 // version is the OperatorVersion that the Instance refers to.
@@ -166,14 +162,14 @@ func (p *planAnswer) step() {
 		steps := p.e.Phases[i].Steps
 		at := slices.IndexFunc(steps, func(s v1beta1.StepStatus) bool { return howStepIs[s.Status] != "" })
 		if at >= 0 {
-			p.found.Links = append(p.found.Links, p.stepLink(p.e.Phases[i].Name+"/"+steps[at].Name, &steps[at]))
+			p.add(p.stepLink(p.e.Phases[i].Name+"/"+steps[at].Name, &steps[at]))
 			return
 		}
 	}
 }
 
-func (p *planAnswer) stepLink(name string, s *v1beta1.StepStatus) chain.Link {
-	link := p.Link(describe.Ref{Kind: describe.KindStep, Namespace: p.i.Namespace, Name: name}, rollout.ReasonProgressing,
+func (p *planAnswer) stepLink(name string, s *v1beta1.StepStatus) Link {
+	link := p.link(describe.Ref{Kind: describe.KindStep, Namespace: p.i.Namespace, Name: name}, rollout.ReasonProgressing,
 		"step %s of plan %s %s%s", name, p.e.Plan, howStepIs[s.Status], colon(s.Message))
 	link.Ring, link.Phase = manager.RingPlans, rollout.PhaseProgressing
 	if s.StartedAt != nil {
@@ -193,20 +189,20 @@ var howStepIs = map[v1beta1.ExecutionStatus]string{
 // running step has applied, or else any.
 func (p *planAnswer) objects(ctx context.Context) {
 	if bad := p.firstUnhealthy(ctx); bad != nil {
-		p.found.Then = p.About(*bad)
+		p.found.Then = p.about(*bad)
 		return
 	}
-	refused := p.Refusal(ctx, describe.RefTo(describe.KindInstance, p.i), p.e.Sentence+" "+p.failure())
-	if refused.Links[0].Reason != chain.ReasonRefused {
+	refused := p.refusal(ctx, p.ref, p.e.Sentence+" "+p.failure())
+	if refused.Links[0].Reason != ReasonRefused {
 		p.found = p.found.And(refused)
 		return
 	}
 	last := &p.found.Links[len(p.found.Links)-1]
 	switch {
 	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
-		last.Next = p.Command("spillway plan retry " + shell.Join(p.i.Name, "-n", p.i.Namespace))
+		last.Next = p.command("spillway plan retry " + shell.Join(p.i.Name, "-n", p.i.Namespace))
 	case p.i.Status.AggregatedStatus.ActivePlan != "":
-		last.Next = p.Kubectl("describe", describe.RefTo(describe.KindInstance, p.i))
+		last.Next = p.kubectl("describe", p.ref)
 	}
 }
 
@@ -227,10 +223,10 @@ func (p *planAnswer) failure() string {
 func (p *planAnswer) firstUnhealthy(ctx context.Context) *describe.Ref {
 	var other *describe.Ref
 	for _, entry := range p.i.Status.Inventory[:min(len(p.i.Status.Inventory), maxObjects)] {
-		ref := describe.Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name, APIVersion: chain.Foreign(entry.Group, entry.Version)}
+		ref := describe.Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name, APIVersion: foreign(entry.Group, entry.Version)}
 		u, err := p.readEntry(ctx, entry)
 		switch {
-		case chain.IsNotFound(err): // it was about to be applied, and was not
+		case IsNotFound(err): // it was about to be applied, and was not
 		case err == nil && p.isHealthy(ctx, ref, u):
 		case err == nil && p.isOfStep(u):
 			return &ref
@@ -245,7 +241,7 @@ func (p *planAnswer) readEntry(ctx context.Context, entry v1beta1.InventoryEntry
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(strings.TrimPrefix(entry.Group+"/"+entry.Version, "/"))
 	u.SetKind(entry.Kind)
-	return u, p.Get(ctx, describe.Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}, u)
+	return u, p.get(ctx, describe.Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}, u)
 }
 
 // isOfStep is true of what the step has applied that the plan is at.
@@ -276,6 +272,6 @@ func (a *asker) waitsForConsumer(ctx context.Context, u *unstructured.Unstructur
 		return false
 	}
 	class := &storagev1.StorageClass{}
-	err := a.Get(ctx, describe.Ref{Kind: "StorageClass", Name: name}, class)
+	err := a.get(ctx, describe.Ref{Kind: "StorageClass", Name: name}, class)
 	return err == nil && ptr.Deref(class.VolumeBindingMode, "") == storagev1.VolumeBindingWaitForFirstConsumer
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/rollout"
@@ -22,41 +21,41 @@ import (
 
 // policy is a ConfigPolicy or a ClusterConfigPolicy: how its releases do, by its status. The
 // answer goes on to the workload that its main release waits for.
-func (a *asker) policy(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+func (a *asker) policy(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
 	status, err := a.policyStatus(ctx, &ref)
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
-	found := chain.Answer{Details: status}
+	found := answer{Details: status}
 	for i := range status.Releases {
 		found.Facts = append(found.Facts, describe.FactOf("release", releaseText(&status.Releases[i])))
 	}
 	stalled := apimeta.FindStatusCondition(status.Conditions, "Stalled")
 	complete := apimeta.FindStatusCondition(status.Conditions, policy.ConditionComplete)
-	link := a.Link(ref, reasons.Complete, "%s %s: no release is under way", ref.Kind, ref.Name)
+	link := a.link(ref, reasons.Complete, "%s %s: no release is under way", ref.Kind, ref.Name)
 	link.Ring, link.Phase = manager.RingConfig, rollout.PhaseComplete
 	switch {
 	case complete == nil:
-		link = a.Link(ref, chain.ReasonNotObserved, "%s %s is not observed yet: the manager of the config ring writes its status", ref.Kind, ref.Name)
-		link.Ring, link.Phase, found.Then = manager.RingConfig, rollout.PhaseWaiting, a.Manager(ref.Namespace)
+		link = a.link(ref, ReasonNotObserved, "%s %s is not observed yet: the manager of the config ring writes its status", ref.Kind, ref.Name)
+		link.Ring, link.Phase, found.Then = manager.RingConfig, rollout.PhaseWaiting, a.aboutManager(ref.Namespace)
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
-		link.Reason, link.Phase, link.Sentence = rollout.Reason(stalled.Reason), rollout.PhaseWaiting, a.Place()+strings.TrimSuffix(stalled.Message, ".")
-		link.Next = a.Kubectl("edit", ref)
+		link.Reason, link.Phase, link.Sentence = rollout.Reason(stalled.Reason), rollout.PhaseWaiting, a.place()+strings.TrimSuffix(stalled.Message, ".")
+		link.Next = a.kubectl("edit", ref)
 	case status.Underway > 0:
 		link.Reason, link.Phase = rollout.Reason(complete.Reason), rollout.Phase(status.Phase)
-		link.Sentence = a.Place() + fmt.Sprintf("%s %s: %s under way: %s", ref.Kind, ref.Name, releases(status.Underway), strings.TrimSuffix(status.WaitingFor, "."))
+		link.Sentence = a.place() + fmt.Sprintf("%s %s: %s under way: %s", ref.Kind, ref.Name, releases(status.Underway), strings.TrimSuffix(status.WaitingFor, "."))
 		if link.Reason == rollout.ReasonPaused {
-			link.Next = a.Spillway("resume", ref)
+			link.Next = a.spillway("resume", ref)
 			break
 		}
 		if link.Reason.IsGate() {
 			gates, err := a.atGate(ctx, ref)
-			found.Links = append([]chain.Link{link}, gates...)
+			found.Links = append([]Link{link}, gates...)
 			return found, err
 		}
 		found.Then = a.mainOf(ctx, status)
 	}
-	found.Links = []chain.Link{link}
+	found.Links = []Link{link}
 	return found, nil
 }
 
@@ -65,11 +64,11 @@ func (a *asker) policyStatus(ctx context.Context, ref *describe.Ref) (*v1alpha1.
 	if ref.Kind == describe.KindClusterPolicy {
 		ref.Namespace = ""
 		p := &v1alpha1.ClusterConfigPolicy{}
-		err := a.Get(ctx, *ref, p)
+		err := a.get(ctx, *ref, p)
 		return &p.Status, err
 	}
 	p := &v1alpha1.ConfigPolicy{}
-	err := a.Get(ctx, *ref, p)
+	err := a.get(ctx, *ref, p)
 	return &p.Status, err
 }
 
@@ -84,7 +83,7 @@ func releaseText(r *v1alpha1.ConfigRelease) string {
 
 // mainOf asks about the workload that the release which says most waits for, nil if no such
 // workload may be seen.
-func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus) *chain.Question {
+func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus) *question {
 	i := slices.IndexFunc(status.Releases, func(r v1alpha1.ConfigRelease) bool { return r.Phase == status.Phase })
 	if i < 0 {
 		return nil
@@ -102,7 +101,7 @@ func (a *asker) mainOf(ctx context.Context, status *v1alpha1.ConfigPolicyStatus)
 	if first := foremost(users); first != nil { // what waits is held by it
 		e = first
 	}
-	return a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+	return a.about(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
 }
 
 func releases(n int32) string {

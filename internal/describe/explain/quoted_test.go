@@ -1,4 +1,4 @@
-package explain
+package explain_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 )
 
 // What a tenant writes where a name belongs runs nothing in the shell of who copies a command, and
@@ -22,14 +22,10 @@ func TestCommandsRunNothingOfATenant(t *testing.T) {
 			t.Fatal(err)
 		}
 		ref := describe.Ref{APIVersion: hostile + "/v1", Kind: hostile, Namespace: hostile, Name: hostile}
-		a := newAsker(chain.World{})
-		inside := a.inside(hostile, describe.Ref{Kind: describe.KindSecret, Namespace: hostile, Name: hostile})
-		module := act.Module{Kind: hostile, Namespace: hostile, Name: hostile}
-		for _, command := range []string{
-			a.Kubectl("get", ref, "-o", hostile), a.Spillway("explain", ref, hostile), "kubectl get x" + chain.NamespaceFlag(ref),
-			inside.First, inside.Kubectl("get", ref), module.Command("explain", "--cluster", hostile),
-			"spillway " + strings.Join(act.Words(act.Request{Ref: ref, Verb: act.Pause, To: hostile, Cluster: hostile}), " "),
-		} {
+		for _, command := range append(explain.CommandsAbout(ref),
+			act.Module{Ref: ref}.Command("explain", "--cluster", hostile),
+			"spillway "+strings.Join(act.Words(act.Request{Ref: ref, Verb: act.Pause, To: hostile, Cluster: hostile}), " "),
+		) {
 			run := exec.CommandContext(t.Context(), "sh", "-c", "kubectl() { :; }; spillway() { :; }; "+command)
 			run.Dir = work
 			if out, err := run.CombinedOutput(); err != nil {

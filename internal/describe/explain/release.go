@@ -9,22 +9,21 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // configObject is a ConfigMap or a Secret. If it exists, and nothing of it is missing, the
 // answer goes on to the tracked workload that is furthest from having its content.
-func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
-	found, err := a.ConfigObject(ctx, ref, first)
+func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) (answer, error) {
+	found, err := a.ofConfig(ctx, ref, first)
 	if err != nil || !first || found.Links[0].Next != "" {
 		return found, err
 	}
 	survey, err := a.survey(ctx, ref.Namespace)
 	all := survey.Workloads
 	if err != nil { // who uses it is known all the same
-		found.Facts = append(found.Facts, describe.FactOf("note", "it is unknown how its workloads are rolled: "+chain.LastOf(err)))
+		found.Facts = append(found.Facts, describe.FactOf("note", "it is unknown how its workloads are rolled: "+lastOf(err)))
 		return found, nil
 	}
 	users := trackedUsers(all, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
@@ -37,13 +36,13 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 	found.Facts = append(found.Facts, releaseFacts(survey.Policies, &ref)...)
 	done, total := survey.Count(content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
 	link := &found.Links[0]
-	link.Sentence = a.Place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, total)
+	link.Sentence = a.place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, total)
 	if by := describe.PauseOf(users[0], ref); by != nil {
 		link.Sentence += "; " + by.Clause()
-		link.Next = a.Spillway("resume", ref)
+		link.Next = a.spillway("resume", ref)
 	}
 	if e := users[0]; e.State != config.StateUpToDate {
-		found.Then = a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+		found.Then = a.about(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
 	}
 	return found, nil
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/native"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -25,8 +23,8 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// GroupDetails is how a group is rolled, and what its replicas wait for.
-type GroupDetails struct {
+// groupDetails is how a group is rolled, and what its replicas wait for.
+type groupDetails struct {
 	decision.Explanation
 
 	Replicas []string `json:"replicas,omitempty"`
@@ -40,11 +38,9 @@ func (a *asker) isComplete(ctx context.Context, ref describe.Ref) (bool, error) 
 
 // groupAnswer is the answer about a group, as it comes together.
 type groupAnswer struct {
-	*asker
+	answering
 
-	ref   describe.Ref
-	e     *decision.Explanation
-	found chain.Answer
+	e *decision.Explanation
 }
 
 // rollout goes on from the reason that tells most.
@@ -54,13 +50,13 @@ func (g *groupAnswer) rollout(ctx context.Context) error {
 	case g.e.Missing:
 		g.unmade()
 	case g.e.Phase == string(describe.PhaseUnseen):
-		g.own().Reason = chain.ReasonNotObserved
-		g.found.Then = g.Manager(g.ref.Namespace)
+		g.own().Reason = ReasonNotObserved
+		g.found.Then = g.aboutManager(g.ref.Namespace)
 	case g.e.Reason == decision.ReasonInvalid:
 		return g.fault(ctx)
 	case g.e.Phase == string(rollout.PhaseComplete) || g.e.Phase == "":
 	case cause == nil:
-		g.found.Then = g.Manager(g.ref.Namespace)
+		g.found.Then = g.aboutManager(g.ref.Namespace)
 	default:
 		return g.waits(ctx, cause)
 	}
@@ -76,7 +72,7 @@ func (g *groupAnswer) waits(ctx context.Context, cause *record.Cause) error {
 		return g.locked(ctx)
 	case reason.IsGate():
 		links, err := g.atGate(ctx, g.ref)
-		g.found.Links = append(g.found.Links, links...)
+		g.add(links...)
 		return err
 	case reason == decision.ReasonWindow:
 	case reason == decision.ReasonNotObserved || reason == decision.ReasonDeleting:
@@ -117,22 +113,22 @@ func (g *groupAnswer) path(cause *record.Cause) (path [2]string) {
 // unmade is a group that has members, and no object yet.
 func (g *groupAnswer) unmade() {
 	own := g.own()
-	own.Phase, own.Reason = describe.PhaseUnseen, chain.ReasonNotObserved
-	own.Sentence = g.Place() + fmt.Sprintf("RolloutGroup %s is waiting: not created by the manager yet", g.ref.Name)
-	g.found.Then = g.Manager(g.ref.Namespace)
+	own.Phase, own.Reason = describe.PhaseUnseen, ReasonNotObserved
+	own.Sentence = g.place() + fmt.Sprintf("RolloutGroup %s is waiting: not created by the manager yet", g.ref.Name)
+	g.found.Then = g.aboutManager(g.ref.Namespace)
 }
 
 // fault is a mistake in a StatefulSet or in the group itself, as far as the caller may read these.
 func (g *groupAnswer) fault(ctx context.Context) error {
 	faults, err := zones.Problems(ctx, g.Client, g.ref.Namespace, g.ref.Name)
 	if err != nil || len(faults) == 0 {
-		g.own().Next = g.Kubectl("edit", g.ref)
+		g.own().Next = g.kubectl("edit", g.ref)
 		return nil //nolint:nilerr // the sentence of the group says it, too
 	}
 	f := faults[0]
 	kind, name, _ := strings.Cut(f.Object, " ")
-	link := g.Link(describe.Ref{Kind: kind, Namespace: g.ref.Namespace, Name: name}, decision.ReasonInvalid, "%s", f)
-	link.Next = g.Kubectl("edit", link.Ref)
+	link := g.link(describe.Ref{Kind: kind, Namespace: g.ref.Namespace, Name: name}, decision.ReasonInvalid, "%s", f)
+	link.Next = g.kubectl("edit", link.Ref)
 	g.add(link)
 	return nil
 }
@@ -140,19 +136,19 @@ func (g *groupAnswer) fault(ctx context.Context) error {
 // paused goes to the zone if the pause is of one.
 func (g *groupAnswer) paused(ctx context.Context, path [2]string) error {
 	if p := g.e.Pause; p != nil {
-		g.own().Owner, g.own().Next = p.By, g.Spillway("resume", g.ref)
+		g.own().Owner, g.own().Next = p.By, g.spillway("resume", g.ref)
 		return nil
 	}
 	zone := path[0]
-	w, err := g.Read(ctx, g.set(zone))
+	w, err := g.read(ctx, g.set(zone))
 	if err != nil {
 		return err
 	}
 	_, key, _ := vocabulary.RolloutPaused.Lookup(w.GetAnnotations())
-	link := g.Link(describe.Ref{Kind: describe.KindZone, Namespace: g.ref.Namespace, Name: zone}, rollout.ReasonPaused,
+	link := g.link(describe.Ref{Kind: describe.KindZone, Namespace: g.ref.Namespace, Name: zone}, rollout.ReasonPaused,
 		"zone %s is paused: StatefulSet %s has annotation %s", zone, zone, key)
 	link.Ring, link.Phase, link.Owner = manager.RingZones, rollout.PhasePaused, annotator(w.Object, key)
-	link.Next = g.Kubectl("annotate", g.set(zone), key+"-")
+	link.Next = g.kubectl("annotate", g.set(zone), key+"-")
 	g.add(link)
 	return nil
 }
@@ -161,7 +157,7 @@ func (g *groupAnswer) paused(ctx context.Context, path [2]string) error {
 // holds the lock is not brought to an end then.
 func (g *groupAnswer) locked(ctx context.Context) error {
 	group := &v1alpha1.RolloutGroup{}
-	if err := g.Get(ctx, g.ref, group); err != nil {
+	if err := g.get(ctx, g.ref, group); err != nil {
 		return err
 	}
 	l := group.Status.Lock
@@ -172,7 +168,7 @@ func (g *groupAnswer) locked(ctx context.Context) error {
 	if l.Zone != "" {
 		what += " of " + l.Zone
 	}
-	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, rollout.ReasonLocked,
+	link := g.link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, rollout.ReasonLocked,
 		"the lock of group %s is held by %s, for %s", g.ref.Name, l.Holder, what)
 	link.Ring, link.Phase, link.Owner, link.Since = manager.RingZones, rollout.PhaseWaiting, l.Holder, describe.TimeOrNil(l.Since.Time)
 	if l.Expires != nil {
@@ -193,9 +189,9 @@ func (g *groupAnswer) whoseLock(ctx context.Context, l *v1alpha1.Lock) error {
 	lock := &g.found.Links[len(g.found.Links)-1]
 	switch {
 	case l.Expires == nil && l.Purpose != v1alpha1.PurposeRollout:
-		lock.Next = g.Kubectl("patch", g.ref, "--subresource=status", "--type=json", "-p", `[{"op":"remove","path":"/status/lock"}]`)
+		lock.Next = g.kubectl("patch", g.ref, "--subresource=status", "--type=json", "-p", `[{"op":"remove","path":"/status/lock"}]`)
 	case l.Zone != "":
-		lock.Next = g.Spillway("explain", g.set(l.Zone))
+		lock.Next = g.spillway("explain", g.set(l.Zone))
 	}
 	return nil
 }
@@ -206,12 +202,12 @@ func (g *groupAnswer) leftDownscale(ctx context.Context, group *v1alpha1.Rollout
 	if d == nil {
 		return nil
 	}
-	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, rollout.ReasonLocked,
+	link := g.link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, rollout.ReasonLocked,
 		"downscale of %s from %d to %d replicas, begun at %s, is not complete", d.Zone, d.From, d.To, rollout.Clock(d.At.Time))
-	link.Since, link.Owner, link.Next = describe.TimeOrNil(d.At.Time), d.Zone, g.Spillway("explain", g.set(d.Zone))
+	link.Since, link.Owner, link.Next = describe.TimeOrNil(d.At.Time), d.Zone, g.spillway("explain", g.set(d.Zone))
 	g.add(link)
 	down, err := g.manages(ctx, describe.Ref{Kind: describe.KindManager, Name: "spillway"}, g.ref.Namespace)
-	if err == nil && down.Links[0].Reason == chain.ReasonManagerDown {
+	if err == nil && down.Links[0].Reason == ReasonManagerDown {
 		g.found = g.found.And(&down)
 	}
 	return nil
@@ -219,19 +215,18 @@ func (g *groupAnswer) leftDownscale(ctx context.Context, group *v1alpha1.Rollout
 
 // group is a group of StatefulSets: what its rollout waits for, and if that is
 // complete, what its replicas wait for.
-func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
 	e, err := a.explainGroup(ctx, ref)
 	if err != nil {
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	scales, err := scaling.Look(ctx, a.Client, scaling.Options{Now: a.Options.Now}, ref.Namespace, ref.Name)
 	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
-		return chain.Answer{}, err
+		return answer{}, err
 	}
 	described, replicas := describe.Group(&e), scales.Explain()
-	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
-		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: GroupDetails{e, replicas},
-	}}
+	found := answer{Links: []Link{a.linkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: groupDetails{e, replicas}}
+	g := groupAnswer{answering{a, ref, found}, &e}
 	if !e.Missing && g.deleting(ctx) {
 		return g.found, nil
 	}
@@ -250,21 +245,21 @@ func (a *asker) explainGroup(ctx context.Context, ref describe.Ref) (decision.Ex
 // StatefulSets roll all the same: the manager creates a new group for them.
 func (g *groupAnswer) deleting(ctx context.Context) bool {
 	group := &v1alpha1.RolloutGroup{}
-	if g.Get(ctx, g.ref, group) != nil || group.DeletionTimestamp == nil || len(group.Finalizers) == 0 {
+	if g.get(ctx, g.ref, group) != nil || group.DeletionTimestamp == nil || len(group.Finalizers) == 0 {
 		return false
 	}
 	own := g.own()
 	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, describe.TimeOrNil(group.DeletionTimestamp.Time)
-	own.Sentence = g.Place() + "group " + g.ref.Name + " is being deleted"
+	own.Sentence = g.place() + "group " + g.ref.Name + " is being deleted"
 	g.found = g.kept(g.ref, group, "", g.found)
 	return true
 }
 
 // firstUnseen is the first zone of which the status speaks of another spec, or that
 // is being deleted.
-func (g *groupAnswer) firstUnseen(ctx context.Context) *chain.Question {
+func (g *groupAnswer) firstUnseen(ctx context.Context) *question {
 	for i := range g.e.Zones {
-		w, err := g.Read(ctx, g.set(g.e.Zones[i].Name))
+		w, err := g.read(ctx, g.set(g.e.Zones[i].Name))
 		if err == nil && (w.IsUnseen() || w.GetDeletionTimestamp() != nil) {
 			return g.podsUnder(&w)
 		}
@@ -286,15 +281,15 @@ func (g *groupAnswer) held(ctx context.Context, cause *record.Cause) error {
 	switch {
 	case pod.UID == "":
 		return g.uncreatedIn(ctx, path[0], pod.Name)
-	case native.Severity(pod) != native.Well: // one that is ready has to stay so
-		g.found.Then = g.About(describe.RefTo(describe.KindPod, pod))
+	case severity(pod) != Well: // one that is ready has to stay so
+		g.found.Then = g.about(describe.RefTo(describe.KindPod, pod))
 	}
 	return nil
 }
 
 // uncreatedIn is why a zone has no Pod of a name.
 func (g *groupAnswer) uncreatedIn(ctx context.Context, zone, pod string) error {
-	w, err := g.Read(ctx, g.set(zone))
+	w, err := g.read(ctx, g.set(zone))
 	if err != nil {
 		return err
 	}
@@ -302,28 +297,28 @@ func (g *groupAnswer) uncreatedIn(ctx context.Context, zone, pod string) error {
 		g.found.Then = g.podsUnder(&w)
 		return nil
 	}
-	message, err := g.FailedCreate(ctx, &w)
+	message, err := g.failedCreate(ctx, &w)
 	if err != nil || message == "" {
 		last := &g.found.Links[len(g.found.Links)-1]
 		last.Sentence += fmt.Sprintf("; Pod %s does not exist yet", pod)
-		last.Next = g.Kubectl("describe", g.set(zone))
+		last.Next = g.kubectl("describe", g.set(zone))
 		return err
 	}
-	link := g.Link(g.set(zone), chain.ReasonNotReady, "StatefulSet %s cannot create Pod %s", zone, pod)
+	link := g.link(g.set(zone), ReasonNotReady, "StatefulSet %s cannot create Pod %s", zone, pod)
 	g.add(link)
-	g.found = g.found.And(g.Refusal(ctx, g.set(zone), message))
+	g.found = g.found.And(g.refusal(ctx, g.set(zone), message))
 	return nil
 }
 
 // zone is a row of the group as a link.
-func (g *groupAnswer) zone(name string, reason rollout.Reason) chain.Link {
+func (g *groupAnswer) zone(name string, reason rollout.Reason) Link {
 	ref := describe.Ref{Kind: describe.KindZone, Namespace: g.ref.Namespace, Name: name}
 	i := slices.IndexFunc(g.e.Zones, func(z v1alpha1.Zone) bool { return z.Name == name })
 	if i < 0 {
-		return g.Link(ref, "", "zone %s not found", name)
+		return g.link(ref, "", "zone %s not found", name)
 	}
 	z := &g.e.Zones[i]
-	link := g.Link(ref, reason, "zone %s: %s", name, describe.ZoneCounts(z))
+	link := g.link(ref, reason, "zone %s: %s", name, describe.ZoneCounts(z))
 	link.Ring, link.Phase = manager.RingZones, rollout.PhaseWaiting
 	if z.Since != nil {
 		link.Since = describe.TimeOrNil(z.Since.Time)
@@ -340,16 +335,16 @@ func (g *groupAnswer) podIn(ctx context.Context, path [2]string, reason rollout.
 	if path[1] != "" {
 		pod := &corev1.Pod{}
 		pod.Namespace, pod.Name = g.ref.Namespace, path[1]
-		_ = g.Get(ctx, describe.RefTo(describe.KindPod, pod), pod) // what cannot be read counts as missing
+		_ = g.get(ctx, describe.RefTo(describe.KindPod, pod), pod) // what cannot be read counts as missing
 		pod.Namespace, pod.Name = g.ref.Namespace, path[1]
 		return pod
 	}
-	w, err := g.Read(ctx, g.set(path[0]))
+	w, err := g.read(ctx, g.set(path[0]))
 	if err != nil {
 		return nil
 	}
-	pods, err := g.Pods(ctx, &w)
-	if i := native.Worst(pods); err == nil && i >= 0 {
+	pods, err := g.pods(ctx, &w)
+	if i := worst(pods); err == nil && i >= 0 {
 		return &pods[i]
 	}
 	return nil
@@ -358,7 +353,7 @@ func (g *groupAnswer) podIn(ctx context.Context, path [2]string, reason rollout.
 // replicas is what the replicas of a group wait for that has nothing to roll.
 func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 	own := g.own()
-	own.Reason, own.Sentence, own.Phase = hold.Reason, g.Place()+hold.Message, rollout.PhaseWaiting
+	own.Reason, own.Sentence, own.Phase = hold.Reason, g.place()+hold.Message, rollout.PhaseWaiting
 	own.Since, own.Until = describe.TimeOrNil(hold.Since), describe.TimeOrNil(hold.Until)
 	if len(hold.Path) == 0 {
 		return nil
@@ -368,12 +363,12 @@ func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 	case rollout.ReasonLocked:
 		return g.locked(ctx)
 	case scaling.ReasonLeaderNotReady:
-		w, err := g.Read(ctx, set)
+		w, err := g.read(ctx, set)
 		if err != nil {
 			return err
 		}
 		leader := g.set(vocabulary.DownscaleLeader.Get(w.GetAnnotations()))
-		lead, err := g.Read(ctx, leader)
+		lead, err := g.read(ctx, leader)
 		if err == nil {
 			g.found.Then = g.podsUnder(&lead)
 		}
@@ -381,28 +376,24 @@ func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 	case rollout.ReasonRetry:
 		g.refused(ctx, set.Name, hold.Message)
 	case scaling.ReasonContested:
-		w, err := g.Read(ctx, set)
+		w, err := g.read(ctx, set)
 		if err != nil {
 			return err
 		}
-		link := g.Link(set, hold.Reason, "%s", hold.Message)
+		link := g.link(set, hold.Reason, "%s", hold.Message)
 		link.Owner = annotator(w.Object, "replicas")
 		g.add(link)
 	case scaling.ReasonInvalid, scaling.ReasonLeader, scaling.ReasonMirror:
-		link := g.Link(set, hold.Reason, "%s", hold.Message)
-		link.Next = g.Kubectl("edit", set)
+		link := g.link(set, hold.Reason, "%s", hold.Message)
+		link.Next = g.kubectl("edit", set)
 		g.add(link)
 	}
 	return nil
 }
 
-func (g *groupAnswer) own() *chain.Link { return &g.found.Links[0] }
-
-func (g *groupAnswer) add(link chain.Link) { g.found.Links = append(g.found.Links, link) }
-
 // refused is a write that the API server did not take.
 func (g *groupAnswer) refused(ctx context.Context, zone, message string) {
-	g.found = g.found.And(g.Refusal(ctx, g.set(zone), message))
+	g.found = g.found.And(g.refusal(ctx, g.set(zone), message))
 }
 
 // set is a StatefulSet of the group.

@@ -1,0 +1,131 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// Selection narrows and sorts a list, by the flags that kubectl has for it: -l, --field-selector and --sort-by.
+type Selection struct {
+	labels, fields, sortBy string
+	// selectable are the fields to select by, sortable those to sort by.
+	selectable, sortable []string
+}
+
+// NamedFields are what the objects that are rolled can be selected by.
+func NamedFields(ref describe.Ref) fields.Set {
+	return fields.Set{"metadata.name": ref.Name, "metadata.namespace": ref.Namespace}
+}
+
+// AddFlags adds the flags. selectable are the fields that can be selected by, sortable those
+// that can be sorted by.
+func (s *Selection) AddFlags(flags *pflag.FlagSet, selectable, sortable []string) {
+	s.selectable, s.sortable = selectable, sortable
+	flags.StringVarP(&s.labels, "selector", "l", "", "only objects with these labels, such as app=web,tier!=test")
+	flags.StringVar(&s.fields, "field-selector", "", "only what has these fields, such as "+selectable[0]+"=web; of "+strings.Join(selectable, ", "))
+	flags.StringVar(&s.sortBy, "sort-by", "", "sort by a field of the JSON: "+strings.Join(sortable, ", "))
+	flags.Lookup("sort-by").Annotations = map[string][]string{FlagWords: sortable}
+}
+
+// Check refuses what cannot be understood, before anything is asked.
+func (s *Selection) Check() error {
+	if _, err := labels.Parse(s.labels); err != nil {
+		return fmt.Errorf("--selector: %q cannot be read: %w; write it as app=web,tier!=test", s.labels, err)
+	}
+	selector, err := fields.ParseSelector(s.fields)
+	if err != nil {
+		return fmt.Errorf("--field-selector: %q cannot be read; write it as %s=web", s.fields, s.selectable[0])
+	}
+	for _, r := range selector.Requirements() {
+		if !slices.Contains(s.selectable, r.Field) {
+			return fmt.Errorf("--field-selector: %q cannot be selected by; use %s", r.Field, strings.Join(s.selectable, ", "))
+		}
+	}
+	if field := s.field(); field != "" && !slices.Contains(s.sortable, field) {
+		return fmt.Errorf("--sort-by: there is no field %q; use %s", s.sortBy, strings.Join(s.sortable, ", "))
+	}
+	return nil
+}
+
+// field is the name of the field to sort by, however it is written: name, .name, {.name} or
+// {.metadata.name}.
+func (s *Selection) field() string {
+	return strings.TrimPrefix(strings.TrimPrefix(strings.Trim(s.sortBy, "{}"), "."), "metadata.")
+}
+
+// Narrows is true if not everything is wanted.
+func (s *Selection) Narrows() bool { return s.labels != "" || s.fields != "" }
+
+// Sorts is true if an order was asked for.
+func (s *Selection) Sorts() bool { return s.field() != "" }
+
+// HasFields is true of what has the fields that were asked for.
+func (s *Selection) HasFields(set fields.Set) bool {
+	selector, err := fields.ParseSelector(s.fields)
+	return err == nil && selector.Matches(set)
+}
+
+// Labeled asks the API server which of some objects have the labels that were asked for: all,
+// unasked, if none were. Of each kind a list is read, without what the objects contain.
+func (s *Selection) Labeled(ctx context.Context, c client.Reader, namespace string, refs []describe.Ref) (func(describe.Ref) bool, error) {
+	if s.labels == "" {
+		return func(describe.Ref) bool { return true }, nil
+	}
+	selector, err := labels.Parse(s.labels)
+	if err != nil {
+		return nil, fmt.Errorf("--selector: %w", err)
+	}
+	found, asked := map[describe.Ref]bool{}, map[string]bool{}
+	for _, ref := range refs {
+		kind, known := selectedKind(ref.Kind)
+		if asked[ref.Kind] || !known {
+			continue
+		}
+		asked[ref.Kind] = true
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return nil, fmt.Errorf("list %s: %w", ref.Kind, err)
+		}
+		for i := range list.Items {
+			found[describe.RefTo(ref.Kind, &list.Items[i])] = true
+		}
+	}
+	return func(ref describe.Ref) bool {
+		return found[describe.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}]
+	}, nil
+}
+
+// selectedKind is a kind of objects that are rolled, or that Events are about.
+func selectedKind(kind string) (schema.GroupVersionKind, bool) {
+	switch kind {
+	case describe.KindPod:
+		return corev1.SchemeGroupVersion.WithKind(kind), true
+	case describe.KindProxy, describe.KindRemote:
+		return fleetv1.GroupVersion.WithKind(kind), true
+	default:
+		return KindOf(kind)
+	}
+}
+
+// SortBy sorts items by the field that was asked for, if one was; fields are those that they
+// have, as text.
+func SortBy[T any](s *Selection, items []T, fields map[string]func(*T) string) {
+	if by := fields[s.field()]; by != nil {
+		slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(by(&a), by(&b)) })
+	}
+}

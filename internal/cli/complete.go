@@ -1,0 +1,428 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/cli/act"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/revision"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/packages/repository"
+)
+
+const (
+	// completionPatience is how long a person who types waits for the cluster.
+	completionPatience = 2 * time.Second
+	// completionsAtMost bounds how many names are asked for.
+	completionsAtMost = 500
+)
+
+// completer completes what a person types, by asking the cluster. On an error it
+// completes nothing and prints nothing: an error in the middle of a line does not help.
+type completer struct {
+	lookup func(string) (string, bool)
+}
+
+// kindToType is a kind that a person may name, as KIND/NAME; those that are rolled are
+// proposed.
+type kindToType struct {
+	word string
+	gvk  schema.GroupVersionKind
+}
+
+var kindsToType = kindsOf(append(slices.Concat(command.Rolled, command.Releasing), corev1.SchemeGroupVersion.WithKind("Pod"),
+	spillwayv1.GroupVersion.WithKind(describe.KindGate)))
+
+func kindsOf(kinds []schema.GroupVersionKind) []kindToType {
+	typed := make([]kindToType, 0, len(kinds))
+	for _, kind := range kinds {
+		typed = append(typed, kindToType{strings.ToLower(kind.Kind), kind})
+	}
+	return typed
+}
+
+// complete lets a command complete its arguments, as its usage names them, and its flags.
+func (c completer) complete(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil {
+		words := strings.Fields(cmd.Use)[1:]
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return c.argument(cmd, wordAt(words, len(args)), args, typed)
+		}
+	}
+	for flag, names := range map[string]func(*asking) []string{
+		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
+		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
+		"from": (*asking).revisions, "context": (*asking).contexts, "to-context": (*asking).contexts, "instance": (*asking).instances,
+	} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
+		}
+	}
+	for _, flag := range []string{"repo", "url-repo", "merge-repo"} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return c.repositories(cmd), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	}
+	c.words(cmd)
+}
+
+// wordAt is the word of a usage that stands for an argument, "" if there is none. The last is
+// that of all that follow, if they may be several.
+func wordAt(words []string, i int) string {
+	if last := len(words) - 1; i > last && last >= 0 && strings.HasSuffix(words[last], "...") {
+		i = last
+	}
+	if i >= len(words) || strings.HasPrefix(words[i], "-") || strings.HasPrefix(words[i], "[-") {
+		return ""
+	}
+	return strings.Trim(words[i], "[].")
+}
+
+// argument completes an argument by the word that stands for it in the usage.
+func (c completer) argument(cmd *cobra.Command, word string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	switch kind, _, _ := strings.Cut(word, "/"); {
+	case word == "KIND/NAME":
+		return c.object(cmd, typed)
+	case strings.HasSuffix(word, "/NAME"):
+		return c.ask(cmd, args, func(a *asking) []string { return a.namesOf(kind, kind+"/") })
+	case word == "MODULE":
+		return c.ask(cmd, args, func(a *asking) []string {
+			return append(a.namesOf("module", "module/"), a.namesOf("bootstrapmodule", "bootstrapmodule/")...)
+		})
+	case word == "CLUSTER":
+		return c.ask(cmd, args, func(a *asking) []string {
+			return append(a.all(fleetv1.GroupVersion.WithKind("ProxyAssemblage")), a.all(fleetv1.GroupVersion.WithKind("RemoteAssemblage"))...)
+		})
+	case word == "KUSTOMIZATION":
+		return c.ask(cmd, args, func(a *asking) []string {
+			return a.all(kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind))
+		})
+	case word == "INSTANCE":
+		return c.ask(cmd, args, (*asking).instances)
+	case word == "PLAN":
+		return c.ask(cmd, args, (*asking).plans)
+	case word == "REPOSITORY":
+		return c.repositories(cmd), cobra.ShellCompDirectiveNoFileComp
+	case word == "PATH", word == "DIR", word == "PACKAGE":
+		return nil, cobra.ShellCompDirectiveDefault
+	case strings.Contains(word, "|"):
+		return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// object completes KIND/NAME: first the kind, then its names.
+func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
+	kind, _, named := strings.Cut(typed, "/")
+	if named {
+		return c.ask(cmd, nil, func(a *asking) []string { return a.namesOf(strings.ToLower(kind), kind+"/") })
+	}
+	kinds := command.RolledKinds
+	switch cmd.Name() {
+	case "retry":
+		kinds = act.RetriedKinds
+	case "pause", "resume":
+		kinds = act.PausedKinds
+	case "approve", "refuse":
+		kinds = act.GatedKinds
+	case "explain", "watch":
+		kinds = slices.Concat(kinds, command.ReleasingKinds)
+	case "rollback":
+		kinds = revision.ReturnKinds
+	case "diff":
+		kinds = revision.Kinds
+	case "history":
+		kinds = append(slices.Clone(kinds), describe.KindConfigMap, describe.KindSecret)
+	}
+	var words []string
+	for _, k := range kindsToType {
+		if slices.Contains(kinds, k.gvk.Kind) {
+			words = append(words, k.word+"/")
+		}
+	}
+	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// wordsOf are the flags that take one of a few words, by their names.
+func wordsOf(cmd *cobra.Command) map[string][]string {
+	words := map[string][]string{
+		"rings": append(describe.Rings(), manager.RingAssemblage), "dry-run": {"none", "client", "server"},
+		"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"},
+		"suspend-by":          {string(workload.SuspendByGate), string(workload.SuspendByScheduler), string(workload.SuspendNot)},
+		"webhook-cert-source": {string(admission.Generated), string(admission.CertManager), string(admission.Files)},
+		"fail-on":             {"error", "warning", "note", "never"},
+	}
+	for _, flag := range []string{"output", "sort-by"} {
+		if f := cmd.Flags().Lookup(flag); f != nil {
+			words[flag] = f.Annotations[command.FlagWords]
+		}
+	}
+	return words
+}
+
+// words completes flags that take one of a few words.
+func (completer) words(cmd *cobra.Command) {
+	for flag, words := range wordsOf(cmd) {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+}
+
+func (c completer) flag(names func(*asking) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		all, directive := c.ask(cmd, args, names)
+		if i := strings.LastIndexByte(typed, ','); i >= 0 { // a list goes on
+			for j := range all {
+				all[j] = typed[:i+1] + all[j]
+			}
+		}
+		return all, directive
+	}
+}
+
+// repositories are those of the list of KUDO; no cluster is asked.
+func (c completer) repositories(cmd *cobra.Command) []string {
+	var home command.KUDOHome
+	if f := cmd.Flags().Lookup("home"); f != nil {
+		home = command.KUDOHome(f.Value.String())
+	}
+	list, err := repository.Open(home.Dir(c.lookup))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Repositories))
+	for i, r := range list.Repositories {
+		names[i] = r.Name
+	}
+	return names
+}
+
+// asking is one question to a cluster.
+type asking struct {
+	ctx       context.Context
+	cluster   command.Cluster
+	client    client.Client
+	namespace string
+	args      []string
+}
+
+// ask asks the cluster that the flags mean.
+func (c completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
+	_ = command.FromEnvironment(cmd.Flags(), c.lookup)
+	a := &asking{args: args}
+	a.cluster.Take(cmd.Flags())
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+	defer cancel()
+	a.ctx = ctx
+	names := question(a)
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// namesOf are the names of a kind, by what a person calls it, each with a prefix.
+func (a *asking) namesOf(kind, prefix string) []string {
+	i := slices.IndexFunc(kindsToType, func(k kindToType) bool { return k.word == canonical(kind) })
+	if i < 0 {
+		return nil
+	}
+	names := a.all(kindsToType[i].gvk)
+	for j := range names {
+		names[j] = prefix + names[j]
+	}
+	return names
+}
+
+// all are the names of a kind in the namespace.
+func (a *asking) all(kind schema.GroupVersionKind) []string {
+	if !a.connect() {
+		return nil
+	}
+	return a.list(kind, a.namespace)
+}
+
+// canonical is the name of a kind by which it is known here.
+func canonical(kind string) string {
+	ref, err := describe.Named(command.NoOtherKinds, "", kind+"/x")
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(ref.Kind)
+}
+
+func (a *asking) namespaces() []string {
+	if !a.connect() {
+		return nil
+	}
+	return a.list(corev1.SchemeGroupVersion.WithKind("Namespace"), "")
+}
+
+func (a *asking) instances() []string { return a.namesOf("instance", "") }
+
+// contexts are those of the kubeconfig; no cluster is asked.
+func (a *asking) contexts() []string {
+	raw, err := a.cluster.Loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	return names
+}
+
+// clusters are those that the module that was named is on.
+func (a *asking) clusters() []string {
+	m, module := a.module()
+	if module == nil {
+		return nil
+	}
+	kind := "ProxyAssemblage"
+	if m.Kind == model.KindBootstrap {
+		kind = "RemoteAssemblage"
+	}
+	return a.list(fleetv1.GroupVersion.WithKind(kind), a.namespace)
+}
+
+func (a *asking) stages() []string {
+	_, module := a.module()
+	if module == nil {
+		return nil
+	}
+	_, status := model.Parts(module)
+	var names []string
+	for i := range status.Stages {
+		names = append(names, status.Stages[i].Name)
+	}
+	return names
+}
+
+// gates are those of the module's stages.
+func (a *asking) gates() []string {
+	m, module := a.module()
+	list := &spillwayv1.RolloutGateList{}
+	if module == nil || a.client.List(a.ctx, list, client.InNamespace(a.namespace)) != nil {
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.TargetRef; ref.Kind == m.Kind && ref.Name == m.Name {
+			names = append(names, list.Items[i].Spec.Gate)
+		}
+	}
+	return names
+}
+
+// list are the names of the objects of a kind.
+func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	if err := a.client.List(a.ctx, list, client.InNamespace(namespace), client.Limit(completionsAtMost)); err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names
+}
+
+// revisions are where a module can go to, or the revisions of a workload or the contents of an
+// object that are kept.
+func (a *asking) revisions() []string {
+	if len(a.args) == 0 || !a.connect() {
+		return nil
+	}
+	if ref, ok := command.NamedAs(a.args[0], revision.ReturnKinds...); ok {
+		ref.Namespace = a.namespace
+		return revision.Names(a.ctx, a.client, ref)
+	}
+	m, module := a.module()
+	if module == nil {
+		return nil
+	}
+	revisions, err := act.Revisions(a.ctx, a.client, m, module)
+	if err != nil {
+		return nil
+	}
+	names := []string{act.Latest}
+	for _, r := range revisions {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// module is the one that was named before, nil if none was.
+func (a *asking) module() (act.Module, client.Object) {
+	if len(a.args) == 0 || !a.connect() {
+		return act.Module{}, nil
+	}
+	m, err := fleet.Named(a.args[0])
+	if err != nil {
+		return m, nil
+	}
+	m.Namespace = a.namespace
+	module := model.New(m.Kind)
+	if a.client.Get(a.ctx, m.Key(), module) != nil {
+		return m, nil
+	}
+	return m, module
+}
+
+// plans are those of the Instance that was named.
+func (a *asking) plans() []string {
+	if len(a.args) == 0 || !a.connect() {
+		return nil
+	}
+	i, version := &v1beta1.Instance{}, &v1beta1.OperatorVersion{}
+	if a.client.Get(a.ctx, client.ObjectKey{Namespace: a.namespace, Name: command.InstanceName(a.args[0])}, i) != nil {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
+	if key.Namespace == "" {
+		key.Namespace = i.Namespace
+	}
+	if a.client.Get(a.ctx, key, version) != nil {
+		return nil
+	}
+	var names []string
+	for name := range version.Spec.Plans {
+		names = append(names, name)
+	}
+	return names
+}
+
+// connect is false without a cluster.
+func (a *asking) connect() bool {
+	if a.client != nil {
+		return true
+	}
+	var err error
+	if a.client, err = a.cluster.Client(); err != nil {
+		return false
+	}
+	a.namespace, err = a.cluster.ResolveNamespace()
+	return err == nil
+}

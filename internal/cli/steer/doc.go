@@ -1,3 +1,0 @@
-// Package steer holds the commands by which a person pauses, resumes and retries a
-// rollout.
-package steer
