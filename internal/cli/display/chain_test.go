@@ -8,7 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/plans"
 )
 
@@ -37,15 +37,15 @@ func TestAnExplanationHasFortyLines(t *testing.T) {
 		}
 		plan.Phases = append(plan.Phases, phase)
 	}
-	why := chain.Link{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: "web"}, Sentence: "it waits", Next: "kubectl get pods"}
+	why := explain.Link{Ref: describe.Ref{Kind: "Deployment", Namespace: "shop", Name: "web"}, Sentence: "it waits", Next: "kubectl get pods"}
 	for name, c := range map[string]struct {
-		chain chain.Chain
+		chain explain.Chain
 		wants []string
 	}{
-		"facts": {chain.Chain{Links: []chain.Link{why}, Facts: facts}, []string{
+		"facts": {explain.Chain{Links: []explain.Link{why}, Facts: facts}, []string{
 			"phase-0", "hash-0", "rolled-for-it-2", "note-0", "uses-0", "used-by-0", "more; -o json has all",
 		}},
-		"a plan": {chain.Chain{Links: []chain.Link{why}, Details: plan}, []string{"phase-51", "step-51-7", "step-59-7", "18 of 2460 phases and steps, -o json has all"}},
+		"a plan": {explain.Chain{Links: []explain.Link{why}, Details: plan}, []string{"phase-51", "step-51-7", "step-59-7", "18 of 2460 phases and steps, -o json has all"}},
 	} {
 		var b strings.Builder
 		Chain(&b, Style{}, &c.chain, time.Unix(0, 0))
