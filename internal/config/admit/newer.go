@@ -107,6 +107,9 @@ func (h *handler) held(ctx context.Context, w *workload.Workload, pins pin.Pins)
 		}
 		of := content.Object{Kind: p.Kind, Namespace: w.Namespace, Name: p.Name}
 		by := set.For(w.Namespace, labels.Set(w.Object.GetLabels()), of)
+		if first := set.Spreading(w.Namespace, labels.Set(w.Object.GetLabels()), of); first != nil {
+			return first.Called() + " decides which namespace gets " + of.From(w.Namespace) + " first"
+		}
 		if why := cmp.Or(failedWith(w, of, failed, h.options.Now()), pausedFor(w, of), heldBy(by, h.options.Now())); why != "" {
 			return why
 		}

@@ -174,7 +174,7 @@ func mountedInStages(m *manifest.Manifests, r *reporter) {
 	all, uses := policiesIn(m), usesIn(m)
 	for i := range all {
 		p := &all[i]
-		if p.Problem != "" || len(p.spec.Stages) < 2 || p.Pins {
+		if p.Problem != "" || len(p.spec.Stages) < 2 && !p.StagesNamespaces() || p.Pins {
 			continue
 		}
 		if u := firstInForce(all, i, uses, func(u *use) bool { return !u.w.Pin && u.isMounted() }); u != nil {
