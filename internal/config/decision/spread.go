@@ -113,7 +113,7 @@ func (s *staging) tellOf(c *course, w *Workload, p *part) {
 // addElsewhere adds to releases over namespaces what has failed with their contents and does not have them any more:
 // a workload of an object with another content by now, or one that is gone.
 func (s *staging) addElsewhere() {
-	if len(s.spreads) == 0 || s.options.KeepGoing {
+	if len(s.spreads) == 0 {
 		return
 	}
 	for i := range s.o.Workloads {

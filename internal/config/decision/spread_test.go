@@ -2,11 +2,13 @@ package decision
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -134,7 +136,13 @@ func TestNamespaceStages(t *testing.T) {
 		"what failed in dev is tried again": {observed: of(with("dev1", "a", "good", done(time.Hour), using(secret("dev1", "db", "good", "retry-config", now.Format(time.RFC3339))), failedWith(now.Add(-time.Minute), secret("dev1", "db", "bad"))), with("dev2", "a", "bad", done(time.Minute)), with("shop", "a", "bad")), want: "shop WaitingForPrevious: Deployment a is waiting: ClusterConfigPolicy p holds Secret db@05cb0cf: namespace stage dev is not complete: namespace dev1 has another content\n"},
 		"what failed in dev is not stopped there": {observed: of(with("dev1", "a", "bad", rollingFor(dbKey), crashes, func(w *Workload) { w.Settings.Unstoppable = true }), with("shop", "a", "bad")), want: "dev1 Progressing: Deployment a is updating: not ready\n" +
 			"shop WaitingForPrevious: Deployment a is waiting: ClusterConfigPolicy p holds Secret db@05cb0cf: namespace stage dev is not complete\n"},
-		"the policy is paused": {more: "pause: {by: ann}", policies: inForce("{}"), observed: of(with("shop", "a", "bad")), want: "shop Paused: Deployment a is waiting: ClusterConfigPolicy p holds Secret db@05cb0cf: ClusterConfigPolicy p is paused by ann\n"},
+		"a user replaces the Pods in dev": {observed: of(with("dev1", "a", "bad", func(w *Workload) { w.Object.(*appsv1.Deployment).Spec.Paused = true }), with("dev2", "a", "bad", done(time.Second)), with("shop", "a", "bad")), want: "rolls dev1/a\nrolls shop/a\n"},
+		"what fails is recorded": {observed: of(with("dev1", "a", "bad", rollingFor(dbKey), crashes, failedWith(now.Add(-time.Second), secret("dev1", "db", "bad"))), with("shop", "a", "bad")), want: "shop ConfigFailed: Deployment a is waiting: ClusterConfigPolicy p holds Secret db@05cb0cf: dev1/deployment/a failed: 1 of 1 Pods CrashLoopBackOff\n" +
+			"dev1 Failed: Deployment a failed: 1 of 1 Pods CrashLoopBackOff (changed: Secret db@276651d)\n"},
+		"what is not stopped has failed before": {observed: of(with("dev1", "a", "good", done(time.Hour), failedWith(now.Add(-time.Minute), secret("dev1", "db", "bad")), func(w *Workload) { w.Settings.Unstoppable = true }), with("dev2", "a", "bad", done(time.Minute)), with("shop", "a", "bad")), want: "shop WaitingForPrevious: Deployment a is waiting: ClusterConfigPolicy p holds Secret db@05cb0cf: namespace stage dev is not complete: namespace dev1 has another content\n"},
+		"dev has two contents":                  {observed: of(with("dev1", "a", "bad", done(time.Second)), with("dev1", "b", "good", using(secret("bank", "db", "good")), done(time.Second)), with("shop", "a", "bad")), want: "rolls shop/a\n"},
+		"what failed elsewhere":                 {more: "namespaces: [dev1, shop]", observed: of(with("bank", "a", "good", done(time.Hour), failedWith(now.Add(-time.Minute), secret("bank", "db", "bad"))), with("dev1", "a", "bad", done(time.Minute)), with("shop", "a", "bad")), want: "rolls shop/a\n"},
+		"the policy is paused":                  {more: "pause: {by: ann}", policies: inForce("{}"), observed: of(with("shop", "a", "bad")), want: "shop Paused: Deployment a is waiting: ClusterConfigPolicy p holds Secret db@05cb0cf: ClusterConfigPolicy p is paused by ann\n"},
 		"an object that is shared": {observed: of(with("dev1", "a", "bad", using(secret("bank", "db", "bad")), changed("Secret bank/db: p")), with("shop", "a", "bad", using(secret("bank", "db", "bad")), changed("Secret bank/db: p"))), want: "rolls dev1/a\n" +
 			"shop WaitingForPrevious: Deployment a is waiting: ClusterConfigPolicy p holds Secret bank/db@75ea46b: namespace stage dev is not complete\n"},
 	} {
@@ -149,6 +157,37 @@ func TestNamespaceStages(t *testing.T) {
 				t.Errorf("it says\n%s", got)
 			}
 		})
+	}
+}
+
+// Since when workloads of earlier stages are ready matters for those of later ones, and not the other way round.
+func TestEarlierNamespacesSoak(t *testing.T) {
+	for stage, want := range map[string]string{", soak: 5m": "map[dev1:true shop:true]", "": "map[]"} {
+		o := of(with("bank", "a", "bad", done(time.Hour)), with("dev1", "a", "bad", done(time.Hour)), with("shop", "a", "bad"))
+		o.Now, o.Policies, o.Namespaces = now, policy.Set{cluster("p", fmt.Sprintf(devFirst, stage))}, namespacesNow()
+		soaking := o.Soaking()
+		maps.DeleteFunc(soaking, func(_ string, soaks bool) bool { return !soaks })
+		if got := fmt.Sprint(soaking); got != want {
+			t.Errorf("with %q it soaks in %s, want %s", stage, got, want)
+		}
+	}
+}
+
+// How far a release over namespaces has come is in the status, also in a namespace with one workload.
+func TestAReleaseOverNamespacesIsReported(t *testing.T) {
+	o := of(with("bank", "a", "bad", done(time.Hour)), with("dev1", "a", "bad", rollingFor(dbKey)), with("shop", "a", "bad"))
+	p := cluster("p", fmt.Sprintf(devFirst, ""))
+	o.Now, o.Policies, o.Namespaces = now, policy.Set{p}, namespacesNow()
+	var said []string
+	for _, r := range Decide(o, Options{}).Reports[p].Releases {
+		said = append(said, fmt.Sprintf("%s %s %d/%d: %s", r.Namespace, r.Phase, r.Updated, r.Of, r.Waits))
+	}
+	want := []string{
+		"dev1 Progressing 0/1: dev1/deployment/a is updating: not ready",
+		"shop Waiting 0/1: namespace stage others is waiting: namespace stage dev has 0 of 1 ready, dev1/deployment/a is not ready",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("it says %q", said)
 	}
 }
 
