@@ -214,6 +214,11 @@ func (s *staging) addMembers() {
 			}
 		}
 	}
+	s.arrange()
+}
+
+// arrange puts the releases in order, and their members into stages.
+func (s *staging) arrange() {
 	slices.SortStableFunc(s.ordered, func(a, b *course) int {
 		return cmp.Or(policy.Compare(a.policy, b.policy), strings.Compare(a.path(), b.path()))
 	})
@@ -432,14 +437,8 @@ func (s *staging) note(c *course, p *part, h *rollout.Hold, leads map[int]*polic
 		if leads[i] == nil {
 			leads[i] = c.policy
 		}
-		if h == nil || h.Reason == rollout.ReasonRetry {
-			continue
-		}
 		staged := s.block(c, h)
-		if leads[i] != c.policy && !staged.firm {
-			continue
-		}
-		if w.staged == nil || staged.firm && !w.staged.firm {
+		if staged != nil && (leads[i] == c.policy || staged.firm) && (w.staged == nil || staged.firm && !w.staged.firm) {
 			w.staged = staged
 		}
 	}
@@ -453,9 +452,12 @@ func isFirm(r rollout.Reason) bool {
 	}, r)
 }
 
-// block is why a release does not go on, for a workload that would get it. What it waits for in other
+// block is why a release does not go on, for a workload that would get it, nil if nothing keeps it. What it waits for in other
 // namespaces is firm: these do not wait for its own.
 func (s *staging) block(c *course, h *rollout.Hold) *Staged {
+	if h == nil || h.Reason == rollout.ReasonRetry {
+		return nil
+	}
 	elsewhere := c.spread != nil && len(h.On) > 0 && !h.On.Under(s.at(c))
 	root := h.Cause.Root
 	if elsewhere {

@@ -119,17 +119,22 @@ func (o *Observed) Soaking() map[string]bool {
 		if len(o.Policies) == 0 || soaking[w.Namespace] && !o.Policies.StagesNamespaces() || !w.isUnderway(o.Now) {
 			continue
 		}
-		for _, r := range w.releasesUnderway() {
-			for _, p := range o.policiesFor(w, r.Object) {
-				soaking[w.Namespace] = soaking[w.Namespace] || p.Soaks()
-				if p.SoaksNamespaces() {
-					spread[spreadNameOf(p, r.Object)] = true
-				}
-			}
-		}
+		o.soak(w, soaking, spread)
 	}
 	o.addSoaking(soaking, spread)
 	return soaking
+}
+
+// soak adds the namespace of a workload that is about to be rolled or was, and what is released over namespaces.
+func (o *Observed) soak(w *Workload, soaking map[string]bool, spread map[spreadName]bool) {
+	for _, r := range w.releasesUnderway() {
+		for _, p := range o.policiesFor(w, r.Object) {
+			soaking[w.Namespace] = soaking[w.Namespace] || p.Soaks()
+			if p.SoaksNamespaces() {
+				spread[spreadNameOf(p, r.Object)] = true
+			}
+		}
+	}
 }
 
 // addSoaking adds the namespaces for which later ones wait of releases over namespaces.
