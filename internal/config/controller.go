@@ -101,6 +101,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
+	r.observer.spread.watch = watchNamespaces(mgr, c, mgr.GetLogger().WithName("config"))
 	if err := addDefaultPolicy(mgr, o, policies); err != nil {
 		return err
 	}

@@ -46,6 +46,8 @@ type observer struct {
 	// policies reads the policies, nil without any; tracker keeps what was read.
 	policies *policy.Reader
 	tracker  *tracker
+	// spread reads the labels of namespaces, if a policy has stages of them.
+	spread namespaces
 	// readOnly is true for a reader of what is recorded, which decides nothing.
 	readOnly bool
 	// pins decides where workloads keep their config, and noPins is what it said in this pass.
@@ -62,7 +64,7 @@ type observer struct {
 
 func newObserver(o Options, workloads client.Reader, source content.Source) *observer {
 	source.Namespaces, source.AllowCrossNamespace = o.Namespaces, o.AllowCrossNamespace
-	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, tracker: &tracker{reloader: o.Reloader}, pods: pods.Listing{Client: source.Values}, pins: snapshots.NewWhere(o.PinNamespaces, workloads), noPins: map[string]string{}}
+	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, tracker: &tracker{reloader: o.Reloader}, pods: pods.Listing{Client: source.Values}, pins: snapshots.NewWhere(o.PinNamespaces, workloads), noPins: map[string]string{}, spread: namespaces{reader: workloads}}
 }
 
 // observe reads every relevant workload. It reads values only for those whose
@@ -108,6 +110,9 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	observed.Recordable = recordable
 	p.remember(ctx, &observed, records)
 	if !o.readOnly {
+		if err := o.spread.observe(ctx, policies, &observed); err != nil {
+			return decision.Observed{}, err
+		}
 		p.observePods(ctx, &observed)
 	}
 	p.observeSnapshots(ctx, observed.Workloads)

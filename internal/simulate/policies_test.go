@@ -94,6 +94,59 @@ func TestAPolicyIsPlayed(t *testing.T) {
 	}
 }
 
+// inNamespaces are a Secret and a Deployment of two namespaces, of which a policy has dev first; and the Secrets with
+// another value.
+func inNamespaces(t *testing.T, isKnown bool) (base, change []*unstructured.Unstructured) {
+	t.Helper()
+	var before, after strings.Builder
+	for _, namespace := range []string{"dev", "shop"} {
+		secret := func(value string) string {
+			return "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: " + namespace + "}\nstringData: {p: " + value + "}\n---\n"
+		}
+		after.WriteString(secret("new"))
+		before.WriteString(secret("old") + "apiVersion: apps/v1\nkind: Deployment\n" +
+			`metadata: {name: app, namespace: ` + namespace + `, annotations: {spillway.dev/update-on-config-change: "true"}}` +
+			"\nspec: {replicas: 1, selector: {matchLabels: {app: app}}, template: {metadata: {labels: {app: app}}, spec: {containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}}}\n---\n")
+		if isKnown {
+			before.WriteString("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + ", labels: {env: " + namespace + "}}\n---\n")
+		}
+	}
+	before.WriteString("apiVersion: spillway.dev/v1alpha1\nkind: ClusterConfigPolicy\nmetadata: {name: dev-first}\n" +
+		"spec: {objects: [{kind: Secret, name: db}], namespaceStages: [{name: dev, namespaceSelector: {matchLabels: {env: dev}}}]}\n")
+	return objects(readAt(t, before.String(), benchOptions().Now)), objects(readAt(t, after.String(), benchOptions().Now))
+}
+
+// Stages of namespaces are played where the namespaces are known; where they are not, each is for itself.
+func TestNamespacesFollowOneAnother(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		isKnown, works bool
+		rolls, stuck   string
+	}{
+		"it works":      {true, true, "dev shop", ""},
+		"it fails":      {true, false, "dev", "app ConfigFailed, app Failed"},
+		"no namespaces": {false, false, "dev shop", "app Failed, app Failed"},
+	} {
+		o := benchOptions()
+		o.Readiness.Of = map[string]time.Duration{}
+		if !test.works {
+			o.Readiness.Of["deployment/app"] = world.Never
+		}
+		base, change := inNamespaces(t, test.isKnown)
+		r, err := simulate.Run(t.Context(), base, change, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rolls []string
+		for _, s := range r.Steps {
+			rolls = append(rolls, s.Namespace)
+		}
+		if got := strings.Join(rolls, " "); got != test.rolls || reasonsOf(r.Stuck) != test.stuck {
+			t.Errorf("%s: %q, stuck %q", name, got, reasonsOf(r.Stuck))
+		}
+	}
+}
+
 // What is said of a revision counts for that one alone.
 func TestARevisionIsNeverReady(t *testing.T) {
 	t.Parallel()

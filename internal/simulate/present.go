@@ -67,7 +67,19 @@ func (p *presence) policies(ctx context.Context) error {
 			}
 		}
 	}
+	if !p.listed[""] || !slices.ContainsFunc(p.objects, stagesNamespaces) {
+		return nil
+	}
+	if err := p.list(ctx, &corev1.NamespaceList{}, ""); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
 	return nil
+}
+
+// stagesNamespaces is true of a policy with stages of namespaces.
+func stagesNamespaces(obj client.Object) bool {
+	p, ok := obj.(*v1alpha1.ClusterConfigPolicy)
+	return ok && len(p.Spec.NamespaceStages) > 0
 }
 
 // lists are the kinds with which a simulation has to do.

@@ -70,7 +70,7 @@ func newConfig(w *world.World, o config.Options, running pods.Reader) *ring {
 		name:       record.RingConfig,
 		requests: func(obj client.Object) []types.NamespacedName {
 			switch obj.(type) {
-			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret, *v1alpha1.ConfigPolicy, *v1alpha1.ClusterConfigPolicy, *v1alpha1.RolloutGate, *v1alpha1.ConfigRollout:
+			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret, *v1alpha1.ConfigPolicy, *v1alpha1.ClusterConfigPolicy, *v1alpha1.RolloutGate, *v1alpha1.ConfigRollout, *corev1.Namespace:
 				return []types.NamespacedName{{}}
 			default:
 				return nil

@@ -46,7 +46,8 @@ type ConfigPolicyList struct {
 }
 
 // ClusterConfigPolicy is a ConfigPolicy for several namespaces. A release goes through
-// its stages in each namespace separately, so that no namespace waits for another one.
+// its stages in each namespace separately, so that no namespace waits for another one,
+// unless namespaceStages says so.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -83,6 +84,7 @@ type ClusterConfigPolicyList struct {
 // ClusterConfigPolicySpec is a policy, and the namespaces that it is for.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, !has(s.gates))",message="gates are for ConfigPolicies: users of a namespace could decide those of a ClusterConfigPolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceStages) || size(self.namespaceStages) == 0 || (has(self.objects) && size(self.objects) > 0)",message="namespaceStages are for objects that have the same content in several namespaces: name them in objects"
 type ClusterConfigPolicySpec struct {
 	// Namespaces are those of the workloads that it is for. Default: all.
 	// +optional
@@ -91,8 +93,51 @@ type ClusterConfigPolicySpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	Namespaces []string `json:"namespaces,omitempty"`
+	// NamespaceStages are sets of namespaces that follow one another: objects of one kind and
+	// name with the same content are one release in all of them. A namespace gets it once all
+	// namespaces of the stages before that use such an object have the same content, and their
+	// workloads are ready with it and have soaked. Once the content has failed in one of the
+	// namespaces, no other one gets it. A namespace belongs to the first stage that selects it,
+	// and if none does to a last one. Each namespace goes through the stages of workloads for
+	// itself. Set objects with it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.filter(s, !has(s.namespaceSelector)).size() <= 1 && self.map(s, has(s.namespaceSelector) ? 0 : 1).isSorted()",message="only the last stage may be without namespaceSelector: it has the namespaces that are in no other stage"
+	NamespaceStages []ConfigNamespaceStage `json:"namespaceStages,omitempty"`
 
 	ConfigPolicySpec `json:",inline"`
+}
+
+// ConfigNamespaceStage is a set of namespaces that get a content before those of later stages.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="namespaceSelector must select by some label: an empty one would select all namespaces"
+type ConfigNamespaceStage struct {
+	// Name identifies the stage.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// NamespaceSelector finds its namespaces by their labels. Default, in the last stage: all
+	// that are in no earlier one.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// Soak is how long all workloads of its namespaces must stay ready before the next stage
+	// begins. Default: soak of the policy.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	Soak *metav1.Duration `json:"soak,omitempty"`
+	// MinEvidence is how many workloads of its namespaces must show that the content is good, by
+	// becoming ready with it, before the next stage begins: those without replicas or that were
+	// not ready before show nothing. Default 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinEvidence *int32 `json:"minEvidence,omitempty"`
+	// AllowEmpty says that the stage needs no evidence: it may have no namespaces, or none that
+	// can show anything.
+	// +optional
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
 }
 
 // ConfigPolicySpec is how a release of config is rolled out to the workloads that use it.

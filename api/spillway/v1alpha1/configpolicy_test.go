@@ -59,20 +59,42 @@ func TestWhatIsAPolicy(t *testing.T) {
 		"selector: {matchLabels: {app: web}}\n  priority: -1000\n  stages: [{name: first}]": "",
 	} {
 		for _, kind := range []string{"ConfigPolicy", "ClusterConfigPolicy"} {
-			obj := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte("spec:\n  "+spec), &obj.Object); err != nil {
-				t.Fatal(spec, err)
-			}
-			obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-			if kind == "ConfigPolicy" {
-				obj.SetNamespace(namespace)
-			}
-			obj.SetGenerateName("p-")
-			// None stays: a ClusterConfigPolicy would hold releases of all tests on the API server.
-			err := c.Create(t.Context(), obj, client.FieldValidation(metav1.FieldValidationStrict), client.DryRunAll)
-			if refusal == "" && err != nil || refusal != "" && (err == nil || !strings.Contains(err.Error(), refusal)) {
-				t.Errorf("%s %s: %v, want it refused for %q", kind, spec, err, refusal)
-			}
+			refuses(t, c, kind, namespace, spec, refusal)
 		}
+	}
+	const dev = "objects: [{name: db}]\n  namespaceStages: [{name: dev, namespaceSelector: {matchLabels: {env: dev}}"
+	for spec, refusal := range map[string]string{
+		dev + "}]": "",
+		dev + ", soak: 10m, minEvidence: 2}, {name: rest}]":                                                            "",
+		dev + ", allowEmpty: true}, {name: two, namespaceSelector: {matchExpressions: [{key: x, operator: Exists}]}}]": "",
+		dev + ", minEvidence: 0}]":                                                      "minEvidence",
+		dev + "}, {name: dev}]":                                                         "Duplicate",
+		strings.TrimPrefix(dev, "objects: [{name: db}]\n  ") + "}]":                     "name them in objects",
+		"objects: []\n  " + strings.TrimPrefix(dev, "objects: [{name: db}]\n  ") + "}]": "name them in objects",
+		"objects: [{name: db}]\n  namespaceStages: [{name: rest}, {name: dev, namespaceSelector: {matchLabels: {env: dev}}}]": "only the last stage may be without namespaceSelector",
+		"objects: [{name: db}]\n  namespaceStages: [{name: a}, {name: b}]":                                                    "only the last stage may be without namespaceSelector",
+		"objects: [{name: db}]\n  namespaceStages: [{name: all, namespaceSelector: {}}]":                                      "namespaceSelector must select by some label",
+		"objects: [{name: db}]\n  namespaceStages: [{name: all, namespaceSelector: {matchLabels: {}}}]":                       "namespaceSelector must select by some label",
+	} {
+		refuses(t, c, "ClusterConfigPolicy", namespace, spec, refusal)
+	}
+}
+
+// refuses fails if a policy with a spec is not refused as it should be, or refused if there is no refusal.
+func refuses(t *testing.T, c client.Client, kind, namespace, spec, refusal string) {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte("spec:\n  "+spec), &obj.Object); err != nil {
+		t.Fatal(spec, err)
+	}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	if kind == "ConfigPolicy" {
+		obj.SetNamespace(namespace)
+	}
+	obj.SetGenerateName("p-")
+	// None stays: a ClusterConfigPolicy would hold releases of all tests on the API server.
+	err := c.Create(t.Context(), obj, client.FieldValidation(metav1.FieldValidationStrict), client.DryRunAll)
+	if refusal == "" && err != nil || refusal != "" && (err == nil || !strings.Contains(err.Error(), refusal)) {
+		t.Errorf("%s %s: %v, want it refused for %q", kind, spec, err, refusal)
 	}
 }

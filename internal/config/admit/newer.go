@@ -107,14 +107,26 @@ func (h *handler) held(ctx context.Context, w *workload.Workload, pins pin.Pins)
 		}
 		of := content.Object{Kind: p.Kind, Namespace: w.Namespace, Name: p.Name}
 		by := set.For(w.Namespace, labels.Set(w.Object.GetLabels()), of)
-		if why := cmp.Or(failedWith(w, of, failed, h.options.Now()), pausedFor(w, of), heldBy(by, h.options.Now())); why != "" {
+		if why := cmp.Or(failedWith(w, of, failed, h.options.Now()), pausedFor(w, of), heldBy(by, h.options.Now()), decidedBy(set, w, of, all)); why != "" {
 			return why
-		}
-		if i := slices.IndexFunc(all, func(o client.Object) bool { return workload.NameOf(o) != w.Name && uses(o, of) }); by != nil && i >= 0 {
-			return by.Called() + " decides whether " + workload.NameOf(all[i]).String() + " gets " + of.From(w.Namespace) + " first"
 		}
 	}
 	return ""
+}
+
+// decidedBy is the policy that decides whether another workload of some gets a content first, or another namespace,
+// empty if none does.
+func decidedBy(set policy.Set, w *workload.Workload, of content.Object, all []client.Object) string {
+	by, first := set.For(w.Namespace, labels.Set(w.Object.GetLabels()), of), set.Spreading(w.Namespace, labels.Set(w.Object.GetLabels()), of)
+	i := slices.IndexFunc(all, func(o client.Object) bool { return workload.NameOf(o) != w.Name && uses(o, of) })
+	switch {
+	case first != nil:
+		return first.Called() + " decides which namespace gets " + of.From(w.Namespace) + " first"
+	case by != nil && i >= 0:
+		return by.Called() + " decides whether " + workload.NameOf(all[i]).String() + " gets " + of.From(w.Namespace) + " first"
+	default:
+		return ""
+	}
 }
 
 func verdictsOf(records []v1alpha1.ConfigRollout) (all []verdict.Verdict) {

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -61,6 +64,21 @@ func TestWhatIsNotKnownHoldsTheContent(t *testing.T) {
 	}
 	if got := (&handler{lists: unreadable{}}).held(t.Context(), arriving(), nil); got != "it is not known what has failed" {
 		t.Errorf("without policies: %q", got)
+	}
+}
+
+// Where namespaces follow one another, no write of a user gives a template the present content.
+func TestStagesOfNamespacesHoldTheContent(t *testing.T) {
+	db := content.Object{Kind: content.Secret, Namespace: "shop", Name: "db"}
+	set := policy.Set{policy.Read(&v1alpha1.ClusterConfigPolicy{ObjectMeta: metav1.ObjectMeta{Name: "dev-first"}, Spec: v1alpha1.ClusterConfigPolicySpec{
+		NamespaceStages:  []v1alpha1.ConfigNamespaceStage{{Name: "rest"}},
+		ConfigPolicySpec: v1alpha1.ConfigPolicySpec{Objects: []v1alpha1.ConfigReference{{Kind: "Secret"}}},
+	}})}
+	if got := decidedBy(set, arriving(), db, nil); got != "ClusterConfigPolicy dev-first decides which namespace gets "+db.From(arriving().Namespace)+" first" {
+		t.Errorf("%q", got)
+	}
+	if got := decidedBy(set.Alone(), arriving(), db, nil); got != "" {
+		t.Errorf("without stages: %q", got)
 	}
 }
 

@@ -137,11 +137,36 @@ func (f fact) digest() string {
 
 // digestOf is the digest of the content as that of an object with a UID.
 func (f fact) digestOf(uid string) string {
-	mac := hmac.New(sha256.New, []byte(uid))
+	return hex.EncodeToString(f.sum(uid)[:digestSize/2])
+}
+
+// sum is the content under a key.
+func (f fact) sum(key string) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
 	for _, key := range slices.Sorted(maps.Keys(f.digests)) {
 		_, _ = fmt.Fprintf(mac, "%q %q\n", key, f.digests[key])
 	}
-	return hex.EncodeToString(mac.Sum(nil)[:digestSize/2])
+	return mac.Sum(nil)
+}
+
+// ContentOf is the same for all objects with the same content. It must not leave the memory: who may not read
+// an object could try guesses of its values.
+func (f Facts) ContentOf(o Object) string {
+	of := f[o]
+	if !of.exists {
+		return absent
+	}
+	return string(of.sum(""))
+}
+
+// DigestAt is the digest that the content of an object has where another object has it, of which others are the
+// facts: what is recorded of that one can be compared with it.
+func (f Facts) DigestAt(o Object, others Facts, at Object) string {
+	of := f[o]
+	if !of.exists {
+		return absent
+	}
+	return of.digestOf(others[at].uid)
 }
 
 // DigestOf is the digest of the present content of an object, as in its [Release].

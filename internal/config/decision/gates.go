@@ -54,7 +54,7 @@ func (s *staging) gateWrites() []GateWrite {
 	for _, c := range s.ordered {
 		for i := range c.policy.Stages {
 			stage := &c.policy.Stages[i]
-			at := s.plan.Group(c.policy.String(), c.path(), stageName(stage))
+			at := s.plan.Group(append(s.at(c), stageName(stage))...)
 			for _, q := range s.o.Gates[c.policy.UID()].Missing(c.policy.Questions(stage, c.Release)) {
 				if ask.IsReached(q.When, at) {
 					writes = append(writes, GateWrite{Namespace: c.namespace, Create: &q})
@@ -87,7 +87,7 @@ func (s *staging) endingGates() []GateWrite {
 func (s *staging) stageOf(p *policy.Policy, g *ask.Gate) (at rollout.Group, found bool) {
 	for _, c := range s.ordered {
 		if c.policy == p && policy.Revision(c.Release) == g.Revision {
-			return s.plan.Group(p.String(), c.path(), policy.UnitOf(g.Stage)), true
+			return s.plan.Group(append(s.at(c), policy.UnitOf(g.Stage))...), true
 		}
 	}
 	return at, false

@@ -3,6 +3,7 @@ package decision
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -25,6 +26,10 @@ type Observed struct {
 	Budget *Budget
 	// Policies say in which stages workloads are rolled.
 	Policies policy.Set
+	// Namespaces are those of the cluster, if a policy has stages of them; NamespacesUnread is why they are not
+	// known, empty if they are.
+	Namespaces       map[string]Namespace
+	NamespacesUnread string
 	// Gates are the RolloutGates of policies, by the UID of these, if they are known.
 	Gates      map[types.UID]ask.Gates
 	GatesKnown bool
@@ -34,6 +39,13 @@ type Observed struct {
 	// Gone are the failures in them of workloads that do not exist any more, or do not use the object:
 	// they count for the others.
 	Gone []verdict.Verdict
+}
+
+// Namespace is what decides on the stage of a namespace.
+type Namespace struct {
+	Labels labels.Set
+	// Terminating is true of one that is being deleted: what its workloads do shows nothing.
+	Terminating bool
 }
 
 // Workload is a workload, and what the ring observed of it.

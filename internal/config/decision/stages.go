@@ -23,6 +23,8 @@ type Staged struct {
 	Policy *policy.Policy
 	// Release is the one that it holds.
 	Release content.Release
+	// firm is true if no other workload of the namespace has to become ready first.
+	firm bool
 }
 
 // course is a release in a namespace, and the stages of a policy.
@@ -30,6 +32,8 @@ type course struct {
 	releaseIn
 
 	policy *policy.Policy
+	// spread is the release over namespaces that it is a part of, nil if it is for itself.
+	spread *spread
 	parts  []part
 	// places are those of the parts by the names of their units.
 	places map[string]int
@@ -59,18 +63,20 @@ type staging struct {
 	workloads []Workload
 	courses   map[courseKey]*course
 	ordered   []*course
+	spreads   map[spreadName][]*spread
 	plan      rollout.Plan
 }
 
 // stage finds out which workloads wait for their stage. It returns a copy of what was
 // observed, or the same if no policy is for anything that is out of date.
 func stage(o Observed, options Options) (Observed, *staging) {
-	s := &staging{o: &o, options: options, workloads: o.Workloads, courses: map[courseKey]*course{}}
+	s := &staging{o: &o, options: options, workloads: o.Workloads, courses: map[courseKey]*course{}, spreads: map[spreadName][]*spread{}}
 	if len(o.Policies) == 0 || !s.find() {
 		return o, s
 	}
 	s.workloads = slices.Clone(o.Workloads)
 	s.addMembers()
+	s.addElsewhere()
 	s.plan = rollout.Decide(rollout.Observed{Now: o.Now, Root: s.tree()})
 	s.conclude()
 	o.Workloads = s.workloads
@@ -79,6 +85,25 @@ func stage(o Observed, options Options) (Observed, *staging) {
 
 func (o *Observed) policyFor(w *Workload, of content.Object) *policy.Policy {
 	return o.Policies.For(w.Namespace, labels.Set(w.Object.GetLabels()), of)
+}
+
+// spreading is the policy whose stages of namespaces a workload and an object are in, nil if there is none.
+func (o *Observed) spreading(w *Workload, of content.Object) *policy.Policy {
+	return o.Policies.Spreading(w.Namespace, labels.Set(w.Object.GetLabels()), of)
+}
+
+// policiesFor are those that a workload waits for: the one that counts, and another one if that has stages of
+// namespaces.
+func (o *Observed) policiesFor(w *Workload, of content.Object) []*policy.Policy {
+	counts, spreads := o.policyFor(w, of), o.spreading(w, of)
+	switch {
+	case counts == nil: // so there is no other
+		return nil
+	case spreads == nil || spreads == counts:
+		return []*policy.Policy{counts}
+	default:
+		return []*policy.Policy{counts, spreads}
+	}
 }
 
 // isUnderway is true if a workload is about to be rolled, or was rolled and has not proven to
@@ -138,19 +163,21 @@ func (s *staging) find() bool {
 			continue
 		}
 		for _, r := range w.releasesUnderway() {
-			p := s.o.policyFor(w, r.Object)
-			key := courseKey{p, releaseIn{r, w.Namespace}}
-			if p == nil || s.courses[key] != nil {
-				continue
+			for _, p := range s.o.policiesFor(w, r.Object) {
+				if key := (courseKey{p, releaseIn{r, w.Namespace}}); s.courses[key] == nil {
+					s.begin(key, s.spreadOf(p, w, r.Object))
+				}
 			}
-			c := &course{releaseIn: key.releaseIn, policy: p, places: map[string]int{}}
-			s.courses[key], s.ordered = c, append(s.ordered, c)
 		}
 	}
-	slices.SortStableFunc(s.ordered, func(a, b *course) int {
-		return cmp.Or(policy.Compare(a.policy, b.policy), strings.Compare(a.path(), b.path()))
-	})
 	return len(s.ordered) > 0
+}
+
+// begin adds a course, of a release over namespaces if there is one.
+func (s *staging) begin(key courseKey, of *spread) *course {
+	c := &course{releaseIn: key.releaseIn, policy: key.policy, spread: of, places: map[string]int{}}
+	s.courses[key], s.ordered = c, append(s.ordered, c)
+	return c
 }
 
 // releasesUnderway are those that a workload is to be rolled for, or was.
@@ -175,17 +202,31 @@ func (s *staging) addMembers() {
 	}
 	for i := range s.workloads {
 		w := &s.workloads[i]
-		if !namespaces[w.Namespace] || !w.isStaged() {
+		if !w.isStaged() || !namespaces[w.Namespace] && !s.isSpread(w) {
 			continue
 		}
 		next := w.releasesUnderway()
 		for _, r := range w.ReleasesOf(nil) {
-			if c := s.courses[courseKey{s.o.policyFor(w, r.Object), releaseIn{r, w.Namespace}}]; c != nil {
-				c.add(s.part(i, w, r, !w.IsCurrent() && slices.Contains(next, r)))
+			for _, c := range s.coursesOf(w, r) {
+				p := s.part(i, w, r, !w.IsCurrent() && slices.Contains(next, r))
+				s.tellOf(c, w, &p)
+				c.add(p)
 			}
 		}
 	}
+	s.arrange()
+}
+
+// arrange puts the releases in order, and their members into stages.
+func (s *staging) arrange() {
+	slices.SortStableFunc(s.ordered, func(a, b *course) int {
+		return cmp.Or(policy.Compare(a.policy, b.policy), strings.Compare(a.path(), b.path()))
+	})
 	for _, c := range s.ordered {
+		if c.spread != nil {
+			c.spread.courses = append(c.spread.courses, c)
+			delete(c.spread.others, c.namespace)
+		}
 		members := make([]policy.Member, len(c.parts))
 		for i := range c.parts {
 			members[i] = c.parts[i].member
@@ -325,21 +366,24 @@ func (s *staging) tree() rollout.Unit {
 		last := len(root.Children) - 1
 		if last < 0 || root.Children[last].Name != c.policy.String() {
 			root.Children = append(root.Children, rollout.Unit{
-				Name: c.policy.String(), Group: true, Policy: root.Policy, Pause: c.policy.Pause, Block: c.policy.Block(s.o.Now),
+				Name: c.policy.String(), Group: true, Policy: root.Policy, Pause: c.policy.Pause, Block: cmp.Or(c.policy.Block(s.o.Now), s.unread(c.policy)),
 			})
 			last++
 		}
-		root.Children[last].Children = append(root.Children[last].Children, s.unit(c))
+		of := &root.Children[last]
+		switch {
+		case c.spread == nil:
+			of.Children = append(of.Children, s.unit(c))
+		case c.spread.courses[0] == c:
+			of.Children = append(of.Children, s.spreadUnit(c.spread))
+		}
 	}
 	return root
 }
 
 // unit is a release as the engine sees it: its stages, one after the other.
 func (s *staging) unit(c *course) rollout.Unit {
-	onFailure := c.policy.OnFailure
-	if s.options.KeepGoing {
-		onFailure = rollout.Continue
-	}
+	onFailure := s.onFailure(c.policy)
 	u := rollout.Unit{Name: c.path(), Group: true, Policy: rollout.Policy{Order: rollout.Series, OnFailure: onFailure}}
 	for i := range c.policy.Stages {
 		stage := &c.policy.Stages[i]
@@ -352,6 +396,13 @@ func (s *staging) unit(c *course) rollout.Unit {
 		u.Children = append(u.Children, child)
 	}
 	return u
+}
+
+func (s *staging) onFailure(p *policy.Policy) rollout.OnFailure {
+	if s.options.KeepGoing {
+		return rollout.Continue
+	}
+	return p.OnFailure
 }
 
 func stageName(s *policy.Stage) string { return policy.UnitOf(s.Name) }
@@ -367,7 +418,7 @@ func (s *staging) conclude() {
 		for i, members := range c.stages {
 			for _, k := range members {
 				p := &c.parts[k]
-				h := holds[rollout.Path{c.policy.String(), c.path(), stageName(&c.policy.Stages[i]), p.unit.Name}.String()]
+				h := holds[append(s.at(c), stageName(&c.policy.Stages[i]), p.unit.Name).String()]
 				s.note(c, p, h, leads)
 			}
 		}
@@ -386,11 +437,9 @@ func (s *staging) note(c *course, p *part, h *rollout.Hold, leads map[int]*polic
 		if leads[i] == nil {
 			leads[i] = c.policy
 		}
-		if h == nil || h.Reason == rollout.ReasonRetry || leads[i] != c.policy && !isFirm(h.Reason) {
-			continue
-		}
-		if w.staged == nil || isFirm(h.Reason) && !isFirm(w.staged.Reason) {
-			w.staged = c.block(h)
+		staged := s.block(c, h)
+		if staged != nil && (leads[i] == c.policy || staged.firm) && (w.staged == nil || staged.firm && !w.staged.firm) {
+			w.staged = staged
 		}
 	}
 }
@@ -399,14 +448,23 @@ func (s *staging) note(c *course, p *part, h *rollout.Hold, leads map[int]*polic
 func isFirm(r rollout.Reason) bool {
 	return slices.Contains([]rollout.Reason{
 		rollout.ReasonPaused, policy.ReasonWindow, policy.ReasonInvalid, rollout.ReasonFailed, rollout.ReasonDeadline, ReasonConfigFailed,
-		rollout.ReasonGate, rollout.ReasonGateRefused,
+		rollout.ReasonGate, rollout.ReasonGateRefused, ReasonNotPermitted, ReasonNotObserved,
 	}, r)
 }
 
-// block is why a release does not go on, for a workload that would get it.
-func (c *course) block(h *rollout.Hold) *Staged {
-	staged := &Staged{Policy: c.policy, Release: c.Release, Block: rollout.Block{
-		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), h.Cause.Root), About: c.policy.Ref(),
+// block is why a release does not go on, for a workload that would get it, nil if nothing keeps it. What it waits for in other
+// namespaces is firm: these do not wait for its own.
+func (s *staging) block(c *course, h *rollout.Hold) *Staged {
+	if h == nil || h.Reason == rollout.ReasonRetry {
+		return nil
+	}
+	elsewhere := c.spread != nil && len(h.On) > 0 && !h.On.Under(s.at(c))
+	root := h.Cause.Root
+	if elsewhere {
+		root = s.elsewhere(c, h)
+	}
+	staged := &Staged{Policy: c.policy, Release: c.Release, firm: elsewhere || isFirm(h.Reason), Block: rollout.Block{
+		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), root), About: c.policy.Ref(),
 		Since: h.Since, Until: h.Until,
 	}}
 	if isFailure(h) {

@@ -38,20 +38,7 @@ func TestStagesAgainstRules(t *testing.T) {
 			}
 			noteWorking(workloads, works)
 			plan := Decide(Observed{Now: now, Workloads: slices.Clone(workloads), Policies: set}, Options{})
-			rolled := 0
-			for _, write := range plan.Writes {
-				if write.Rolls {
-					i := slices.IndexFunc(workloads, func(w Workload) bool { return w.Name == write.Workload.Name })
-					keys := workloads[i].Change.Keys
-					if workloads[i].isMute() {
-						current(&workloads[i])
-					} else {
-						rollingFor(keys...)(&workloads[i])
-					}
-					workloads[i].Change.Keys = nil
-					rolled++
-				}
-			}
+			rolled := play(workloads, plan)
 			if len(specs) == 1 && specs[0] == oneFirst {
 				checkOneFirst(t, workloads, works)
 			}
@@ -68,6 +55,25 @@ func TestStagesAgainstRules(t *testing.T) {
 			}
 		}
 	})
+}
+
+// play does what a plan rolls, and returns how much that is.
+func play(workloads []Workload, plan Plan) int {
+	rolled := 0
+	for _, write := range plan.Writes {
+		if !write.Rolls {
+			continue
+		}
+		w := &workloads[slices.IndexFunc(workloads, func(w Workload) bool { return w.Name == write.Workload.Name })]
+		if keys := w.Change.Keys; w.isMute() {
+			current(w)
+		} else {
+			rollingFor(keys...)(w)
+		}
+		w.Change.Keys = nil
+		rolled++
+	}
+	return rolled
 }
 
 // noteWorking adds the contents that some workload works with.

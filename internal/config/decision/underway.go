@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -23,10 +24,10 @@ func (s *staging) report() map[*policy.Policy]*policy.Report {
 // and that nothing keeps, are left out: they have no stages to speak of.
 func (s *staging) addReleases(reports map[*policy.Policy]*policy.Report) {
 	for _, c := range s.ordered {
-		path := rollout.Path{c.policy.String(), c.path()}
+		path := s.at(c)
 		answer := s.plan.At(path...)
 		g := s.plan.Group(path...)
-		if g.Phase == rollout.PhaseComplete || len(c.parts) == 1 && (answer.Hold == nil || !isFirm(answer.Hold.Reason)) {
+		if g.Phase == rollout.PhaseComplete || c.spread == nil && len(c.parts) == 1 && (answer.Hold == nil || !isFirm(answer.Hold.Reason)) {
 			continue
 		}
 		r := policy.Release{Release: c.Release, Namespace: c.namespace, Progress: progressOf(g), Reason: rollout.ReasonProgressing, Waits: answer.Message()}
@@ -40,7 +41,7 @@ func (s *staging) addReleases(reports map[*policy.Policy]*policy.Report) {
 		}
 		for i := range c.policy.Stages {
 			name := stageName(&c.policy.Stages[i])
-			r.Stages = append(r.Stages, policy.StageProgress{Name: c.policy.Stages[i].Name, Progress: progressOf(s.plan.Group(append(path[:2:2], name)...))})
+			r.Stages = append(r.Stages, policy.StageProgress{Name: c.policy.Stages[i].Name, Progress: progressOf(s.plan.Group(append(slices.Clip(path), name)...))})
 		}
 		r.RolledBack = s.rolledBack(c)
 		reports[c.policy].Releases = append(reports[c.policy].Releases, r)
@@ -112,17 +113,40 @@ func (o *Observed) IsKnown() bool {
 
 // Soaking are the namespaces in which it matters since when workloads are ready.
 func (o *Observed) Soaking() map[string]bool {
-	soaking := map[string]bool{}
+	soaking, spread := map[string]bool{}, map[spreadName]bool{}
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
-		if len(o.Policies) == 0 || soaking[w.Namespace] || !w.isUnderway(o.Now) {
+		if len(o.Policies) == 0 || soaking[w.Namespace] && !o.Policies.StagesNamespaces() || !w.isUnderway(o.Now) {
 			continue
 		}
-		for _, r := range w.releasesUnderway() {
-			if p := o.policyFor(w, r.Object); p != nil && p.Soaks() {
-				soaking[w.Namespace] = true
+		o.soak(w, soaking, spread)
+	}
+	o.addSoaking(soaking, spread)
+	return soaking
+}
+
+// soak adds the namespace of a workload that is about to be rolled or was, and what is released over namespaces.
+func (o *Observed) soak(w *Workload, soaking map[string]bool, spread map[spreadName]bool) {
+	for _, r := range w.releasesUnderway() {
+		for _, p := range o.policiesFor(w, r.Object) {
+			soaking[w.Namespace] = soaking[w.Namespace] || p.Soaks()
+			if p.SoaksNamespaces() {
+				spread[spreadNameOf(p, r.Object)] = true
 			}
 		}
 	}
-	return soaking
+}
+
+// addSoaking adds the namespaces for which later ones wait of releases over namespaces.
+func (o *Observed) addSoaking(soaking map[string]bool, spread map[spreadName]bool) {
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		if len(spread) == 0 || soaking[w.Namespace] || !w.isStaged() {
+			continue
+		}
+		soaking[w.Namespace] = slices.ContainsFunc(w.Uses, func(u content.Use) bool {
+			p := o.spreading(w, u.Object)
+			return spread[spreadNameOf(p, u.Object)] && o.stageIn(p, w.Namespace) < len(p.NamespaceStages)-1
+		})
+	}
 }

@@ -31,6 +31,8 @@ type Policy struct {
 	Kind, Namespace, Name string
 	// Stages are those of the spec, and a last one for workloads that are in none of them.
 	Stages []Stage
+	// NamespaceStages are the same of namespaces, none if each of them is for itself.
+	NamespaceStages []NamespaceStage
 	// OnFailure is what happens once too many workloads of a stage have failed.
 	OnFailure rollout.OnFailure
 	// RollsBack is true if workloads that have failed get their previous config back.
@@ -108,7 +110,7 @@ func (p *Policy) Tolerates() bool { return p != nil && p.tolerant && p.Problem =
 
 // Soaks is true if workloads of some stage must stay ready for some time.
 func (p *Policy) Soaks() bool {
-	return slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Soak > 0 })
+	return slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Soak > 0 }) || p.SoaksNamespaces()
 }
 
 // Covers is true if the policy is for a workload and an object.
@@ -189,11 +191,13 @@ func Compare(a, b *Policy) int {
 func Read(obj client.Object) *Policy {
 	p := &Policy{Name: obj.GetName(), Namespace: obj.GetNamespace(), object: obj}
 	var spec *v1alpha1.ConfigPolicySpec
+	var stages []v1alpha1.ConfigNamespaceStage
 	switch o := obj.(type) {
 	case *v1alpha1.ConfigPolicy:
 		p.Kind, spec = Kind, &o.Spec
 	case *v1alpha1.ClusterConfigPolicy:
 		p.Kind, p.Namespace, p.namespaces, spec = ClusterKind, "", o.Spec.Namespaces, &o.Spec.ConfigPolicySpec
+		stages = o.Spec.NamespaceStages
 	default:
 		return nil
 	}
@@ -207,6 +211,7 @@ func Read(obj client.Object) *Policy {
 	p.selector = p.parse("spec.selector", spec.Selector)
 	p.verify(spec)
 	p.readStages(spec)
+	p.readNamespaceStages(spec, stages)
 	p.readWindows(spec)
 	return p
 }
@@ -218,15 +223,24 @@ func (p *Policy) readStages(spec *v1alpha1.ConfigPolicySpec) {
 	}
 	rest := v1alpha1.ConfigStage{Name: "all"}
 	if len(spec.Stages) > 0 {
-		rest.Name = "others"
-	}
-	for slices.ContainsFunc(spec.Stages, func(s v1alpha1.ConfigStage) bool { return s.Name == rest.Name }) {
-		rest.Name += "-too"
+		rest.Name = nameOfRest(len(spec.Stages), func(i int) string { return spec.Stages[i].Name })
 	}
 	if n := len(spec.Stages); n == 0 || spec.Stages[n-1].Selector != nil || spec.Stages[n-1].Workloads != nil {
 		p.addStage(spec, &rest, "")
 	}
 	p.tolerant = p.OnFailure == rollout.Continue || slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.MaxFailures.Value > 0 })
+}
+
+// nameOfRest is the name of a last stage after n others.
+func nameOfRest(n int, nameOf func(i int) string) string {
+	rest, names := "others", make([]string, n)
+	for i := range names {
+		names[i] = nameOf(i)
+	}
+	for slices.Contains(names, rest) {
+		rest += "-too"
+	}
+	return rest
 }
 
 func (p *Policy) addStage(spec *v1alpha1.ConfigPolicySpec, s *v1alpha1.ConfigStage, field string) {

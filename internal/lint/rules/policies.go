@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -117,6 +118,22 @@ func desertedPolicies(m *manifest.Manifests, r *reporter) {
 		default:
 			p.desertedStages(r, selected)
 		}
+		p.desertedNamespaces(m, r)
+	}
+}
+
+// desertedNamespaces finds stages of namespaces that select none, where there are some that could be meant.
+func (p *policyIn) desertedNamespaces(m *manifest.Manifests, r *reporter) {
+	places := map[int]bool{}
+	for _, o := range m.Objects {
+		if n, ok := o.Typed.(*corev1.Namespace); ok && p.Problem == "" && p.StagesNamespaces() {
+			places[p.NamespaceStage(n.Labels)] = true
+		}
+	}
+	for i := range p.NamespaceStages[:max(0, len(p.NamespaceStages)-1)] {
+		if len(places) > 0 && !places[i] {
+			r.findf(p.o, manifest.Item("spec.namespaceStages", i, "namespaceSelector"), "no namespace among the manifests is in stage %s", p.NamespaceStages[i].Name)
+		}
 	}
 }
 
@@ -174,7 +191,7 @@ func mountedInStages(m *manifest.Manifests, r *reporter) {
 	all, uses := policiesIn(m), usesIn(m)
 	for i := range all {
 		p := &all[i]
-		if p.Problem != "" || len(p.spec.Stages) < 2 || p.Pins {
+		if p.Problem != "" || len(p.spec.Stages) < 2 && !p.StagesNamespaces() || p.Pins {
 			continue
 		}
 		if u := firstInForce(all, i, uses, func(u *use) bool { return !u.w.Pin && u.isMounted() }); u != nil {
