@@ -9,5 +9,6 @@
 //   - A workload is written at most once in a pass.
 //   - What the users of a namespace can write delays no workload of another one: what was
 //     rolled follows from a record of the manager, and a workload that waits for its users
-//     takes no place in a budget.
+//     takes no place in a budget. A ClusterConfigPolicy with stages of namespaces alone lets one
+//     wait for another, for objects that it names.
 package decision
