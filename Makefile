@@ -74,11 +74,11 @@ release-check: ## Test the tools of releases: make a release twice, push it to a
 	cd hack/release && $(GO) test -count=1 -timeout 30m ./... # what it compiles is not in the key of the cache
 
 .PHONY: monitoring-check
-monitoring-check: ## Test alerts with promtool, and each ring with a real Prometheus that gates ask and dashboards show; the first time it compiles Prometheus
+monitoring-check: ## Test alerts with promtool, also those published for rollout-operator on what a manager is recorded to serve, and each ring with a real Prometheus that gates ask and dashboards show; the first time it compiles Prometheus
 	cd test/monitoring && mkdir -p ../../bin && $(GO) build -o ../../bin/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool # first: it may take longer than a test may
 	cd test/monitoring && $(GO) test -timeout 30m ./...
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets PROMETHEUS=$(CURDIR)/bin/prometheus; \
-	$(GO) test -tags prometheus -count=1 -run 'TestPrometheus$$' ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub ./internal/fleet/agent
+	$(GO) test -tags prometheus -count=1 -run '^(TestPrometheus|TestPublishedAlertsAndPanels)$$' ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub ./internal/fleet/agent
 
 .PHONY: identity-check
 identity-check: ## Log in to the dashboard through a real Dex, and through oauth2-proxy before it; the first time it compiles both, and needs a C compiler

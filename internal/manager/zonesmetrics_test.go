@@ -14,8 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
@@ -25,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
+	"github.com/spillway-dev/spillway/internal/zones/guard/policies"
 )
 
 // The dashboard and the alerts of rollout-operator find what they ask for. The alert about
@@ -36,10 +35,10 @@ func TestMetricsOfRolloutOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	installZones(t, c)
-	invalid(t, c, ns)
+	testenv.InvalidBudget(t, c, ns)
 	declared := guard.Declared()
 	w := testenv.RegisterWebhooks(t, ns, declared.Webhooks)
-	binding := guards(t, c, ns, declared.Unanswered)
+	testenv.Guards(t, c, ns, declared.Unanswered)
 	o := options(ns)
 	o.LeaderElect, o.Rings, o.Zones, o.Admission, o.MetricsAddress = false, []string{manager.RingZones}, zones.Options{Now: time.Now}, w.Options, address(t)
 	stop := run(t, testenv.Shared(), o)
@@ -62,6 +61,7 @@ func TestMetricsOfRolloutOperator(t *testing.T) {
 		testenv.Eventually(t, func(context.Context) error { return serves(url, text) })
 	}
 
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: admission.GuardName(ns, policies.PodEviction)}}
 	if err := c.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
@@ -83,53 +83,6 @@ func TestMetricsOfRolloutOperator(t *testing.T) {
 	installZones(t, c)
 	if err := stop(); err != nil {
 		t.Error(err)
-	}
-}
-
-// guards installs what refuses what is not answered, and returns the binding about
-// evictions.
-func guards(t *testing.T, c client.Client, namespace string, objects []client.Object) client.Object {
-	t.Helper()
-	var evictions client.Object
-	for _, obj := range objects {
-		name := obj.GetName()
-		obj.SetName(admission.GuardName(namespace, name))
-		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
-			b.Spec.PolicyName = admission.GuardName(namespace, b.Spec.PolicyName)
-			b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: admission.Within(nil, []string{namespace})}
-			if strings.HasPrefix(name, "pod-eviction") {
-				evictions = b
-			}
-		}
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Delete(context.Background(), obj) })
-	}
-	return evictions
-}
-
-// invalid creates a budget that cannot be understood, while no webhook is asked.
-func invalid(t *testing.T, c client.Client, namespace string) {
-	t.Helper()
-	b := &zonesv1.ZoneAwarePodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "both"}}
-	b.Spec.Selector.MatchLabels = map[string]string{"app": "x"}
-	b.Spec.PodNamePartitionRegex = "("
-	unvalidated(t, c)
-	testenv.Eventually(t, func(context.Context) error { return c.Create(t.Context(), b) })
-}
-
-// unvalidated makes the kind of the budgets one that accepts whatever it is given, as that of
-// rollout-operator does.
-func unvalidated(t *testing.T, c client.Client) {
-	t.Helper()
-	definition := &unstructured.Unstructured{}
-	definition.SetAPIVersion("apiextensions.k8s.io/v1")
-	definition.SetKind("CustomResourceDefinition")
-	definition.SetName("zoneawarepoddisruptionbudgets.rollout-operator.grafana.com")
-	patch := `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations"}]`
-	if err := c.Patch(t.Context(), definition, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -16,10 +16,13 @@ var (
 	UnansweredDesc = computed("kube_validating_webhook_failure_policy",
 		"1 for what becomes of a request that a webhook does not answer: Fail if it is refused, by the webhook or by a policy; otherwise Ignore.",
 		"type", "webhook", "policy")
-	Reconciles       = counter("rollout_operator_group_reconciles_total", "Passes over a group.", labelNamespace, labelGroup)
-	ReconcilesFailed = counter("rollout_operator_group_reconciles_failed_total", "Passes over a group that failed, or found invalid input.", labelNamespace, labelGroup)
-	ReconcileSeconds = histogram("rollout_operator_group_reconcile_duration_seconds", "Seconds that a pass over a group took.", prometheus.DefBuckets, labelNamespace, labelGroup)
-	ReconcileLast    = &reconciled{groups: map[group]time.Time{}, desc: computed("rollout_operator_last_successful_group_reconcile_timestamp_seconds",
+	reconciles = counter("rollout_operator_group_reconciles_total",
+		"Passes over a group. One that failed counts again with each scrape until one succeeds.", labelNamespace, labelGroup)
+	reconcilesFailed = counter("rollout_operator_group_reconciles_failed_total",
+		"Passes over a group that failed, or found invalid input, counted in the same way.", labelNamespace, labelGroup)
+	reconcileSeconds = histogram("rollout_operator_group_reconcile_duration_seconds", "Seconds that a pass over a group took.", prometheus.DefBuckets, labelNamespace, labelGroup)
+	// Passes are those over groups.
+	Passes = &passes{groups: map[group]*course{}, last: computed("rollout_operator_last_successful_group_reconcile_timestamp_seconds",
 		"When a group was last known to be as the manager wants it, in Unix time: now, unless its last pass failed or does not end.", labelNamespace, labelGroup)}
 	// RequestSeconds are those of the requests of all rings.
 	RequestSeconds = histogram("rollout_operator_kubernetes_api_client_request_duration_seconds", "Seconds that a request to the API server took.",
@@ -33,60 +36,84 @@ var (
 	FormerInFlight  = gauge("rollout_operator_zpdb_inflight_eviction_requests", "Evictions that are being decided.").WithLabelValues()
 )
 
-func init() { Register(ReconcileLast) } //nolint:gochecknoinits // as those that are not computed
+func init() { Register(Passes) } //nolint:gochecknoinits // as those that are not computed
 
 // group is a RolloutGroup.
 type group struct{ namespace, name string }
 
-// reconciled is when groups were reconciled last. rollout-operator polls, and its alerts fire
-// for a group that it has not looked at for ten minutes. Spillway makes a pass when something
-// has changed, so a group that rests is reconciled at any moment: what is kept is since when
-// one is not.
-type reconciled struct {
-	desc *prometheus.Desc
+// passes are those over groups. rollout-operator polls, and its alerts fire for a group that it
+// has not looked at for ten minutes, or that fails again and again. Spillway makes a pass when
+// something has changed. So a group that rests is reconciled at any moment, and one whose last
+// pass has failed fails at any moment.
+type passes struct {
+	last *prometheus.Desc
 
-	mu sync.Mutex
-	// groups are all; the time is when the first pass began that has not succeeded, zero if
-	// the last one has.
-	groups map[group]time.Time
+	mu     sync.Mutex
+	groups map[group]*course
 }
 
-// Begin notes that a pass over a group begins.
-func (r *reconciled) Begin(namespace, name string, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.groups[group{namespace, name}].IsZero() {
-		r.groups[group{namespace, name}] = now
+// course is how the passes over a group have gone.
+type course struct {
+	// now is the clock of the manager.
+	now func() time.Time
+	// since is when the first pass began that has not succeeded, zero if the last one has.
+	since  time.Time
+	failed bool
+}
+
+// Begin notes that a pass over a group begins, by the clock of its manager. What it returns is
+// called when that ends.
+func (p *passes) Begin(namespace, name string, now func() time.Time) (end func(failed bool)) {
+	began, g := now(), group{namespace, name}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.groups[g] == nil {
+		p.groups[g] = &course{}
+	}
+	c := p.groups[g]
+	if c.now = now; c.since.IsZero() {
+		c.since = began
+	}
+	return func(failed bool) {
+		reconciles.WithLabelValues(namespace, name).Inc()
+		reconcileSeconds.WithLabelValues(namespace, name).Observe(now().Sub(began).Seconds())
+		failures := reconcilesFailed.WithLabelValues(namespace, name) // so that it exists, at 0
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if c.failed = failed; failed {
+			failures.Inc()
+			return
+		}
+		c.since = time.Time{}
 	}
 }
 
-// Succeed notes that a pass has succeeded.
-func (r *reconciled) Succeed(namespace, name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.groups[group{namespace, name}] = time.Time{}
-}
-
-// Forget removes a group that is gone.
-func (r *reconciled) Forget(namespace, name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.groups, group{namespace, name})
+// Forget removes the metrics of a group that is gone.
+func (p *passes) Forget(namespace, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.groups, group{namespace, name})
+	reconciles.DeleteLabelValues(namespace, name)
+	reconcilesFailed.DeleteLabelValues(namespace, name)
+	reconcileSeconds.DeleteLabelValues(namespace, name)
 }
 
 // Describe implements [prometheus.Collector].
-func (r *reconciled) Describe(descs chan<- *prometheus.Desc) { descs <- r.desc }
+func (p *passes) Describe(descs chan<- *prometheus.Desc) { descs <- p.last }
 
 // Collect implements [prometheus.Collector].
-func (r *reconciled) Collect(found chan<- prometheus.Metric) { r.collect(time.Now(), found) } //nolint:forbidigo // a scrape is now
-
-func (r *reconciled) collect(now time.Time, found chan<- prometheus.Metric) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for g, since := range r.groups {
-		if since.IsZero() {
-			since = now
+func (p *passes) Collect(found chan<- prometheus.Metric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for g, c := range p.groups {
+		if c.failed {
+			reconciles.WithLabelValues(g.namespace, g.name).Inc()
+			reconcilesFailed.WithLabelValues(g.namespace, g.name).Inc()
 		}
-		found <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(since.UnixMilli())/1000, g.namespace, g.name)
+		last := c.since
+		if last.IsZero() {
+			last = c.now()
+		}
+		found <- prometheus.MustNewConstMetric(p.last, prometheus.GaugeValue, float64(last.UnixMilli())/1000, g.namespace, g.name)
 	}
 }

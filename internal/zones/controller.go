@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -105,7 +106,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 			budgets: &budgets{reader: mgr.GetCache()},
 		},
 		actor:    a,
-		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
+		reporter: newReporter(mgr.GetEventRecorder("spillway")),
 	}, nil
 }
 
@@ -119,12 +120,12 @@ type reconciler struct {
 
 // Reconcile makes passes over a group.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-	ended, stalled, gone := r.reporter.clock(req.NamespacedName), false, false
+	ended, stalled, gone := metrics.Passes.Begin(req.Namespace, req.Name, r.observer.options.Now), false, false
 	m := r.memories.Of(req.NamespacedName, func() *memory { return newMemory(req.NamespacedName) })
 	m.live = nil
 	defer func() {
 		if ended(stalled || err != nil); gone {
-			r.reporter.forget(req.NamespacedName)
+			metrics.Passes.Forget(req.Namespace, req.Name)
 		}
 	}()
 	loop := ring.Loop[snapshot, pass, results]{

@@ -37,7 +37,7 @@ func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, erro
 			server: &server{version: version, try: a.keepsMaxUnavailable},
 		},
 		actor:    a,
-		reporter: newReporter(on.Events(), o.Now),
+		reporter: newReporter(on.Events()),
 	}}, nil
 }
 

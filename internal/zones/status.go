@@ -4,11 +4,9 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -24,12 +22,10 @@ import (
 // reporter reports what happened: Events, metrics, log.
 type reporter struct {
 	ring.Reporter
-
-	now func() time.Time
 }
 
-func newReporter(recorder events.EventRecorder, now func() time.Time) reporter {
-	return reporter{Reporter: ring.Reporter{Events: recorder, Action: "Roll", Writes: metrics.ZonesWrites}, now: now}
+func newReporter(recorder events.EventRecorder) reporter {
+	return reporter{ring.Reporter{Events: recorder, Action: "Roll", Writes: metrics.ZonesWrites}}
 }
 
 // report reports one pass.
@@ -173,29 +169,4 @@ func gauges(s *snapshot, p *pass) map[ring.Series]float64 {
 // series is that of a gauge of the group.
 func (s *snapshot) series(gauge *prometheus.GaugeVec, labels ...string) ring.Series {
 	return ring.SeriesOf(gauge, append([]string{s.key.Namespace, s.key.Name}, labels...)...)
-}
-
-// clock measures one reconcile of a group by rollout-operator's metrics. What it returns is
-// called when that ends.
-func (r *reporter) clock(key types.NamespacedName) func(failed bool) {
-	began := r.now()
-	metrics.ReconcileLast.Begin(key.Namespace, key.Name, began)
-	return func(failed bool) {
-		metrics.Reconciles.WithLabelValues(key.Namespace, key.Name).Inc()
-		metrics.ReconcileSeconds.WithLabelValues(key.Namespace, key.Name).Observe(r.now().Sub(began).Seconds())
-		failures := metrics.ReconcilesFailed.WithLabelValues(key.Namespace, key.Name) // so that it exists, at 0
-		if failed {
-			failures.Inc()
-			return
-		}
-		metrics.ReconcileLast.Succeed(key.Namespace, key.Name)
-	}
-}
-
-// forget removes the metrics of a group that is gone.
-func (r *reporter) forget(key types.NamespacedName) {
-	metrics.Reconciles.DeleteLabelValues(key.Namespace, key.Name)
-	metrics.ReconcilesFailed.DeleteLabelValues(key.Namespace, key.Name)
-	metrics.ReconcileSeconds.DeleteLabelValues(key.Namespace, key.Name)
-	metrics.ReconcileLast.Forget(key.Namespace, key.Name)
 }

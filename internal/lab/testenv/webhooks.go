@@ -14,9 +14,11 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 )
@@ -200,4 +202,44 @@ func (w *Webhooks) Bundle(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	return c.Webhooks[0].ClientConfig.CABundle
+}
+
+// Guards installs policies about what no webhook answers, for objects of the namespace alone,
+// until the end of the test.
+func Guards(t testing.TB, c client.Client, namespace string, objects []client.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		obj.SetName(admission.GuardName(namespace, obj.GetName()))
+		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+			b.Spec.PolicyName = admission.GuardName(namespace, b.Spec.PolicyName)
+			var within *metav1.LabelSelector
+			if b.Spec.MatchResources != nil {
+				within = b.Spec.MatchResources.NamespaceSelector
+			}
+			b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: admission.Within(within, []string{namespace})}
+		}
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Delete(context.Background(), obj) })
+	}
+}
+
+// InvalidBudget creates a budget that cannot be understood: it makes its kind one that accepts
+// whatever it is given, as that of rollout-operator does, and as it is until it is applied again.
+func InvalidBudget(t testing.TB, c client.Client, namespace string) *zonesv1.ZoneAwarePodDisruptionBudget {
+	t.Helper()
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("zoneawarepoddisruptionbudgets.rollout-operator.grafana.com")
+	patch := `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations"}]`
+	if err := c.Patch(t.Context(), definition, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	b := &zonesv1.ZoneAwarePodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "both"}}
+	b.Spec.Selector.MatchLabels = map[string]string{"app": "x"}
+	b.Spec.PodNamePartitionRegex = "("
+	Eventually(t, func(ctx context.Context) error { return c.Create(ctx, b) })
+	return b
 }

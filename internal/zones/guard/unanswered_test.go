@@ -22,19 +22,7 @@ import (
 func (w *world) unanswered() {
 	w.t.Helper()
 	w.keepParameters()
-	for _, obj := range guard.Declare(w.options).Unanswered {
-		obj.SetName(w.namespace + "." + obj.GetName())
-		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
-			b.Spec.PolicyName = w.namespace + "." + b.Spec.PolicyName
-			var within *metav1.LabelSelector
-			if b.Spec.MatchResources != nil {
-				within = b.Spec.MatchResources.NamespaceSelector
-			}
-			b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: admission.Within(within, []string{w.namespace})}
-		}
-		w.create(obj)
-		w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
-	}
+	testenv.Guards(w.t, w.client, w.namespace, guard.Declare(w.options).Unanswered)
 }
 
 // keepParameters has a binding name StatefulSets as parameters, of a policy that matches

@@ -6,14 +6,15 @@
 package fault
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -65,6 +66,7 @@ type Injector struct {
 	matching func(Request) bool
 	stopped  chan struct{}
 	conflict func(Request) bool
+	fails    func(Request) bool
 	cut      bool
 	held     chan struct{}
 	// heldResources are those whose watches are held, all if there are none.
@@ -161,6 +163,13 @@ func (i *Injector) Conflict(match func(Request) bool) {
 	i.conflict = match
 }
 
+// Fail answers matching writes with 500 and does not send them; nil ends it.
+func (i *Injector) Fail(match func(Request) bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.fails = match
+}
+
 // Cut makes every request fail until Restore; watches end instead of delivering.
 func (i *Injector) Cut() { i.setCut(true) }
 
@@ -221,6 +230,7 @@ const (
 	refuse
 	lose
 	clash
+	fail
 	disconnect
 )
 
@@ -238,8 +248,11 @@ func (i *Injector) judge(r Request) verdict {
 	if !r.Writes() {
 		return pass
 	}
-	if i.conflict != nil && i.conflict(r) {
+	switch {
+	case i.conflict != nil && i.conflict(r):
 		return clash
+	case i.fails != nil && i.fails(r):
+		return fail
 	}
 	if i.matching != nil && !i.matching(r) {
 		return pass
@@ -299,7 +312,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case disconnect:
 		return nil, errCut
 	case clash:
-		return conflict(req), nil
+		return refusal(req, metav1.StatusReasonConflict, http.StatusConflict), nil
+	case fail:
+		return refusal(req, metav1.StatusReasonInternalError, http.StatusInternalServerError), nil
 	case lose:
 		if res, err := t.next.RoundTrip(req); err == nil {
 			_ = res.Body.Close() // it is lost on purpose
@@ -333,11 +348,12 @@ func (b heldBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // io.EOF has to stay what it is
 }
 
-func conflict(req *http.Request) *http.Response {
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"injected conflict"}`
+// refusal is an answer of the API server that it did not give.
+func refusal(req *http.Request, reason metav1.StatusReason, code int) *http.Response {
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"injected %s"}`, reason, code, reason)
 	return &http.Response{
-		StatusCode: http.StatusConflict, Status: "409 Conflict", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewBufferString(body)), Request: req,
+		StatusCode: code, Status: fmt.Sprint(code, " ", http.StatusText(code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req,
 	}
 }
 

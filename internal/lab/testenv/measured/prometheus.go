@@ -63,23 +63,18 @@ func NewPrometheus(t testing.TB, rising map[string]func() bool) *Prometheus {
 	service.MustRegister(p)
 	scraped := httptest.NewServer(promhttp.HandlerFor(prometheus.Gatherers{metrics.Registry, service}, promhttp.HandlerOpts{}))
 	t.Cleanup(scraped.Close)
-	p.start(scraped.Listener.Addr().String())
-	c, err := api.NewClient(api.Config{Address: p.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.api = promv1.NewAPI(c)
+	p.start(fmt.Appendf(nil, configuration, scraped.Listener.Addr()))
 	return p
 }
 
-func (p *Prometheus) start(target string) {
+func (p *Prometheus) start(configuration []byte) {
 	p.t.Helper()
 	program, folder, said := os.Getenv("PROMETHEUS"), p.t.TempDir(), &testenv.Buffer{}
 	if program == "" {
 		p.t.Fatal("PROMETHEUS names no program; run make monitoring-check, which builds it")
 	}
 	config := filepath.Join(folder, "prometheus.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, target), 0o600); err != nil {
+	if err := os.WriteFile(config, configuration, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
 	cmd := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address=127.0.0.1:0")
@@ -99,6 +94,11 @@ func (p *Prometheus) start(target string) {
 		p.URL = "http://" + m[1]
 		return nil
 	})
+	c, err := api.NewClient(api.Config{Address: p.URL})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.api = promv1.NewAPI(c)
 }
 
 // Describe implements [prometheus.Collector].
@@ -132,13 +132,7 @@ func (p *Prometheus) Template(namespace, name string) *v1alpha1.GateTemplate {
 // Has waits until a query gives something.
 func (p *Prometheus) Has(query string) {
 	p.t.Helper()
-	testenv.Eventually(p.t, func(ctx context.Context) error {
-		found, _, _, err := p.api.Query(ctx, query, time.Now())
-		if v, ok := found.(model.Vector); err == nil && (!ok || len(v) == 0) {
-			err = fmt.Errorf("Prometheus has no %s", query)
-		}
-		return err
-	})
+	p.vector(query)
 }
 
 // Shows waits until the queries of all panels of a dashboard, in a file, have given something
