@@ -255,7 +255,7 @@ func TestWithoutWebhooks(t *testing.T) {
 	for _, p := range ofRing(find[*admissionregistrationv1.ValidatingAdmissionPolicy](all)) {
 		policies = append(policies, p.Name)
 	}
-	if want := []string{"flow.no-downscale.zones.spillway.dev", "flow.groups.steering.spillway.dev"}; !slices.Equal(policies, want) {
+	if want := []string{"flow.no-downscale.zones.spillway.dev", "flow.out-of-turn.zones.spillway.dev", "flow.groups.steering.spillway.dev"}; !slices.Equal(policies, want) {
 		t.Errorf("the policies are %v, want %v", policies, want)
 	}
 	if args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args; strings.Contains(fmt.Sprint(args), "webhook") {

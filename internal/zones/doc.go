@@ -49,7 +49,10 @@
 // far above any number of replicas, so that a zone may be scaled up while held.
 // In a group the partition belongs to Spillway. A zone that is open without
 // permission, such as one that has just joined the group or one whose manifest
-// says partition 0, is held before anything else is done.
+// says partition 0, is held before anything else is done. If it was whole and wants
+// another revision, its controller may have replaced Pods by then: the status says that it was
+// opened, so no other zone moves without a live look. A policy refuses such writes where it can
+// tell ([policies.OutOfTurn]).
 //
 // In its turn a zone is opened by one patch, and held again by another once it is
 // done, or when it has to wait in between. How it is opened depends. If the API server knows

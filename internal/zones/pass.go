@@ -70,11 +70,15 @@ func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 }
 
 // isNews is true if a status must be known immediately: the lock is free, a user
-// has to do something, or what a user has done took effect. The rest is how
+// has to do something, or what a user has done took effect, such as to open a zone. The rest is how
 // far it has come, which the next write tells.
 func isNews(before, after *v1alpha1.RolloutGroupStatus) bool {
 	if (before.Lock == nil) != (after.Lock == nil) || before.ObservedGeneration != after.ObservedGeneration {
 		return true
+	}
+	forced := func(z v1alpha1.Zone) bool { return z.Opened }
+	if !slices.ContainsFunc(before.Zones, forced) && slices.ContainsFunc(after.Zones, forced) {
+		return true // what a controller may have replaced is known to no move
 	}
 	settled := after.Phase != string(rollout.PhaseProgressing) && after.Phase != string(rollout.PhaseWaiting)
 	return settled && (before.Phase != after.Phase || after.Phase == string(decision.PhaseStalled) && before.WaitingFor != after.WaitingFor) ||

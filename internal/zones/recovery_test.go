@@ -9,7 +9,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +20,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
+	"github.com/spillway-dev/spillway/internal/zones/guard/policies"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -242,4 +247,82 @@ func TestTheTypeOfAllZonesChanges(t *testing.T) {
 	w.roll("v2", "zone-a", "zone-b")
 	w.arrives("v2", noFault)
 	w.witness.testify()
+}
+
+// Another client sets the type and the template of a zone in one write, or lowers its partition in one with
+// its template, or sets its type while Pods are outdated: Kubernetes would roll the zone, whatever the group says. The policy
+// refuses that without a webhook; one after the other is rolled zone by zone.
+func TestWritesByWhichKubernetesRollsAZoneAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.beginStory(onDelete)
+	w.complete("v1", "zone-a", "zone-b")
+	testenv.Guards(t, w.client, w.namespace, policies.OutOfTurn())
+	const rolling = `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`
+	const fix = "; set the type of all StatefulSets of the group while it is Complete, and then change spec.template"
+	const why = ": Kubernetes would replace Pods out of turn, whatever RolloutGroup ingester says"
+	w.isRefused("zone-b", `{"spec":{"updateStrategy":{"type":"RollingUpdate"},"template":{"spec":{"containers":[{"name":"c","image":"v2"}]}}}}`,
+		`StatefulSet zone-b: spec.updateStrategy.type: invalid value "RollingUpdate" together with another spec.template`+why+fix)
+	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":{}}}`)
+	w.roll("v2", "zone-a", "zone-b")
+	w.settled()
+	w.isRefused("zone-b", rolling, `spec.updateStrategy.type: invalid value "RollingUpdate" while Pods are outdated`+why+fix)
+	w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":null}}`)
+	w.arrives("v2", noFault)
+
+	for _, name := range []string{"zone-a", "zone-b"} {
+		w.patch(&appsv1.StatefulSet{}, name, rolling)
+	}
+	w.settled()
+	w.eventually(w.isHeld)
+	w.isRefused("zone-a", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}},"template":{"spec":{"containers":[{"name":"c","image":"v3"}]}}}}`,
+		"StatefulSet zone-a: spec.updateStrategy.rollingUpdate.partition: invalid value 0 together with another spec.template"+why+
+			"; leave the partition out, and keep the one that Spillway has set")
+	w.roll("v3", "zone-a", "zone-b")
+	w.arrives("v3", noFault)
+	w.witness.testify()
+}
+
+// isRefused makes sure that a policy refuses a write, once it is in force.
+func (w *world) isRefused(name, patch, why string) {
+	w.t.Helper()
+	write := func(o ...client.PatchOption) error {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+		return w.client.Patch(w.t.Context(), set, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), o...)
+	}
+	w.eventually(func() error {
+		if err := write(client.DryRunAll); err == nil || !strings.Contains(err.Error(), why) {
+			return fmt.Errorf("it is not refused with %q: %w", why, err)
+		}
+		return nil
+	})
+	if err := write(); !apierrors.IsInvalid(err) {
+		w.t.Errorf("the answer is %v", err)
+	}
+}
+
+// The same where that policy is not in force, while no manager runs. The zone is held, and the other one waits, which
+// it is said why, until what Kubernetes has replaced is ready.
+func TestAZoneThatKubernetesRollsOutOfTurn(t *testing.T) {
+	w := newWorld(t)
+	stop := w.manage()
+	w.beginStory(onDelete)
+	w.complete("v1", "zone-a", "zone-b")
+	stop()
+	w.patch(&appsv1.StatefulSet{}, "zone-b", fmt.Sprintf(
+		`{"spec":{"updateStrategy":{"type":"RollingUpdate"},"template":{"metadata":{"annotations":{%q:"never-ready"}},"spec":{"containers":[{"name":"c","image":"v2"}]}}}}`, behavior))
+	w.runs("zone-b: v1 v2!")
+	w.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
+	w.manage()
+	w.eventually(w.isHeld)
+	w.roll("v2", "zone-a")
+	const why = ", replaced out of turn by Kubernetes: another client had set updateStrategy of StatefulSet zone-b"
+	w.waitsFor("Waiting", why)
+	w.runs("zone-a: v1 v1", "zone-b: v1 v2!")
+	if e := decision.ExplanationOf(w.group()); !strings.HasPrefix(e.Sentence, "zone-b-1 is up to date but not ready since ") || !strings.Contains(e.Sentence, why) {
+		t.Errorf("explain says %q", e.Sentence)
+	}
+	w.becomesReady("zone-b-1", "v2")
+	w.behave("v3", "", "zone-a", "zone-b")
+	w.arrives("v3", noFault)
 }

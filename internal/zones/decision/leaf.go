@@ -170,10 +170,20 @@ func (z *zone) reason(pod *Pod, move *v1alpha1.Move) string {
 	case pod.Ready:
 		return ""
 	case pod.Since.IsZero():
-		return "not ready" + cause(pod.Reason)
+		return "not ready" + cause(pod.Reason) + z.outOfTurn(pod)
 	default:
-		return "not ready since " + rollout.Clock(pod.Since) + cause(pod.Reason)
+		return "not ready since " + rollout.Clock(pod.Since) + cause(pod.Reason) + z.outOfTurn(pod)
 	}
+}
+
+// outOfTurn says of a Pod that its controller has replaced it: the zone was whole at another
+// revision, was opened since, and Spillway has not begun to roll it.
+func (z *zone) outOfTurn(pod *Pod) string {
+	wasForced := z.row.Opened && z.held() && z.started() == nil && z.row.Revision != "" && z.row.Revision != z.UpdateRevision
+	if !wasForced || pod.Revision != z.UpdateRevision {
+		return ""
+	}
+	return ", replaced out of turn by Kubernetes: another client had set updateStrategy of StatefulSet " + z.Name
 }
 
 // refused is what the API server said to the write that would replace a Pod, empty

@@ -166,6 +166,13 @@ func (o *Observed) whole(zone, revision string) *Observed {
 	return o
 }
 
+// forced has a zone that another client has opened since it was ready as a whole at v1.
+func (o *Observed) forced(zone string) *Observed {
+	o = o.whole(zone, "v1")
+	o.Group.Status.Zones[len(o.Group.Status.Zones)-1].Opened = true
+	return o
+}
+
 // leaving has a downscale to so many replicas written down that does not need the lock.
 func (o *Observed) leaving(zone string, to int32) *Observed {
 	o = o.copy()
@@ -282,6 +289,26 @@ func planCases() map[string]planCase {
 				"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is being replaced since 4 May 12:00:00 UTC\n",
+		},
+		"a zone that another client has opened is held": {
+			group(zoneOf("a", "v1 v1", held), zoneOf("b", "v1 v1", opened)).whole("a", "v1").whole("b", "v1"),
+			"Hold b\n" +
+				"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n",
+		},
+		"and looked at live before another one rolls": {
+			group(zoneOf("a", "v1 v1", held), zoneOf("b", "v1 v1", held)).whole("a", "v1").forced("b"),
+			"looks again, live\n" +
+				"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n",
+		},
+		"a Pod that its controller has replaced stops the others": {
+			group(zoneOf("a", "v1", held), zoneOf("b", "v1 v2?", held)).whole("a", "v1").forced("b"),
+			"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-1 is not ready since 4 May 11:59:00 UTC (ContainersNotReady), replaced out of turn by Kubernetes: another client had set updateStrategy of StatefulSet b\n" +
+				"Unhealthy: b-1 is up to date but not ready since 4 May 11:59:00 UTC (ContainersNotReady), replaced out of turn by Kubernetes: another client had set updateStrategy of StatefulSet b\n" +
+				"BudgetExhausted: b-0 is queued (position 1): 1 of 1 allowed unavailable in b (b-1 is not ready since 4 May 11:59:00 UTC (ContainersNotReady), replaced out of turn by Kubernetes: another client had set updateStrategy of StatefulSet b)\n",
 		},
 		"and not when it is too late, but permitted again": {
 			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").after(ring.ActWithin),
@@ -679,5 +706,26 @@ func planCases() map[string]planCase {
 			group(zoneOf("b", "v2", done)).locked("a").moving("a-0").lively(Pod{Name: "a-0", UID: "a-0", ResourceVersion: "20"}),
 			"Fence a-0\n",
 		},
+	}
+}
+
+// A zone that is open though nothing was permitted is remembered, if its controller may have replaced Pods: it was whole at
+// another revision than the one that it wants, or that is not known.
+func TestAZoneThatAnotherClientHasOpenedIsRemembered(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed *Observed
+		want     bool
+	}{
+		"outdated":             {group(zoneOf("a", "v1 v1", opened)).whole("a", "v1"), true},
+		"of an unknown target": {group(zoneOf("a", "v2 v2", opened, stale)).whole("a", "v2"), true},
+		"up to date":           {group(zoneOf("a", "v2 v2", opened, done)).whole("a", "v2"), false},
+		"new in the group":     {group(zoneOf("a", "v1 v1", opened)), false},
+		"held":                 {group(zoneOf("a", "v1 v1", held), zoneOf("b", "v1", held)).whole("a", "v1").whole("b", "v1").with(func(g *v1alpha1.RolloutGroupSpec) { g.Pause = &v1alpha1.Pause{} }), false},
+		"opened in its turn":   {group(zoneOf("a", "v1 v1", opened)).whole("a", "v1").locked("a"), false},
+	} {
+		plan := Decide(*test.observed)
+		if got := plan.Status.Zones[0].Opened; got != test.want {
+			t.Errorf("%s: opened is %v, want %v", name, got, test.want)
+		}
 	}
 }

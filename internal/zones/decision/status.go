@@ -100,7 +100,7 @@ func (d *decision) rows() []v1alpha1.Zone {
 func (d *decision) row(z *zone) v1alpha1.Zone {
 	row := z.row
 	counts := d.plan.Group(z.Name).Counts
-	row.Name, row.Total, row.Opened = z.Name, small(z.Replicas), z.isOpened()
+	row.Name, row.Total, row.Opened = z.Name, small(z.Replicas), z.isOpened() || d.isForced(z)
 	row.Updated, row.Ready = small(counts.Ready), small(counts.Available)
 	if !z.stale() {
 		row.Target, row.StartedAt = z.UpdateRevision, z.started()

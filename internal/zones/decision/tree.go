@@ -260,6 +260,12 @@ func (z *zone) isOpened() bool {
 	return z.row.Opened && !certain
 }
 
+// isForced is true if the controller may replace Pods, or have done so, though nothing was permitted: another
+// client has opened the zone since all of it was at one revision, and it wants another one.
+func (d *decision) isForced(z *zone) bool {
+	return z.open() && !d.isOurs(z) && z.row.Revision != "" && (z.stale() || z.UpdateRevision != z.row.Revision)
+}
+
 // started is when the zone was first moved to its target, nil if it was not.
 func (z *zone) started() *metav1.MicroTime {
 	if z.row.Target != z.UpdateRevision {

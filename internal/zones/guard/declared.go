@@ -74,7 +74,7 @@ func Declare(o Options) admission.Declared {
 	}
 	lowered := admissionregistrationv1.MatchCondition{Name: "lowers-replicas", Expression: policies.LowersInCEL}
 	return admission.Declared{
-		Policies: policies.NoDownscale(), Unanswered: slices.Concat(policies.Unanswered(), policies.Unasked()),
+		Policies: slices.Concat(policies.NoDownscale(), policies.OutOfTurn()), Unanswered: slices.Concat(policies.Unanswered(), policies.Unasked()),
 		Webhooks: []admission.Webhook{
 			{
 				Name: "no-downscale.zones.spillway.dev", Path: PathNoDownscale, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
