@@ -72,7 +72,7 @@ func selecting(query string, namespaces ...string) string {
 }
 
 // TestPublishedAlertsAndPanels records the metrics of a manager, as they are scraped where the chart is
-// installed, for three hours: two groups of one name in two namespaces, and one more, rest; one
+// installed, for two hours: two groups of one name in two namespaces, and one more, rest; one
 // rolls, the other cannot be understood for a while; one is deleted; the API server answers with
 // errors, a budget is invalid, and a Pod is evicted. The alerts and the panels that others publish
 // about rollout-operator are replayed on that: each fires when it has to and at no other minute, and
