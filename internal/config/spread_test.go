@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	described "github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -130,7 +129,7 @@ func TestNamespacesAreStages(t *testing.T) {
 	if r := shop.record("Secret", "db"); r == nil || r.Rollout.Causes[0].About == nil || r.Rollout.Causes[0].About.Name != "spread" {
 		t.Errorf("recorded is %+v", r)
 	}
-	asked, err := explain.Explain(t.Context(), chain.World{Client: shop.client, Options: shop.options}, described.Ref{Kind: "Deployment", Namespace: "shop", Name: "app"})
+	asked, err := explain.Explain(t.Context(), explain.World{Client: shop.client, Options: shop.options}, described.Ref{Kind: "Deployment", Namespace: "shop", Name: "app"})
 	if err != nil || !strings.Contains(asked.Links[0].Sentence, "namespace stage dev") || asked.Links[0].Next != "kubectl describe clusterconfigpolicy/spread" {
 		t.Errorf("explain says %+v, %v", asked.Links[0], err)
 	}
