@@ -515,8 +515,9 @@ func TestRolloutsOfTheSameName(t *testing.T) {
 // TestPausedIsShown: what is complete and paused is listed with who has paused it.
 // Several rollouts have one time line, with an axis, and one end.
 func TestAllOfThisEnds(t *testing.T) {
-	course := func(name string, minutes time.Duration) forecast.Course {
-		ends := describe.Range{Earliest: noon.Add(minutes * time.Minute), Expected: noon.Add(2 * minutes * time.Minute), Latest: noon.Add(4 * minutes * time.Minute)}
+	course := func(name string, minutes int) forecast.Course {
+		first := time.Duration(minutes) * time.Minute
+		ends := describe.Range{Earliest: noon.Add(first), Expected: noon.Add(2 * first), Latest: noon.Add(4 * first)}
 		return forecast.Course{Ring: "zones", Namespace: "mimir", Object: "rolloutgroup/" + name, Ends: &ends}
 	}
 	waits := forecast.Course{Object: "rolloutgroup/store", Waits: &record.Wait{Sentence: "zone-a is paused"}}
