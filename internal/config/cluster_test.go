@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -54,16 +55,19 @@ func (w *world) in(namespace string) *world {
 func (w *world) becomes(ready bool, names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		d := w.deploymentNow(name)
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1}
-		if ready {
-			d.Status.ReadyReplicas, d.Status.AvailableReplicas = 1, 1
-			d.Status.Conditions = []appsv1.DeploymentCondition{
-				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
-				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // as its controller does: the manager may be writing an annotation
+			d := w.deploymentNow(name)
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1}
+			if ready {
+				d.Status.ReadyReplicas, d.Status.AvailableReplicas = 1, 1
+				d.Status.Conditions = []appsv1.DeploymentCondition{
+					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+					{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+				}
 			}
-		}
-		if err := w.client.Status().Update(w.t.Context(), d); err != nil {
+			return w.client.Status().Update(w.t.Context(), d)
+		})
+		if err != nil {
 			w.t.Fatal(err)
 		}
 	}

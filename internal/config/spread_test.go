@@ -147,10 +147,11 @@ func TestNamespacesAreStages(t *testing.T) {
 
 	before = hashes(all)
 	everywhere(all, "bad")
-	dev.hashed("app", before["dev"])
+	bad := dev.hashed("app", before["dev"])
 	dev.crashLoops("app")
 	shop.saysWhy("app", "ConfigFailed", "ClusterConfigPolicy spread holds Secret db@", "dev/deployment/app failed: 1 of 1 Pods CrashLoopBackOff")
 	dev.secret("db", "p", "next")
+	dev.hashed("app", bad)
 	dev.becomes(true, "app")
 	shop.halt()
 	shop.manage()
