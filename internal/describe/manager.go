@@ -47,6 +47,9 @@ func (m *Manager) Absence(namespace string) string {
 	}
 }
 
+// lookAgain is when it is worth to look again where the Lease cannot be read.
+const lookAgain = time.Minute
+
 // ManagerOf returns the manager of a namespace. Whether it runs, [Manager.Look] finds out.
 func ManagerOf(ctx context.Context, r client.Reader, namespace string) (Manager, error) {
 	var list appsv1.DeploymentList
@@ -83,6 +86,7 @@ func (m *Manager) Look(ctx context.Context, r client.Reader, now time.Time) erro
 	case apierrors.IsNotFound(err):
 		m.Ref, m.Down = ref, "no manager has ever held Lease "+ref.Name
 	case err != nil:
+		m.Until = now.Add(lookAgain)
 		return fmt.Errorf("get Lease %s: %w", ref.Name, err)
 	case !manager.IsLed(lease, now):
 		m.Ref, m.Down = ref, abandoned(lease)

@@ -69,11 +69,7 @@ func (r *reconciler) watch(ctx context.Context, mgr ctrl.Manager, c controller.C
 
 // verify is nil if the kind can be read in all namespaces of the manager.
 func (r *reconciler) verify(ctx context.Context, k subject.Kind) error {
-	namespaces := r.options.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range kube.OrAll(r.options.Namespaces) {
 		list, err := r.list(k)
 		if err != nil {
 			return err

@@ -60,6 +60,14 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// Later is the later of two times.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // FalseFirst orders what is not true before what is.
 func FalseFirst(a, b bool) int {
 	switch {

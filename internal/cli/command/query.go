@@ -42,7 +42,7 @@ func (a *Query) NoManager(ctx context.Context, underWay bool) (why string, until
 	}
 	m := *a.manager
 	if !m.Watches && !underWay || m.Look(ctx, a.reader, a.Env.Now()) != nil {
-		return "", time.Time{}
+		return "", m.Until
 	}
 	return m.Absence(a.namespace), m.Until
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,26 @@ type reader struct {
 	dial func(kubeconfig []byte) (client.Client, error)
 	// words are the flags of the commands that are shown.
 	words []string
+
+	// absence is why no manager was at work when that was asked last, and until when it counts: pages are
+	// made many times a second while rollouts move.
+	absence struct {
+		sync.Mutex
+
+		why   string
+		until time.Time
+	}
+}
+
+// noManager is [command.Query.NoManager], which asks the API server no more often than its answer may change.
+func (r *reader) noManager(ctx context.Context, underWay bool) (why string, until time.Time) {
+	a := &r.absence
+	a.Lock()
+	defer a.Unlock()
+	if !r.Env.Now().Before(a.until) {
+		a.why, a.until = r.NoManager(ctx, underWay)
+	}
+	return a.why, a.until
 }
 
 // watch keeps up with a namespace, with all if it is empty, until the context ends.
@@ -52,7 +73,7 @@ func (r *reader) source() dashboard.Source {
 		Place: place, Namespace: r.namespace, Now: r.Env.Now, Changed: r.mirror.Changed(),
 		Look: r.look, Of: r.of, Explain: r.explain, Forecast: r.forecast,
 		NoManager: func(ctx context.Context, underWay bool) string {
-			why, _ := r.NoManager(ctx, underWay)
+			why, _ := r.noManager(ctx, underWay)
 			return why
 		},
 		Named: func(namespace, object string) (describe.Ref, error) {
@@ -74,7 +95,7 @@ func (r *reader) look(ctx context.Context, part func(describe.Partial)) (describ
 	d, err := describe.Describe(ctx, r.mirror, describe.Options{Config: r.rules, Namespace: r.namespace, Memory: r.memory, Partial: part})
 	if err == nil {
 		var until time.Time
-		d.NoManager, until = r.NoManager(ctx, !describe.AreComplete(d.Units))
+		d.NoManager, until = r.noManager(ctx, !describe.AreComplete(d.Units))
 		d.Wake = ring.Earlier(d.Wake, until)
 	}
 	return d, err

@@ -89,12 +89,12 @@ const mostFacts = 24
 
 // fewer are as many facts as are shown. Of the names with the most rows the last rows are left out, and counted.
 func fewer(facts []describe.Fact) []describe.Fact {
-	rows, over := map[string]int{}, len(facts)-mostFacts
+	if len(facts) <= mostFacts {
+		return facts
+	}
+	rows := map[string]int{}
 	for i := range facts {
 		rows[facts[i].Name]++
-	}
-	if over <= 0 {
-		return facts
 	}
 	shown := maps.Clone(rows)
 	for left := len(facts); left > mostFacts; {

@@ -141,8 +141,8 @@ func (f fact) digestOf(uid string) string {
 }
 
 // sum is the content under a key.
-func (f fact) sum(key string) []byte {
-	mac := hmac.New(sha256.New, []byte(key))
+func (f fact) sum(secret string) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
 	for _, key := range slices.Sorted(maps.Keys(f.digests)) {
 		_, _ = fmt.Fprintf(mac, "%q %q\n", key, f.digests[key])
 	}

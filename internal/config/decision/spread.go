@@ -73,10 +73,13 @@ func (s *staging) isSpread(w *Workload) bool {
 func (s *staging) coursesOf(w *Workload, r content.Release) (courses []*course) {
 	for _, p := range s.o.policiesFor(w, r.Object) {
 		key := courseKey{p, releaseIn{r, w.Namespace}}
-		c, name := s.courses[key], spreadNameOf(p, r.Object)
-		for _, sp := range s.spreads[name] {
+		c, spreads, is := s.courses[key], s.spreads[spreadNameOf(p, r.Object)], ""
+		if len(spreads) > 0 {
+			is = w.Config.ContentOf(r.Object) // it hashes
+		}
+		for _, sp := range spreads {
 			switch {
-			case sp.content != w.Config.ContentOf(r.Object):
+			case sp.content != is:
 				sp.others[w.Namespace] = true
 			case c == nil:
 				c = s.begin(key, sp)

@@ -124,13 +124,16 @@ func desertedPolicies(m *manifest.Manifests, r *reporter) {
 
 // desertedNamespaces finds stages of namespaces that select none, where there are some that could be meant.
 func (p *policyIn) desertedNamespaces(m *manifest.Manifests, r *reporter) {
+	if p.Problem != "" || !p.StagesNamespaces() {
+		return
+	}
 	places := map[int]bool{}
 	for _, o := range m.Objects {
-		if n, ok := o.Typed.(*corev1.Namespace); ok && p.Problem == "" && p.StagesNamespaces() {
+		if n, ok := o.Typed.(*corev1.Namespace); ok {
 			places[p.NamespaceStage(n.Labels)] = true
 		}
 	}
-	for i := range p.NamespaceStages[:max(0, len(p.NamespaceStages)-1)] {
+	for i := range p.NamespaceStages[:len(p.NamespaceStages)-1] {
 		if len(places) > 0 && !places[i] {
 			r.findf(p.o, manifest.Item("spec.namespaceStages", i, "namespaceSelector"), "no namespace among the manifests is in stage %s", p.NamespaceStages[i].Name)
 		}

@@ -4,9 +4,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Pair is a rollout as it goes on, and as it would; either is nil of a rollout that is under
@@ -45,13 +45,7 @@ func AllEnd(rollouts []Course) *describe.Range {
 		case all == nil:
 			all = new(*ends)
 		default:
-			later := func(a, b time.Time) time.Time {
-				if a.Before(b) {
-					return b
-				}
-				return a
-			}
-			all.Earliest, all.Expected, all.Latest = later(all.Earliest, ends.Earliest), later(all.Expected, ends.Expected), later(all.Latest, ends.Latest)
+			all.Earliest, all.Expected, all.Latest = ring.Later(all.Earliest, ends.Earliest), ring.Later(all.Expected, ends.Expected), ring.Later(all.Latest, ends.Latest)
 		}
 	}
 	return all

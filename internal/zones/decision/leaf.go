@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -268,12 +269,12 @@ func (z *zone) startedAt(pod *Pod, move *v1alpha1.Move) time.Time {
 	at := z.row.StartedAt.Time
 	switch {
 	case move != nil:
-		at = later(at, move.At.Time)
+		at = ring.Later(at, move.At.Time)
 	case pod != nil && pod.Revision == z.UpdateRevision:
-		at = later(at, pod.Created)
+		at = ring.Later(at, pod.Created)
 	}
 	if retry := z.o.Group.Spec.Retry; retry != nil {
-		at = later(at, retry.At.Time)
+		at = ring.Later(at, retry.At.Time)
 	}
 	return at
 }

@@ -164,10 +164,3 @@ func historyLimit(spec *v1alpha1.RolloutGroupSpec) int {
 }
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}

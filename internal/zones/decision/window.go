@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -27,7 +28,7 @@ func (o *Observed) isClosed() bool {
 func (o *Observed) closes() time.Time {
 	var closes time.Time
 	for _, w := range o.windows() {
-		closes = later(closes, w.Closes(o.Now))
+		closes = ring.Later(closes, w.Closes(o.Now))
 	}
 	return closes
 }

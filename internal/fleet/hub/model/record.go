@@ -9,6 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -93,7 +94,7 @@ func (r *Record) Leaf() rollout.Leaf {
 	leaf.Settled = r.Succeeded != "" && r.Succeeded == r.Revision
 	switch r.State {
 	case v1alpha1.StateSucceeded:
-		leaf.Health, leaf.HealthySince = rollout.Healthy, Later(r.Since, r.AssignedAt)
+		leaf.Health, leaf.HealthySince = rollout.Healthy, ring.Later(r.Since, r.AssignedAt)
 	case v1alpha1.StateFailed:
 		leaf.Health, leaf.Reason = rollout.Failed, "not healthy"+r.said()
 	case v1alpha1.StateUnreachable:

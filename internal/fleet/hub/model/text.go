@@ -2,7 +2,6 @@ package model
 
 import (
 	"strings"
-	"time"
 
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/shell"
@@ -14,14 +13,6 @@ const SaidLength = 200
 // Short is the beginning of a text, on one line.
 func Short(text string, length int) string {
 	return message.Cut(strings.Join(strings.Fields(text), " "), length)
-}
-
-// Later returns the later of two times.
-func Later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // ApproveRemovals is the command that approves the removals of a module, but for their
