@@ -45,7 +45,7 @@ export default defineConfig({
       { text: 'Tasks', items: pages(['A rollout is stuck', '/stuck'], ['Command line', '/cli'], ['Explain a wait', '/explain'], ['Simulate a change', '/simulate'], ['Forecast', '/forecast'], ['Dashboard', '/dashboard'], ['Lint manifests', '/lint']) },
       {
         text: 'Change over',
-        items: pages(['From wave', '/from-wave'], ['From Reloader', '/from-reloader'], ['From rollout-operator', '/from-rollout-operator'], ['From KUDO', '/from-kudo'], ['From fleeet', '/from-fleeet'], ['From Flux', '/from-flux'], ['With Argo CD, Flux or Helm', '/with-argocd-flux-helm']),
+        items: pages(['Change over, and back', '/migrate'], ['From wave', '/from-wave'], ['From Reloader', '/from-reloader'], ['From rollout-operator', '/from-rollout-operator'], ['From KUDO', '/from-kudo'], ['From fleeet', '/from-fleeet'], ['From Flux', '/from-flux'], ['With Argo CD, Flux or Helm', '/with-argocd-flux-helm']),
       },
       { text: 'Operate', items: pages(['Operations', '/operations'], ['Admission', '/admission'], ['Security', '/security'], ['Measurements', '/measurements']) },
       {

@@ -1,0 +1,204 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/ops"
+)
+
+// recordName is the ConfigMap that says what the way back needs.
+const recordName, recordKey = "spillway-migration", "record"
+
+// record is what the way back needs. It is written before the first write that it undoes.
+type record struct {
+	Stopped  []found                      `json:"stopped"`
+	Webhooks []*unstructured.Unstructured `json:"webhooks,omitempty"`
+}
+
+// remember writes the record, in the namespace of the manager, which it makes if there is none.
+func (m *migration) remember(ctx context.Context, r *record) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write down what the way back needs: %w", err)
+	}
+	if err := m.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", m.namespace, err)
+	}
+	err = m.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: recordName}, Data: map[string]string{recordKey: string(raw)}})
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("ConfigMap %s in namespace %s says that a change-over was made already: go back first with spillway migrate undo, or delete it if that one stays", recordName, m.namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("write down what the way back needs: %w", err)
+	}
+	return nil
+}
+
+// recall reads the record, nil if there is none.
+func (m *migration) recall(ctx context.Context) (*record, error) {
+	stored := &corev1.ConfigMap{}
+	err := m.client.Get(ctx, client.ObjectKey{Namespace: m.namespace, Name: recordName}, stored)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	r := &record{}
+	if err == nil {
+		err = json.Unmarshal([]byte(stored.Data[recordKey]), r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s in namespace %s: %w", recordName, m.namespace, err)
+	}
+	return r, nil
+}
+
+// get reads a former controller as it is now.
+func (m *migration) get(ctx context.Context, f *found) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("apps/v1")
+	u.SetKind(f.Kind)
+	if err := m.client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: f.Name}, u); err != nil {
+		return nil, fmt.Errorf("get %s in namespace %s: %w", f.ref(), f.Namespace, err)
+	}
+	return u, nil
+}
+
+// scale sets the replicas of a former controller, if no other client has changed it meanwhile.
+func (m *migration) scale(ctx context.Context, f *found, replicas int32) error {
+	u, err := m.get(ctx, f)
+	if err != nil {
+		return err
+	}
+	if replicasOf(u) != replicas {
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, u.GetResourceVersion(), replicas)
+		if err := m.client.Patch(ctx, u, client.RawPatch(client.Merge.Type(), []byte(patch))); err != nil {
+			return fmt.Errorf("scale %s in namespace %s to %d: %w", f.ref(), f.Namespace, replicas, err)
+		}
+	}
+	m.sayf("%s in namespace %s scaled to %d", f.ref(), f.Namespace, replicas)
+	return nil
+}
+
+// every is how often the command looks while it waits for controllers of the cluster.
+const every = time.Second
+
+// stop scales the former controllers to zero and waits until none of their Pods is left, so that they can act no more.
+func (m *migration) stop(ctx context.Context, all []found) error {
+	for i := range all {
+		if all[i].Kind == "DaemonSet" {
+			return fmt.Errorf("%s in namespace %s cannot be scaled to zero: remove it by hand, and follow the other steps of spillway migrate", all[i].ref(), all[i].Namespace)
+		}
+		if err := m.scale(ctx, &all[i], 0); err != nil {
+			return err
+		}
+	}
+	for i := range all {
+		err := wait.PollUntilContextCancel(ctx, every, true, func(ctx context.Context) (bool, error) {
+			alive, err := m.isAlive(ctx, &all[i])
+			return !alive, err
+		})
+		if err != nil {
+			return fmt.Errorf("wait until the Pods of %s in namespace %s are gone: %w", all[i].ref(), all[i].Namespace, err)
+		}
+	}
+	return nil
+}
+
+// isAlive reports whether a former controller may act: it has replicas, or a Pod is left of it.
+func (m *migration) isAlive(ctx context.Context, f *found) (bool, error) {
+	u, err := m.get(ctx, f)
+	if err != nil || replicasOf(u) > 0 {
+		return err == nil, err
+	}
+	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	pods, err := podsOf(ctx, m.client, u)
+	return observed < u.GetGeneration() || len(pods) > 0, err
+}
+
+// removeWebhooks deletes configurations that call a former controller. They are in the record.
+func (m *migration) removeWebhooks(ctx context.Context, hooks []*unstructured.Unstructured) error {
+	for _, hook := range hooks {
+		if err := m.client.Delete(ctx, hook.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %s: %w", hook.GetKind(), hook.GetName(), err)
+		}
+		m.sayf("%s/%s deleted; the way back creates it again", strings.ToLower(hook.GetKind()), hook.GetName())
+	}
+	return nil
+}
+
+// webhooksToKeep are the configurations of the former controllers as they can be created again.
+func webhooksToKeep(all []found, objects []*unstructured.Unstructured) (hooks []*unstructured.Unstructured) {
+	for _, u := range objects {
+		name := u.GetKind() + "/" + u.GetName()
+		if !slices.ContainsFunc(all, func(f found) bool { return slices.Contains(f.Webhooks, name) }) {
+			continue
+		}
+		kept := u.DeepCopy()
+		kept.SetResourceVersion("")
+		kept.SetUID("")
+		kept.SetManagedFields(nil)
+		unstructured.RemoveNestedField(kept.Object, "metadata", "creationTimestamp")
+		hooks = append(hooks, kept)
+	}
+	return hooks
+}
+
+// install runs the command that installs the manager.
+func (m *migration) install(ctx context.Context, all []found) error {
+	cmd := ops.NewInstall(m.env)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(append(m.connection(), m.installArgs(all)...))
+	cmd.SetOut(m.out)
+	cmd.SetErr(m.env.Err)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		return fmt.Errorf("install the manager: %w", err)
+	}
+	return nil
+}
+
+// leastBack is how long the way back may take, however short other waits are.
+const leastBack = 2 * time.Minute
+
+// back uninstalls the manager and lets the former controllers go on. It can be repeated: what is done already is not done again.
+func (m *migration) back(ctx context.Context, r *record) error {
+	cmd := ops.NewUninstall(m.env)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(append(m.connection(), "--namespace="+m.namespace, "--timeout="+max(m.timeout, leastBack).String()))
+	cmd.SetOut(m.out)
+	cmd.SetErr(m.env.Err)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		return fmt.Errorf("uninstall the manager: %w", err)
+	}
+	for _, hook := range r.Webhooks {
+		if err := m.client.Create(ctx, hook.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create %s %s again: %w", hook.GetKind(), hook.GetName(), err)
+		}
+		m.sayf("%s/%s created again", strings.ToLower(hook.GetKind()), hook.GetName())
+	}
+	for i := range r.Stopped {
+		err := m.scale(ctx, &r.Stopped[i], r.Stopped[i].Replicas)
+		if apierrors.IsNotFound(err) {
+			m.sayf("%s in namespace %s is gone: install it again", r.Stopped[i].ref(), r.Stopped[i].Namespace)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: recordName}}
+	if err := m.client.Delete(ctx, stored); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete ConfigMap %s: %w", recordName, err)
+	}
+	return nil
+}

@@ -1,0 +1,344 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/ops"
+	"github.com/spillway-dev/spillway/internal/source"
+)
+
+const (
+	// defaultNamespace is that of the manager unless another one is named.
+	defaultNamespace = "spillway-system"
+	// outputScript is the form that a shell runs.
+	outputScript = "script"
+)
+
+// migration is one run of the command.
+type migration struct {
+	env     command.Environment
+	cluster command.Cluster
+	client  client.Client
+	in      io.Reader
+	out     io.Writer
+
+	from     []former
+	fromName string
+	files    []string
+	// documents are the manifests of files.
+	documents []source.Document
+	accept    []string
+	output    string
+	// namespace is that of the manager, image its image, and args are those that it gets besides.
+	namespace, image string
+	webhooks         bool
+	args             []string
+	// settle is how long is watched, and timeout how long each wait may take.
+	settle, timeout time.Duration
+	flags           *pflag.FlagSet
+}
+
+// New returns the command migrate.
+func New(env command.Environment) *cobra.Command {
+	m := &migration{env: env}
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Change over from wave, Reloader, rollout-operator, KUDO or fleeet, and back",
+		Long: "Find a former controller in the cluster or among manifests, and say with which arguments\n" +
+			"it runs, what it acts on, what must be decided first, and the steps of the way. In a\n" +
+			"cluster, the code of the manager runs on the present state, to say what would roll.\n" +
+			"Nothing is written.\n" +
+			"\n" +
+			"spillway migrate do takes the steps, and spillway migrate undo goes back.\n" +
+			"\n" +
+			"The exit code is 1 if something must be decided first.",
+		Example: "  spillway migrate\n" +
+			"  spillway migrate --from reloader -f deploy/\n" +
+			"  spillway migrate --from wave -o script > change-over.sh",
+		Args: command.None("say by --from what to change over from"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.runLook(cmd) },
+	}
+	m.addFlags(cmd)
+	cmd.Flags().StringArrayVarP(&m.files, "filename", "f", nil, "look at a file, a directory, or - for standard input, and at no cluster; may be given several times")
+	command.OutputFlag(cmd, &m.output, outputScript)
+	cmd.AddCommand(newDo(env), newUndo(env), newRewrite())
+	return cmd
+}
+
+func (m *migration) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	m.flags, m.webhooks = flags, true
+	m.cluster.AddFlags(flags)
+	flags.StringVar(&m.fromName, "from", auto, "what to change over from: wave, reloader, rollout-operator, kudo or fleeet; auto is all that is found")
+	flags.StringSliceVar(&m.accept, "accept", nil, "codes of what is decided, as the command prints them")
+	flags.StringVarP(&m.namespace, "namespace", "n", defaultNamespace, "namespace of the manager")
+	flags.StringVar(&m.image, "image", "", "image of the manager (default: that of the release)")
+	flags.BoolVar(&m.webhooks, "webhooks", true, "serve the webhooks of the rings")
+}
+
+func newDo(env command.Environment) *cobra.Command {
+	m := &migration{env: env}
+	cmd := &cobra.Command{
+		Use:   "do",
+		Short: "Stop the former controller, install the manager, and watch that nothing rolls",
+		Long: "Scale the former controller to zero, wait until its Pods are gone, remove the webhooks that\n" +
+			"call it, install the manager with its arguments, and watch for --settle. Go back\n" +
+			"automatically if the manager does not begin to work, if anything rolls that no user has\n" +
+			"asked for, or if another client starts the former controller again.\n" +
+			"\n" +
+			"What the way back needs is recorded in ConfigMap " + recordName + " beside the manager.\n" +
+			"Arguments after -- are passed to the manager.",
+		Example: "  spillway migrate do --from wave --settle 10m\n" +
+			"  spillway migrate do --accept=rolls -- --max-rolling=5",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return fmt.Errorf("%s takes no arguments, and %q is one: give the flags of the manager after --", cmd.CommandPath(), args[0])
+			}
+			m.args = args
+			return m.runDo(cmd)
+		},
+	}
+	m.addFlags(cmd)
+	cmd.Flags().DurationVar(&m.settle, "settle", time.Minute, "how long to watch before the change-over counts as made")
+	cmd.Flags().DurationVar(&m.timeout, "timeout", 5*time.Minute, "how long each wait may take") //nolint:mnd // for an image to be pulled
+	return cmd
+}
+
+func newUndo(env command.Environment) *cobra.Command {
+	m := &migration{env: env}
+	cmd := &cobra.Command{
+		Use:   "undo",
+		Short: "Uninstall the manager, and start the former controller again",
+		Long: "Uninstall the manager, create the webhooks of the former controller again, and scale it to\n" +
+			"what it was, as ConfigMap " + recordName + " says. What would be lost is named first, and\n" +
+			"must be accepted. The command can be repeated after an error.",
+		Example: "  spillway migrate undo",
+		Args:    command.None("nothing needs to be named"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return m.runUndo(cmd) },
+	}
+	m.addFlags(cmd)
+	cmd.Flags().DurationVar(&m.timeout, "timeout", 5*time.Minute, "how long each wait may take") //nolint:mnd // for Pods to be gone
+	return cmd
+}
+
+// begin checks the flags, and connects unless manifests are read.
+func (m *migration) begin(cmd *cobra.Command) (err error) {
+	m.in, m.out = cmd.InOrStdin(), cmd.OutOrStdout()
+	if m.from, err = named(m.fromName); err != nil {
+		return err
+	}
+	if err := command.CheckNamespaces("namespace", m.namespace); err != nil {
+		return err
+	}
+	if len(m.files) == 0 {
+		m.client, err = m.cluster.Client()
+	}
+	return err
+}
+
+// look finds what there is, and says what must be decided.
+func (m *migration) look(ctx context.Context) (*answer, []*unstructured.Unstructured, error) {
+	objects, err := m.objects(ctx, m.in)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &answer{Found: m.find(objects), computed: m.client != nil}
+	if len(a.Found) == 0 {
+		return nil, nil, fmt.Errorf("no %s was found: no Deployment, StatefulSet or DaemonSet has an image of %s", m.fromName, m.sought())
+	}
+	a.Undecided, a.Steps = m.undecided(a.Found, objects), m.steps(a.Found)
+	if m.client == nil {
+		return a, objects, nil
+	}
+	if a.Rolls, err = m.rolls(ctx, a.Found); err != nil {
+		return nil, nil, err
+	}
+	if len(a.Rolls) > 0 {
+		a.Undecided = append(a.Undecided, point{"rolls", fmt.Sprintf("%d steps", len(a.Rolls)), "would be taken immediately, by either controller", "wait until what is under way is complete, or accept it"})
+	}
+	absent, err := m.absence(ctx, a.Found)
+	if err == nil && absent == "" {
+		err = errors.New("a manager is at work already: to let it do more, follow the steps of spillway migrate --from by hand, with all rings in spillway install --rings")
+		if cmd := m.flags.Lookup("settle"); cmd == nil {
+			err = nil // it is only looked at
+		}
+	}
+	return a, objects, err
+}
+
+// sought names what is looked for.
+func (m *migration) sought() string {
+	names := make([]string, 0, len(m.from))
+	for i := range m.from {
+		names = append(names, m.from[i].name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// objects are those of the manifests, or of the cluster.
+func (m *migration) objects(ctx context.Context, in io.Reader) (all []*unstructured.Unstructured, err error) {
+	if len(m.files) == 0 {
+		return objectsOf(ctx, m.client)
+	}
+	if m.documents, err = source.ReadTree(in, source.Options{Skip: func(source.Skipped) {}}, m.files...); err != nil {
+		return nil, err
+	}
+	source.InNamespace(m.documents, "default")
+	for i := range m.documents {
+		all = append(all, m.documents[i].Object)
+	}
+	return all, nil
+}
+
+// open are the points that no user has decided.
+func (m *migration) open(points []point) []point {
+	return slices.DeleteFunc(slices.Clone(points), func(p point) bool { return slices.Contains(m.accept, p.Code) })
+}
+
+// errUndecided ends the command where something must be decided, which was printed.
+func errUndecided(points []point) error {
+	if len(points) == 0 {
+		return nil
+	}
+	return command.ExitError{Err: fmt.Errorf("%d points must be decided first", len(points)), Code: 1, Said: true}
+}
+
+func (m *migration) runLook(cmd *cobra.Command) error {
+	if err := m.begin(cmd); err != nil {
+		return err
+	}
+	a, _, err := m.look(cmd.Context())
+	if err != nil {
+		return err
+	}
+	a.Undecided = m.open(a.Undecided)
+	if m.output == outputScript {
+		a.script(display.Raw(m.out))
+	} else if err := command.Show(m.out, m.output, a, func(w io.Writer) { a.write(w, display.StyleOf(w, m.env.Lookup)) }); err != nil {
+		return err
+	}
+	return errUndecided(a.Undecided)
+}
+
+func (m *migration) runDo(cmd *cobra.Command) error {
+	if err := m.begin(cmd); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	a, objects, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+	if open := m.open(a.Undecided); len(open) > 0 {
+		shown := &answer{Found: a.Found, Rolls: a.Rolls, Undecided: open}
+		shown.write(m.out, display.StyleOf(m.out, m.env.Lookup))
+		return errUndecided(open)
+	}
+	r := &record{Stopped: a.Found, Webhooks: webhooksToKeep(a.Found, objects)}
+	if err := m.remember(ctx, r); err != nil {
+		return err
+	}
+	err = m.handOver(ctx, a, r)
+	if err == nil {
+		m.sayf("changed over; spillway migrate undo goes back")
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: spillway migrate undo goes back: %w", err)
+	}
+	m.sayf("going back: %s", err)
+	if failed := m.back(ctx, r); failed != nil {
+		return fmt.Errorf("%w; spillway migrate undo goes on from here: %w", err, failed)
+	}
+	return fmt.Errorf("nothing was changed over: %w", err)
+}
+
+// handOver takes the steps.
+func (m *migration) handOver(ctx context.Context, a *answer, r *record) error {
+	stopping, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	if err := m.stop(stopping, a.Found); err != nil {
+		return err
+	}
+	if err := m.removeWebhooks(ctx, r.Webhooks); err != nil {
+		return err
+	}
+	before, err := m.stateOf(ctx, a.Found)
+	if err != nil {
+		return err
+	}
+	if err := m.install(ctx, a.Found); err != nil {
+		return err
+	}
+	return m.watch(ctx, a.Found, before, a.Rolls)
+}
+
+func (m *migration) runUndo(cmd *cobra.Command) error {
+	if err := m.begin(cmd); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	r, err := m.recall(ctx)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return fmt.Errorf("there is no ConfigMap %s in namespace %s: no change-over was made from here; uninstall with spillway uninstall, and start the former controller by hand", recordName, m.namespace)
+	}
+	lost, err := m.lost(ctx)
+	if err != nil {
+		return err
+	}
+	if open := m.open(lost); len(open) > 0 {
+		(&answer{Undecided: open}).write(m.out, display.StyleOf(m.out, m.env.Lookup))
+		return errUndecided(open)
+	}
+	return m.back(ctx, r)
+}
+
+// sayf tells what was done.
+func (m *migration) sayf(format string, args ...any) { _, _ = fmt.Fprintf(m.out, format+"\n", args...) }
+
+// managerFlags are those of the manager, as they are by default.
+func (m *migration) managerFlags() *pflag.FlagSet { return ops.NewManager(m.env).Flags() }
+
+// ringFlags are those by which the rings decide, as arguments of the manager set them.
+func (m *migration) ringFlags(args []string) (*command.RingFlags, error) {
+	f, flags := &command.RingFlags{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	f.Add(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, fmt.Errorf("arguments of the manager: %w", err)
+	}
+	return f, nil
+}
+
+// connection are the flags that say which cluster is meant, as they were given.
+func (m *migration) connection() (args []string) {
+	m.flags.Visit(func(f *pflag.Flag) {
+		if f.Annotations[command.ConnectionFlags] == nil && f.Name != "kubeconfig" && f.Name != "context" {
+			return
+		}
+		values := []string{f.Value.String()}
+		if several, ok := f.Value.(pflag.SliceValue); ok {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	return args
+}

@@ -1,0 +1,285 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// found is a former controller in a cluster, or among manifests.
+type found struct {
+	Controller string `json:"controller"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	// Version is the tag of its image, empty if it has none.
+	Version  string `json:"version,omitempty"`
+	Replicas int32  `json:"replicas"`
+	// Watches are the namespaces that it acts in, none for all.
+	Watches []string `json:"watches,omitempty"`
+	Flags   []given  `json:"flags,omitempty"`
+	// Webhooks are the configurations by which the API server calls it, KIND/NAME.
+	Webhooks []string `json:"webhooks,omitempty"`
+	// Uses is how many objects of each kind it acts on.
+	Uses []use `json:"uses,omitempty"`
+	// Differs names the page with every difference.
+	Differs string `json:"differs"`
+
+	// uses reports whether an object is one that it acts on, in any namespace.
+	uses func(*unstructured.Unstructured) bool
+	of   *former
+}
+
+// use is how many objects of a kind a former controller acts on.
+type use struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+}
+
+// ref is the object as commands write it.
+func (f *found) ref() string { return strings.ToLower(f.Kind) + "/" + f.Name }
+
+// point is what must be decided before anything is done.
+type point struct {
+	// Code names it for --accept.
+	Code string `json:"code"`
+	// Object is what it is about, with file and line among manifests.
+	Object string `json:"object"`
+	What   string `json:"what"`
+	Action string `json:"action"`
+}
+
+// kinds are those of which objects are read, with the latest version that former controllers have.
+func kinds() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for version, names := range map[schema.GroupVersion][]string{
+		{Group: "apps", Version: "v1"}: {"Deployment", "StatefulSet", "DaemonSet"},
+		{Version: "v1"}:                {"Service"},
+		{Group: "admissionregistration.k8s.io", Version: "v1"}: {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
+		{Group: "rollout-operator.grafana.com", Version: "v1"}: {"ReplicaTemplate", "ZoneAwarePodDisruptionBudget"},
+		{Group: "kudo.dev", Version: "v1beta1"}:                {"Operator", "OperatorVersion", "Instance"},
+		{Group: "fleet.squaremo.dev", Version: "v1alpha1"}:     {"Module", "BootstrapModule", "Assemblage", "RemoteAssemblage", "ProxyAssemblage"},
+	} {
+		for _, name := range names {
+			all = append(all, version.WithKind(name))
+		}
+	}
+	slices.SortFunc(all, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	return all
+}
+
+// objectsOf reads what a cluster has of these kinds.
+func objectsOf(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, kind := range kinds() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		err := c.List(ctx, list)
+		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all, nil
+}
+
+// find finds former controllers among objects, and what they act on.
+func (m *migration) find(objects []*unstructured.Unstructured) []found {
+	var all []found
+	for i := range m.from {
+		p := &m.from[i]
+		for _, u := range objects {
+			c, version := p.container(u)
+			if c == nil {
+				continue
+			}
+			f := found{Controller: p.name, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Version: version, Replicas: replicasOf(u), Differs: p.page, of: p, uses: p.uses}
+			f.Flags, f.Watches = p.flagsOf(c, m.managerFlags(), u.GetNamespace())
+			f.Webhooks = webhooksOf(u, objects)
+			f.rename()
+			f.Uses = f.count(objects)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// rename has the names of annotations count that flags of Reloader give them, and all workloads if it rolls all.
+func (f *found) rename() {
+	names, all := map[string]bool{}, false
+	for _, flag := range f.Flags {
+		all = all || flag.Manager == "--auto-reload-all=true"
+		if slices.ContainsFunc(vocabulary.ReloaderKeys(), func(k vocabulary.ReloaderKey) bool { return f.Controller == "reloader" && k.Flag == flag.Name }) {
+			names[flag.Value] = true
+		}
+	}
+	if uses := f.of.uses; len(names) > 0 || all {
+		renamed := annotated(func(name string) bool { return names[name] })
+		f.uses = func(u *unstructured.Unstructured) bool { return uses(u) || renamed(u) || all && isWorkload(u) }
+	}
+}
+
+func replicasOf(u *unstructured.Unstructured) int32 {
+	replicas, set, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !set {
+		return 1
+	}
+	return int32(replicas) //nolint:gosec // the API server has no larger ones
+}
+
+// acts reports whether the former controller acts on an object: it is of its kinds or annotations, and in a namespace that
+// it watches.
+func (f *found) acts(u *unstructured.Unstructured) bool {
+	return f.uses(u) && (len(f.Watches) == 0 || slices.Contains(f.Watches, u.GetNamespace()))
+}
+
+func (f *found) count(objects []*unstructured.Unstructured) (uses []use) {
+	counts := map[string]int{}
+	for _, u := range objects {
+		if f.acts(u) {
+			counts[u.GetKind()]++
+		}
+	}
+	for _, kind := range kinds() {
+		if n := counts[kind.Kind]; n > 0 {
+			uses = append(uses, use{kind.Kind, n})
+		}
+	}
+	return uses
+}
+
+// webhooksOf are the configurations whose Service selects the Pods of a workload.
+func webhooksOf(workload *unstructured.Unstructured, objects []*unstructured.Unstructured) (names []string) {
+	template, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "template", "metadata", "labels")
+	serves := map[string]bool{}
+	for _, u := range objects {
+		selector, _, _ := unstructured.NestedStringMap(u.Object, "spec", "selector")
+		if u.GetKind() == "Service" && u.GetNamespace() == workload.GetNamespace() && len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(template)) {
+			serves[u.GetName()] = true
+		}
+	}
+	for _, u := range objects {
+		hooks, _, _ := unstructured.NestedSlice(u.Object, "webhooks")
+		calls := slices.ContainsFunc(hooks, func(hook any) bool {
+			h, _ := hook.(map[string]any)
+			namespace, _, _ := unstructured.NestedString(h, "clientConfig", "service", "namespace")
+			name, _, _ := unstructured.NestedString(h, "clientConfig", "service", "name")
+			return namespace == workload.GetNamespace() && serves[name]
+		})
+		if calls {
+			names = append(names, u.GetKind()+"/"+u.GetName())
+		}
+	}
+	return names
+}
+
+// undecided is what a user has to decide about former controllers and their objects.
+func (m *migration) undecided(all []found, objects []*unstructured.Unstructured) (points []point) {
+	for i := range all {
+		several := i > 0 && all[i-1].Controller == all[i].Controller
+		points = append(points, m.undecidedOn(&all[i], several)...)
+	}
+	for _, u := range objects {
+		points = append(points, m.undecidedOf(u, all)...)
+	}
+	return points
+}
+
+// undecidedOn is what a user has to decide about a former controller, which may be one of several of the same program.
+func (m *migration) undecidedOn(f *found, several bool) (points []point) {
+	at := f.ref() + " in namespace " + f.Namespace + m.place(f.Kind, f.Namespace, f.Name)
+	for _, p := range []struct {
+		is    bool
+		point point
+	}{
+		{f.Version == "" || f.Version == "latest", point{"version", at, "has an image that names no version", "compare its version with the one on the page that says what differs"}},
+		{f.Replicas == 0, point{"not-running", at, "is scaled to zero", "nothing acts on its objects now; accept it if that is meant"}},
+		{len(f.Uses) == 0, point{"unused", at, "acts on nothing that was found", "look for renamed annotations and for other namespaces, or accept it"}},
+		{several, point{"several", at, "is one of several of " + f.Controller + ", with arguments of its own", "give all of them the same arguments, or change over the namespaces of one after the other"}},
+	} {
+		if p.is {
+			points = append(points, p.point)
+		}
+	}
+	for _, flag := range f.Flags {
+		if flag.unknown {
+			points = append(points, point{"flag", at, "runs with --" + flag.Name + "=" + flag.Value + ": " + flag.Instead, "find out what it does, and give the manager what you need after --"})
+		}
+	}
+	return points
+}
+
+// undecidedOf is what a user has to decide about an object that former controllers act on.
+func (m *migration) undecidedOf(u *unstructured.Unstructured, all []found) (points []point) {
+	var by []string
+	for i := range all {
+		if all[i].acts(u) && isWorkload(u) && !slices.Contains(by, all[i].Controller) {
+			by = append(by, all[i].Controller)
+		}
+	}
+	object := strings.ToLower(u.GetKind()) + "/" + u.GetName() + " in namespace " + u.GetNamespace() + m.place(u.GetKind(), u.GetNamespace(), u.GetName())
+	if slices.Contains(by, "wave") && slices.Contains(by, "reloader") {
+		points = append(points, point{"both", object, "has annotations of wave and of Reloader", "those of wave will decide; remove the others, or accept it"})
+	}
+	if paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused"); paused && u.GetAnnotations()[vocabulary.ReloaderPausedAt] != "" {
+		points = append(points, point{"paused", object, "is paused by Reloader until its pause-period ends", "wait until it is resumed, or resume it with kubectl rollout resume"})
+	}
+	return points
+}
+
+// place is where an object stands among manifests, empty in a cluster.
+func (m *migration) place(kind, namespace, name string) string {
+	for i := range m.documents {
+		d := &m.documents[i]
+		if o := d.Object; o.GetKind() == kind && o.GetNamespace() == namespace && o.GetName() == name {
+			return fmt.Sprintf(" (%s:%d)", d.File, d.Line)
+		}
+	}
+	return ""
+}
+
+// watched are the namespaces that all former controllers together watch, none for all.
+func watched(all []found) []string {
+	var namespaces []string
+	for i := range all {
+		if len(all[i].Watches) == 0 {
+			return nil
+		}
+		namespaces = append(namespaces, all[i].Watches...)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// podsOf reads the Pods of a former controller, also those that are terminating.
+func podsOf(ctx context.Context, c client.Reader, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
+	raw, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
+	selector, err := selectorOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	if err := c.List(ctx, pods, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the Pods of %s %s: %w", workload.GetKind(), workload.GetName(), err)
+	}
+	return pods.Items, nil
+}
+
+var toTyped = runtime.DefaultUnstructuredConverter.FromUnstructured

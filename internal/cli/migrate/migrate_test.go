@@ -1,0 +1,398 @@
+package migrate_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+// TestMain has a control plane of its own: the command speaks of all namespaces, and installs for all.
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 3, Alone: true}) }
+
+// world is a cluster with a former controller, of which a stand-in writes what the real one writes while a Pod of it is ready, and
+// with the manager that was installed, if its Pods are ready.
+type world struct {
+	t      *testing.T
+	client client.WithWatch
+	// namespace is that of the workloads, and of the former controller.
+	namespace string
+
+	mu sync.Mutex
+	// wrong is what was seen at some instant that must never be.
+	wrong []string
+	// managed is true while the manager runs, and acting while the former controller is in the middle of a pass.
+	managed, acting bool
+	// idle is true if the manager that is installed never begins to work.
+	idle bool
+	// pods are all Pods of workloads that there ever were.
+	pods map[types.UID]string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c, err := client.NewWithWatch(testenv.Shared().Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, client: c, namespace: testenv.Namespace(t), pods: map[types.UID]string{}}
+	w.witness()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.playManager(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		for _, obj := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}} { // the next test finds it in all namespaces
+			if err := c.DeleteAllOf(context.Background(), obj, client.InNamespace(w.namespace)); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, what := range w.wrong {
+			t.Error(what)
+		}
+	})
+	return w
+}
+
+// witness writes down each Pod of a workload.
+func (w *world) witness() {
+	events, err := w.client.Watch(w.t.Context(), &corev1.PodList{}, client.InNamespace(w.namespace))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(events.Stop)
+	go func() {
+		for event := range events.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok && pod.Labels["app"] != "" {
+				w.mu.Lock()
+				w.pods[pod.UID] = pod.Labels["app"]
+				w.mu.Unlock()
+			}
+		}
+	}()
+}
+
+// rolls is how many Pods a workload of one replica has had.
+func (w *world) rolls() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := map[string]int{}
+	for _, app := range w.pods {
+		n[app]++
+	}
+	return n
+}
+
+// isReady reports whether a Pod with a label is ready, and whether there is one at all.
+func (w *world) isReady(ctx context.Context, namespace string, labels client.MatchingLabels) (ready, is bool) {
+	pods := &corev1.PodList{}
+	if w.client.List(ctx, pods, client.InNamespace(namespace), labels) != nil {
+		return false, true // it is not known
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		for _, c := range p.Status.Conditions {
+			ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
+		}
+	}
+	return ready, len(pods.Items) > 0
+}
+
+// playManager runs the manager in this process while a Pod of what was installed is ready.
+func (w *world) playManager(ctx context.Context) {
+	for ctx.Err() == nil {
+		ready, _ := w.isReady(ctx, "spillway-system", manifests.ManagerLabels())
+		list := &appsv1.DeploymentList{}
+		if !ready || w.idle || w.client.List(ctx, list, client.MatchingLabels(manifests.ManagerLabels())) != nil || len(list.Items) != 1 {
+			pause(ctx)
+			continue
+		}
+		running, stop := context.WithCancel(ctx)
+		done := make(chan int, 1)
+		args := append([]string{"spillway"}, manifests.ArgumentsOf(&list.Items[0])...)
+		args = append(args, "--metrics-bind-address=0", "--metrics-secure=false", "--health-probe-bind-address=0", "--leader-elect-namespace=spillway-system", "--kubeconfig="+testenv.Shared().Kubeconfig())
+		out := &testenv.Buffer{}
+		go func() {
+			done <- cli.Run(running, command.Environment{Args: args, Out: out, Err: out, Now: time.Now, Lookup: os.LookupEnv})
+		}()
+		w.set(&w.managed, true)
+		for ready && ctx.Err() == nil {
+			pause(ctx)
+			_, ready = w.isReady(ctx, "spillway-system", manifests.ManagerLabels())
+			select {
+			case code := <-done:
+				w.sayWrong(fmt.Sprintf("the manager ended with %d: %s", code, out))
+				stop()
+				return
+			default:
+			}
+		}
+		stop()
+		<-done
+		w.set(&w.managed, false)
+	}
+}
+
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Millisecond): // between two looks of a process that is played
+	}
+}
+
+// set notes who acts, and that never both do.
+func (w *world) set(what *bool, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*what = is
+	if w.managed && w.acting {
+		w.wrong = append(w.wrong, "the manager ran while the former controller acted")
+	}
+}
+
+func (w *world) sayWrong(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrong = append(w.wrong, what)
+}
+
+// standIn acts again and again while a Pod of the former controller is ready; each start is one without memory.
+func (w *world) standIn(start func() func(context.Context) error) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	w.t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for act := start(); ctx.Err() == nil; pause(ctx) {
+			if ready, _ := w.isReady(ctx, w.namespace, client.MatchingLabels{"former": "true"}); !ready {
+				act = start()
+				continue
+			}
+			w.set(&w.acting, true)
+			if err := act(ctx); err != nil && ctx.Err() == nil {
+				w.sayWrong("stand-in: " + err.Error())
+			}
+			w.set(&w.acting, false)
+		}
+	}()
+}
+
+// wave writes the hash of the config of workloads with its annotation.
+func (w *world) wave(ctx context.Context) error {
+	list := &appsv1.DeploymentList{}
+	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if d.Annotations["wave.pusher.com/update-on-config-change"] != "true" {
+			continue
+		}
+		cm := &corev1.ConfigMap{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: d.Name}, cm); err != nil {
+			return fmt.Errorf("get: %w", err)
+		}
+		hash := waveHash(cm)
+		if d.Spec.Template.Annotations["wave.pusher.com/config-hash"] == hash {
+			continue
+		}
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{"wave.pusher.com/config-hash":%q}}}}}`, d.ResourceVersion, hash)
+		if err := w.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil && !strings.Contains(err.Error(), "modified") {
+			return fmt.Errorf("patch: %w", err)
+		}
+	}
+	return nil
+}
+
+// waveHash is wave's hash of one ConfigMap, from its description.
+func waveHash(cm *corev1.ConfigMap) string {
+	pairs := make([]string, 0, len(cm.Data))
+	for _, key := range slices.Sorted(maps.Keys(cm.Data)) {
+		pairs = append(pairs, fmt.Sprintf(`"%s":"%s"`, key, base64.StdEncoding.EncodeToString([]byte(cm.Data[key]))))
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprintf(`{"configMaps":{"%s":{%s}},"secrets":{}}`, cm.Name, strings.Join(pairs, ","))))
+	return hex.EncodeToString(sum[:])
+}
+
+func (w *world) apply(manifest string) {
+	w.t.Helper()
+	for doc := range strings.SplitSeq(manifest, "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
+			w.t.Fatalf("%v: %s", err, doc)
+		}
+		if u.GetNamespace() == "" {
+			u.SetNamespace(w.namespace)
+		}
+		if err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("user"), client.ForceOwnership); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// formerly is the Deployment of a former controller.
+func formerly(name, image string, args ...string) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {former: "true"}}, template: {metadata: {labels: {former: "true"}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: %[2]q, args: [%[3]s]}]}}}}`, name, image, strings.Join(args, ", "))
+}
+
+// workload is a Deployment that uses the ConfigMap of its name.
+func workload(name, annotation string) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s, annotations: {%[2]s: "true"}}, spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: x, envFrom: [{configMapRef: {name: %[1]s}}]}]}}}}`, name, annotation)
+}
+
+func config(name string, value int) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {a: "%d"}}`, name, value)
+}
+
+// still waits until all Deployments are rolled, and returns how many Pods each workload has had.
+func (w *world) still() map[string]int {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		if err := w.rolled(ctx); err != nil {
+			return err
+		}
+		pods := &corev1.PodList{}
+		if err := w.client.List(ctx, pods, client.InNamespace(w.namespace), client.HasLabels{"app"}); err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for i := range pods.Items {
+			if w.pods[pods.Items[i].UID] == "" {
+				return fmt.Errorf("Pod %s is not seen yet", pods.Items[i].Name)
+			}
+		}
+		return nil
+	})
+	return w.rolls()
+}
+
+// rolled is an error unless all Deployments are.
+func (w *world) rolled(ctx context.Context) error {
+	list := &appsv1.DeploymentList{}
+	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if s := d.Status; s.ObservedGeneration != d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.ReadyReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
+			return fmt.Errorf("%s: %+v", d.Name, s)
+		}
+	}
+	return nil
+}
+
+// settled waits until all Deployments are rolled, and each workload has had so many Pods.
+func (w *world) settled(want map[string]int) {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		if err := w.rolled(ctx); err != nil {
+			return err
+		}
+		if got := w.rolls(); !maps.Equal(got, want) {
+			return fmt.Errorf("Pods of workloads: %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// spillway runs the command, and fails unless it ends with a code.
+func (w *world) spillway(code int, args ...string) string {
+	w.t.Helper()
+	out := &testenv.Buffer{}
+	args = append([]string{"spillway", "migrate"}, args...)
+	at := len(args)
+	if i := slices.Index(args, "--"); i >= 0 {
+		at = i
+	}
+	args = slices.Insert(args, at, "--kubeconfig="+testenv.Shared().Kubeconfig())
+	got := cli.Run(w.t.Context(), command.Environment{Args: args, Out: out, Err: out, Now: time.Now, Lookup: os.LookupEnv})
+	if got != code {
+		w.t.Fatalf("%s: exit code %d, want %d:\n%s", strings.Join(args, " "), got, code, out)
+	}
+	return out.String()
+}
+
+// says fails unless a text has all of some parts.
+func (w *world) says(text string, parts ...string) {
+	w.t.Helper()
+	text = strings.Join(strings.Fields(text), " ")
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			w.t.Errorf("%q is not in %s", part, text)
+		}
+	}
+}
+
+const waveAnnotation = "wave.pusher.com/update-on-config-change"
+
+// TestFromWaveAndBack: no Pod restarts, no change is lost, and never do two controllers act, while a user goes on editing.
+func TestFromWaveAndBack(t *testing.T) {
+	w := newWorld(t)
+	const workloads = 12
+	for n := range workloads {
+		name := fmt.Sprintf("web-%02d", n)
+		w.apply(config(name, 0) + "\n---\n" + workload(name, waveAnnotation))
+	}
+	w.apply(formerly("wave", "quay.io/wave-k8s/wave:v0.9.0", "--leader-election", "--sync-period=5m"))
+	w.standIn(func() func(context.Context) error { return w.wave })
+	testenv.Eventually(t, func(ctx context.Context) error { return w.hashed(ctx, workloads) })
+	want := w.still()
+
+	w.says(w.spillway(0), "wave v0.9.0: deployment/wave in namespace "+w.namespace+", 2 replicas, in all namespaces", fmt.Sprintf("acts on %d Deployment", workloads),
+		"--sync-period=5m: carried over", "Nothing rolls because of the change-over", "spillway install --rings=config -- --sync-period=5m")
+	w.says(w.spillway(0, "do", "--settle=3s", "--webhooks=false"), "deployment/wave in namespace "+w.namespace+" scaled to 0", "the manager is at work", "changed over; spillway migrate undo goes back")
+	w.settled(want)
+
+	w.apply(config("web-03", 1))
+	want["web-03"]++
+	w.settled(want)
+	w.says(w.spillway(1, "do"), "a manager is at work already")
+
+	undone := w.spillway(0, "undo", "--accept=moving")
+	w.says(undone, "deployment/wave in namespace "+w.namespace+" scaled to 2")
+	w.settled(want)
+	w.apply(config("web-04", 1))
+	want["web-04"]++
+	w.settled(want)
+	w.says(w.spillway(1, "undo"), "there is no ConfigMap spillway-migration in namespace spillway-system")
+}
+
+// hashed is an error unless so many Deployments have wave's hash.
+func (w *world) hashed(ctx context.Context, want int) error {
+	list := &appsv1.DeploymentList{}
+	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	got := 0
+	for i := range list.Items {
+		if list.Items[i].Spec.Template.Annotations["wave.pusher.com/config-hash"] != "" {
+			got++
+		}
+	}
+	if got != want {
+		return fmt.Errorf("%d Deployments have a hash", got)
+	}
+	return nil
+}

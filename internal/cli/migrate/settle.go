@@ -1,0 +1,263 @@
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
+)
+
+// unit is an object as it was when no controller acted on it: what must not change unless a user wanted it.
+type unit struct {
+	// asked is what users ask for: a digest of the Pod template without what managers put there, or a generation.
+	asked string
+	// done is what managers have made of it: a digest of the whole Pod template, the run of a plan, or an assignment.
+	done string
+	// revision counts the templates that a Deployment has had, also one that is taken back before the next look.
+	revision string
+	// pods are the UIDs of those Pods of a StatefulSet that are up to date, and config the versions of config in
+	// the namespace.
+	pods   []types.UID
+	config map[string]string
+}
+
+// state is all that the former controllers act on.
+type state map[string]unit
+
+// stateOf reads what the former controllers act on.
+func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
+	objects, err := objectsOf(ctx, m.client)
+	if err != nil {
+		return nil, err
+	}
+	config, err := m.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := state{}
+	for _, u := range objects {
+		if !slices.ContainsFunc(all, func(f found) bool { return f.acts(u) }) {
+			continue
+		}
+		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()], revision: u.GetAnnotations()["deployment.kubernetes.io/revision"]}
+		switch {
+		case isWorkload(u):
+			if is.asked, is.done, err = templates(u); err != nil {
+				return nil, err
+			}
+			if is.pods, err = m.upToDate(ctx, u); err != nil {
+				return nil, err
+			}
+		case u.GetKind() == "Instance":
+			is.done = planRuns(u)
+		default:
+			continue
+		}
+		s[strings.ToLower(u.GetKind())+"/"+u.GetName()+" in namespace "+u.GetNamespace()] = is
+	}
+	return s, nil
+}
+
+// config are the versions of ConfigMaps and Secrets by namespace. Their contents are not read.
+func (m *migration) config(ctx context.Context) (map[string]map[string]string, error) {
+	all := map[string]map[string]string{}
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := m.client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list %ss: %w", kind, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			if all[o.Namespace] == nil {
+				all[o.Namespace] = map[string]string{}
+			}
+			all[o.Namespace][kind+"/"+o.Name] = o.ResourceVersion
+		}
+	}
+	return all, nil
+}
+
+// templates are digests of the Pod template without what managers put there, and of all of it.
+func templates(u *unstructured.Unstructured) (bare, whole string, err error) {
+	raw, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	template := &corev1.PodTemplateSpec{}
+	if err := toTyped(raw, template); err != nil {
+		return "", "", fmt.Errorf("read the Pod template of %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	return digest(workload.BareTemplate(template)), digest(template), nil
+}
+
+func digest(of any) string {
+	raw, err := json.Marshal(of)
+	if err != nil {
+		return err.Error() // it came from JSON
+	}
+	sum := sha256.Sum256(raw)
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// planRuns names the runs of all plans of an Instance.
+func planRuns(u *unstructured.Unstructured) string {
+	plans, _, _ := unstructured.NestedMap(u.Object, "status", "planStatus")
+	var runs []string
+	for name := range plans {
+		run, _, _ := unstructured.NestedString(plans, name, "uid")
+		runs = append(runs, name+"="+run)
+	}
+	slices.Sort(runs)
+	return strings.Join(runs, ",")
+}
+
+// upToDate are the Pods of a StatefulSet that it has nothing left to do with.
+func (m *migration) upToDate(ctx context.Context, u *unstructured.Unstructured) (uids []types.UID, err error) {
+	revision, _, _ := unstructured.NestedString(u.Object, "status", "updateRevision")
+	if u.GetKind() != "StatefulSet" || revision == "" {
+		return nil, nil
+	}
+	pods, err := podsOf(ctx, m.client, u)
+	for i := range pods {
+		if pods[i].Labels[appsv1.StatefulSetRevisionLabel] == revision && pods[i].DeletionTimestamp == nil {
+			uids = append(uids, pods[i].UID)
+		}
+	}
+	return uids, err
+}
+
+// rolled names what the manager has rolled though nothing asked for it, empty if there is nothing. What was under way or missed
+// before is expected.
+func rolled(before, now state, expected []string) string {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		was, is := before[name], now[name]
+		object, _, _ := strings.Cut(name, " ")
+		wanted := is.asked != was.asked || !maps.Equal(is.config, was.config) || slices.ContainsFunc(expected, func(roll string) bool { return strings.Contains(roll, object+" ") })
+		switch {
+		case wanted:
+		case is.done != was.done, was.revision != "" && is.revision != was.revision:
+			return name + " was rolled"
+		case slices.ContainsFunc(was.pods, func(uid types.UID) bool { return !slices.Contains(is.pods, uid) }):
+			return "a Pod of " + name + " was replaced"
+		}
+	}
+	return ""
+}
+
+// watch looks until the manager works and the time to settle is over. It returns early with an error if
+// a former controller acts again, or anything rolls that no user has asked for.
+func (m *migration) watch(ctx context.Context, all []found, before state, expected []string) error {
+	deadline, settled := m.env.Now().Add(m.timeout), time.Time{}
+	err := wait.PollUntilContextCancel(ctx, every, true, func(ctx context.Context) (bool, error) {
+		if err := m.harmless(ctx, all, before, expected); err != nil {
+			return false, err
+		}
+		absent, err := m.absence(ctx, all)
+		at := m.env.Now()
+		switch {
+		case err != nil:
+			return false, err
+		case absent == "" && settled.IsZero():
+			settled = at.Add(m.settle)
+			m.sayf("the manager is at work; watching for %s", m.settle)
+		case absent != "" && !at.Before(deadline):
+			return false, fmt.Errorf("the manager did not begin to work within %s: %s", m.timeout, absent)
+		}
+		return absent == "" && !at.Before(settled), nil
+	})
+	return err //nolint:wrapcheck // it is from here
+}
+
+// harmless is an error if anything rolls that no user has asked for, or if a former controller acts again.
+func (m *migration) harmless(ctx context.Context, all []found, before state, expected []string) error {
+	now, err := m.stateOf(ctx, all)
+	if err != nil {
+		return err
+	}
+	if what := rolled(before, now, expected); what != "" {
+		return errors.New(what + " though neither its template nor its config was changed")
+	}
+	for i := range all {
+		if alive, err := m.isAlive(ctx, &all[i]); err != nil || alive {
+			return errors.Join(err, fmt.Errorf("%s in namespace %s was started again by another client: stop it there", all[i].ref(), all[i].Namespace))
+		}
+	}
+	return nil
+}
+
+// absence says why no manager is at work where the former controllers were, empty if one is.
+func (m *migration) absence(ctx context.Context, all []found) (string, error) {
+	namespace := strings.Join(watched(all)[:min(1, len(watched(all)))], "")
+	mgr, err := describe.ManagerOf(ctx, m.client, namespace)
+	if err != nil {
+		return "", err
+	}
+	if err := mgr.Look(ctx, m.client, m.env.Now()); err != nil {
+		return "", err
+	}
+	return mgr.Absence(namespace), nil
+}
+
+// rolls are what the manager would do on the present state, by its own code.
+func (m *migration) rolls(ctx context.Context, all []found) ([]string, error) {
+	flags, err := m.ringFlags(managerArgs(all))
+	if err != nil {
+		return nil, err
+	}
+	options, err := flags.Options(m.env.Now)
+	if err != nil {
+		return nil, err
+	}
+	version, err := m.cluster.ServerVersion()
+	if err != nil {
+		return nil, err
+	}
+	present, err := simulate.Present(ctx, m.client, "")
+	if err != nil {
+		return nil, err
+	}
+	options.Namespaces = watched(all)
+	went, err := simulate.Continue(ctx, simulate.Options{
+		Now: m.env.Now(), Installed: m.client.RESTMapper(), Config: options, Nodes: 1, Version: version, Present: present, Readiness: world.Readiness{Default: world.DefaultReady},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("compute what the manager would do: %w", err)
+	}
+	var rolls []string
+	mine, namespaces := rings(all), watched(all)
+	for i := range went.Steps {
+		if s := &went.Steps[i]; slices.Contains(mine, s.Ring) && (len(namespaces) == 0 || slices.Contains(namespaces, s.Namespace)) {
+			rolls = append(rolls, fmt.Sprintf("%s in namespace %s", s, s.Namespace))
+		}
+	}
+	return rolls, nil
+}
+
+// selectorOf is a selector of Pods as an object has it.
+func selectorOf(raw map[string]any) (labels.Selector, error) {
+	selector := &metav1.LabelSelector{}
+	if err := toTyped(raw, selector); err != nil {
+		return nil, fmt.Errorf("read a selector: %w", err)
+	}
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, fmt.Errorf("read a selector: %w", err)
+	}
+	return s, nil
+}
