@@ -18,7 +18,7 @@ const reloaderPreface = `# Annotations and flags of Reloader
 See what each annotation and flag of Reloader 1.4.21 does in Spillway, where the manager is installed with ` + "`--reloader-annotations`" + `:
 
 ` + "```sh" + `
-spillway install --export -- --reloader-annotations
+spillway install --export --reloader-annotations
 ` + "```" + `
 
 [Change over from Reloader](from-reloader.md) has the steps.

@@ -40,6 +40,8 @@ type Options struct {
 	LeaseNamespace, LeaseName string
 	// Reloader has annotations of Reloader read, nil for none.
 	Reloader *reloader.Options
+	// RunCronJobs starts a run of CronJobs whose config changes, where these annotations ask for it.
+	RunCronJobs bool
 	// Now is the clock.
 	Now func() time.Time
 }

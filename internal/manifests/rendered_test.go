@@ -46,6 +46,8 @@ var samples = map[string]sample{
 	"pinBy":                           {"pinNamespaces: [shop]", "pinNamespaces: [shop]\npinBy: webhook", "--pin-by=webhook"},
 	"defaultConfigPolicy":             {"defaultConfigPolicy: false", "", "--default-config-policy"},
 	"defaultConfigPolicySpec":         {"", "defaultConfigPolicySpec: {onFailure: Rollback, soak: 5m}", `--default-config-policy-spec={\"onFailure\":\"Rollback\",\"soak\":\"5m\"}`},
+	"reloader.annotations":            {"", "reloader: {annotations: true}", "--reloader-annotations"},
+	"reloader.cronJobs":               {"", "reloader: {cronJobs: true}", "--reloader-cronjobs"},
 	"args":                            {"", "args: [--max-rolling=5]", "--max-rolling=5"},
 	"env":                             {"", "env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: x}]", `"name":"OTEL_EXPORTER_OTLP_ENDPOINT"`},
 	"crds":                            {"crds: false", "", `"kind":"CustomResourceDefinition"`},

@@ -58,6 +58,8 @@ var table = map[string]entry{
 	"InvalidFilter":                {"invalidfilter", "spec.filter of a Notifier is not a valid CEL expression, so no new messages are sent", "correct spec.filter as the message says"},
 	"InvalidInput":                 {"invalidinput", "the object, or an annotation of it, is invalid, and nothing of it is updated", "correct the field or annotation that the message names"},
 	"InvalidRolloutGroup":          {"invalidrolloutgroup", "the name of a group is not valid for an object, so there is no RolloutGroup, and nothing of the group rolls", "change the label rollout-group of its StatefulSets as the message says"},
+	"JobRefused":                   {"jobrefused", "the API server has refused the Job of a CronJob whose config has changed", "fix what the message names; the Job is created at one of the next attempts"},
+	"JobStarted":                   {"jobstarted", "a ConfigMap or Secret that the CronJob uses has changed, and a run of it was started", "nothing, for information only"},
 	"KeyMissing":                   {"keymissing", "a ConfigMap or a Secret does not have a key that is used", "add the key, as the command says"},
 	"KubeconfigNotUsable":          {"kubeconfignotusable", "the kubeconfig of the cluster does not exist, or cannot be used", "create or correct the Secret that the message names"},
 	"KubeconfigRefused":            {"kubeconfigrefused", "the cluster does not accept the kubeconfig", "put valid credentials into the Secret that the message names"},

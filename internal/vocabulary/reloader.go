@@ -118,7 +118,7 @@ func ReloaderFlags() []ReloaderFlag {
 		{"namespace-selector", false, "`--namespaces` or `--namespaces-to-ignore`, because the manager reads no labels of namespaces for it; or a ClusterConfigPolicy with `track` and `namespaces`"},
 		{"resource-label-selector", true, ""},
 		{"resources-to-ignore", true, ""},
-		{"ignored-workload-types", true, "has no effect, because neither Jobs nor CronJobs are rolled"},
+		{"ignored-workload-types", true, "`cronjobs` counts with `--reloader-cronjobs`, without which no CronJob is run; `jobs` has no effect, because no Job is started again"},
 		{"reload-on-create", true, "an object that is deleted and created with another content within the coalesce window is a change of it in any case, and so is one without which no Pod can start"},
 		{"reload-on-delete", true, "not for an object that only a regular expression names"},
 		{"sync-after-restart", false, "not needed: what has changed while the manager was down is rolled when it runs again, and nothing else"},

@@ -15,9 +15,13 @@ import (
 // ReloaderAnnotations is the flag that has annotations of Reloader read.
 const ReloaderAnnotations = "reloader-annotations"
 
+// ReloaderCronJobs is the flag that has CronJobs run for changes of their config.
+const ReloaderCronJobs = "reloader-cronjobs"
+
 // reloaderFlags are those of Reloader that have the same effect here, and the one that has its annotations read.
 type reloaderFlags struct {
 	on, all, classes bool
+	cronJobs         bool
 	onCreate         string
 	onDelete         string
 	namespaces       []string
@@ -31,11 +35,12 @@ type reloaderFlags struct {
 // add adds the flags. Those of Reloader are for who brings its arguments along, and are in no list.
 func (f *reloaderFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader; its flags that rename annotations and leave objects out are accepted, too")
+	flags.BoolVar(&f.cronJobs, ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where annotations of Reloader on them ask for it; without it, their next run has the new config")
 	of := pflag.NewFlagSet("reloader", pflag.ContinueOnError)
 	of.BoolVar(&f.all, "auto-reload-all", false, "roll all workloads that say nothing, as Reloader does")
 	of.StringSliceVar(&f.namespaces, "namespaces-to-ignore", nil, "namespaces whose annotations of Reloader are not read")
 	of.StringSliceVar(&f.resources, "resources-to-ignore", nil, "configMaps or secrets, if they roll nothing")
-	of.StringSliceVar(&f.workloads, "ignored-workload-types", nil, "jobs or cronjobs, which are not rolled anyway")
+	of.StringSliceVar(&f.workloads, "ignored-workload-types", nil, "jobs, which are not rolled anyway, or cronjobs, which are not run then")
 	of.StringSliceVar(&f.labels, "resource-label-selector", nil, "labels of the objects that roll workloads")
 	of.StringVar(&f.onCreate, "reload-on-create", "false", "roll workloads also for an object that appears")
 	of.StringVar(&f.onDelete, "reload-on-delete", "false", "roll workloads also for an object that goes")
@@ -87,13 +92,18 @@ func (f *reloaderFlags) options(now time.Time) (*reloader.Options, error) {
 	return o, nil
 }
 
+// runsCronJobs reports whether CronJobs are run for changes of their config.
+func (f *reloaderFlags) runsCronJobs() bool {
+	return f.cronJobs && !slices.Contains(f.workloads, "cronjobs")
+}
+
 // unread is an error if a flag of Reloader has no effect, because its annotations are not read.
 func (f *reloaderFlags) unread(o *reloader.Options) error {
 	var given []string
 	for name, is := range map[string]bool{
 		"auto-reload-all": o.AutoAll, "namespaces-to-ignore": len(f.namespaces) > 0, "resources-to-ignore": len(f.resources) > 0,
 		"ignored-workload-types": len(f.workloads) > 0, "resource-label-selector": len(f.labels) > 0, "enable-csi-integration": f.classes,
-		"reload-on-create": f.onCreate != "false", "reload-on-delete": f.onDelete != "false",
+		ReloaderCronJobs: f.cronJobs, "reload-on-create": f.onCreate != "false", "reload-on-delete": f.onDelete != "false",
 	} {
 		if is {
 			given = append(given, name)

@@ -100,7 +100,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 		return config.Options{}, err
 	}
 	return config.Options{
-		Reloader: reloaded,
+		Reloader: reloaded, RunCronJobs: f.reloader.runsCronJobs(),
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,
