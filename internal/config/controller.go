@@ -73,7 +73,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		observer: newObserver(o, mgr.GetClient(), config),
 		writer:   mgr.GetClient(),
 		decide:   decision.Decide,
-		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
+		reporter: newReporter(mgr.GetEventRecorder("spillway"), &o),
 	}
 	r.observer.batch = batch
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
@@ -83,6 +83,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	wake := make(chan event.GenericEvent, 1)
+	if o.Reloader != nil && o.Reloader.Namespaces != nil { // no workload starts a pass before one has selected namespaces
+		wake <- event.GenericEvent{Object: &corev1.Namespace{}}
+	}
 	if r.observer.pods, err = watchPods(ctx, mgr, wake); err != nil {
 		return err
 	}

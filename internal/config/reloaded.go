@@ -49,7 +49,11 @@ func (p *pass) objectsIn(ctx context.Context, namespace string) (listing, error)
 	}
 	l := listing{objects: objects, unlisted: unlisted}
 	sum := sha256.New()
-	_, _ = fmt.Fprint(sum, l.objects, l.unlisted)
+	for i := range l.objects {
+		o := &l.objects[i]
+		_, _ = fmt.Fprintf(sum, "%s %s %s\n", o.Kind, o.Name, o.Mark)
+	}
+	_, _ = fmt.Fprint(sum, l.unlisted)
 	l.version = hex.EncodeToString(sum.Sum(nil)[:8])
 	if p.listed == nil {
 		p.listed = map[string]listing{}

@@ -48,6 +48,7 @@ var samples = map[string]sample{
 	"defaultConfigPolicySpec":         {"", "defaultConfigPolicySpec: {onFailure: Rollback, soak: 5m}", `--default-config-policy-spec={\"onFailure\":\"Rollback\",\"soak\":\"5m\"}`},
 	"reloader.annotations":            {"", "reloader: {annotations: true}", "--reloader-annotations"},
 	"reloader.cronJobs":               {"", "reloader: {cronJobs: true}", "--reloader-cronjobs"},
+	"reloader.metrics":                {"", "reloader: {metrics: true}", "--reloader-metrics"},
 	"args":                            {"", "args: [--max-rolling=5]", "--max-rolling=5"},
 	"env":                             {"", "env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: x}]", `"name":"OTEL_EXPORTER_OTLP_ENDPOINT"`},
 	"crds":                            {"crds: false", "", `"kind":"CustomResourceDefinition"`},

@@ -67,6 +67,7 @@ type Image struct {
 type Reloader struct {
 	Annotations bool `json:"annotations"`
 	CronJobs    bool `json:"cronJobs"`
+	Metrics     bool `json:"metrics"`
 }
 
 // Webhooks say how the webhooks are served.

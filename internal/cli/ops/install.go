@@ -75,6 +75,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	command.PinByFlag(flags, &i.pinBy)
 	flags.BoolVar(&v.Reloader.Annotations, command.ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader")
 	flags.BoolVar(&v.Reloader.CronJobs, command.ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where these annotations on them ask for it: the manager may create Jobs, and change CronJobs")
+	flags.BoolVar(&v.Reloader.Metrics, command.ReloaderMetrics, false, "count and report rolls by these annotations by the names of Reloader's metrics and Events, too")
 	flags.BoolVar(&v.Webhooks.Enabled, "webhooks", v.Webhooks.Enabled, "serve the webhooks of the rings")
 	flags.StringVar(&i.source, "webhook-cert-source", string(v.Webhooks.CertificateSource), "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
 	flags.StringSliceVar(&v.Webhooks.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
@@ -379,7 +380,7 @@ func plainYAML(err error) string {
 
 // inValues are the flags for which the values have fields.
 var inValues = []string{
-	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-namespace-selector", "pin-by", "reloader-annotations", "reloader-cronjobs", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
+	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-namespace-selector", "pin-by", "reloader-annotations", "reloader-cronjobs", "reloader-metrics", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
 	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "plan-accounts", "default-service-account", "wave-cleanup", "no-crds", "dashboard", "dashboard-namespace", "dashboard-steering", "dashboard-groups", "dashboard-arg",
 }
 

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,6 +56,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(r.runIn), builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 			return content.Differ(e.ObjectOld, e.ObjectNew) || o.Reloader.Differ(e.ObjectOld, e.ObjectNew)
 		}}))
+	}
+	if o.Reloader.Namespaces != nil {
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		b = b.Watches(namespace, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+			o.Reloader.Namespaces.Learn(o.Now(), obj.GetName(), obj.GetLabels())
+			return r.runIn(ctx, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetName()}})
+		}))
 	}
 	if err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(r); err != nil {
 		return fmt.Errorf("build the controller of CronJobs: %w", err)

@@ -46,6 +46,7 @@ func ListObjects(ctx context.Context, source *content.Source, o *reloader.Option
 // DemandIn is the config that counts, with these objects in the namespace; those of kinds that must not be listed
 // are the candidates.
 func (r *Reloaded) DemandIn(d content.Demand, objects []reloader.Object, unlisted []content.Kind) content.Demand {
+	r.missed = r.Wants.Missed(objects)
 	objects = slices.Clone(objects)
 	for _, kind := range unlisted {
 		objects = append(objects, r.candidates(kind)...)

@@ -27,6 +27,9 @@ type Reloaded struct {
 	options *reloader.Options
 	// reads are the references of the Pod template.
 	reads []content.Reference
+	// missed is true if Reloader has rolled the workload for another content than there was when the objects were
+	// listed: it counts until what it runs with is recorded.
+	missed bool
 }
 
 // ReadReloaded reads a workload of which neither its own annotation nor a policy says whether it is tracked, by
@@ -47,8 +50,8 @@ func ReadReloaded(obj client.Object, o *reloader.Options) Workload {
 	w.Settings.Problems = append(w.Settings.Problems, problemsOf(wants.Problems)...)
 	w.Settings.CollectFor = cmp.Or(w.Settings.CollectFor, wants.Delay)
 	w.optedIn = kube.WrittenAt(obj, o.Triggers(obj.GetAnnotations())...)
-	if o.Since.After(w.optedIn) {
-		w.optedIn = o.Since
+	if since := o.SinceIn(obj.GetNamespace()); since.After(w.optedIn) {
+		w.optedIn = since
 	}
 	return w
 }
