@@ -82,10 +82,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := r.setupPins(ctx, mgr, o); err != nil {
 		return err
 	}
-	wake := make(chan event.GenericEvent, 1)
-	if o.Reloader != nil && o.Reloader.Namespaces != nil { // no workload starts a pass before one has selected namespaces
-		wake <- event.GenericEvent{Object: &corev1.Namespace{}}
-	}
+	wake := wakes(&o)
 	if r.observer.pods, err = watchPods(ctx, mgr, wake); err != nil {
 		return err
 	}
@@ -119,6 +116,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("watch policies: %w", err)
 	}
 	return permitted.watchConfig(ctx, mgr, c, r.observer.tracker)
+}
+
+// wakes has the events that start passes. With a selector of namespaces there is one: no workload starts a pass
+// before one has selected them.
+func wakes(o *Options) chan event.GenericEvent {
+	wake := make(chan event.GenericEvent, 1)
+	if o.Reloader != nil && o.Reloader.Namespaces != nil {
+		wake <- event.GenericEvent{Object: &corev1.Namespace{}}
+	}
+	return wake
 }
 
 // runCronJobs has CronJobs run for changes of their config, if that is asked for and permitted.

@@ -96,7 +96,7 @@ func configKeys() []Entry {
 		{Key: ConfigChange, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigBaseline, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigSeen, Place: Annotation, Kinds: slices.Concat(workloads, jobs), Written: true},
-		{Key: ConfigRun, Place: Label, Kinds: []string{"Job"}, Values: truth, Written: true},
+		{Key: ConfigRun, Place: Label, Kinds: []string{"Job"}, Values: []string{"queued", "started"}, Written: true},
 		{Key: ConfigStatus, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigFailed, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigAnswered, Place: Annotation, Kinds: workloads, Written: true},

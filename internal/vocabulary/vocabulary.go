@@ -139,7 +139,8 @@ var Pins = Key{Native: "spillway.dev/pins"}
 // it has pins, "waiting: CAUSE", and "set" once it has them, or "set without pins: CAUSE".
 var JobPins = Key{Native: "spillway.dev/job-pins"}
 
-// ConfigRun is the label of a Job that was started because the config of its CronJob has changed.
+// ConfigRun is the label of a Job of a CronJob whose config has changed: "queued" while it is suspended until no other
+// Job of it is active, and "started".
 var ConfigRun = Key{Native: "spillway.dev/config-run"}
 
 // Snapshots of ConfigMaps and Secrets, which pins refer to.

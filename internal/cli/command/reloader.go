@@ -89,19 +89,8 @@ func (f *reloaderFlags) options(now time.Time) (*reloader.Options, error) {
 	if f.webhook != "" {
 		return nil, fmt.Errorf("--%s: no URL is called in place of a roll; remove it, and create a Notifier, which sends a message about each", vocabulary.ReloaderWebhook)
 	}
-	var err error
-	if o.IgnoredKinds, err = reloader.ParseIgnored(f.resources); err != nil {
-		return nil, fmt.Errorf("--resources-to-ignore: %w", err)
-	}
-	if o.Selector, err = reloader.ParseSelector(f.labels); err != nil {
-		return nil, fmt.Errorf("--resource-label-selector: %w", err)
-	}
-	selector, err := reloader.ParseSelector(f.selector)
-	if err != nil {
-		return nil, fmt.Errorf("--namespace-selector: %w", err)
-	}
-	if selector != nil {
-		o.Namespaces = &reloader.Selected{Selector: selector}
+	if err := f.scope(o); err != nil {
+		return nil, err
 	}
 	for _, of := range f.workloads {
 		if of != "jobs" && of != "cronjobs" {
@@ -118,6 +107,24 @@ func (f *reloaderFlags) options(now time.Time) (*reloader.Options, error) {
 		*flag.is = flag.value == "true"
 	}
 	return o, nil
+}
+
+// scope reads what leaves objects and namespaces out.
+func (f *reloaderFlags) scope(o *reloader.Options) (err error) {
+	if o.IgnoredKinds, err = reloader.ParseIgnored(f.resources); err != nil {
+		return fmt.Errorf("--resources-to-ignore: %w", err)
+	}
+	if o.Selector, err = reloader.ParseSelector(f.labels); err != nil {
+		return fmt.Errorf("--resource-label-selector: %w", err)
+	}
+	selector, err := reloader.ParseSelector(f.selector)
+	if err != nil {
+		return fmt.Errorf("--namespace-selector: %w", err)
+	}
+	if selector != nil {
+		o.Namespaces = &reloader.Selected{Selector: selector}
+	}
+	return nil
 }
 
 // ReloaderNotes say of flags of Reloader that are given and have no effect what does the same, by their names.

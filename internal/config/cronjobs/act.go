@@ -25,19 +25,17 @@ func (r *runner) act(ctx context.Context, o *observed, p *plan) error {
 		case p.register:
 			return r.register(ctx, o)
 		case p.resume != "":
-			change := recording(p.resume)
-			change["spec"] = map[string]any{"suspend": false}
+			change := map[string]any{"spec": map[string]any{"suspend": false}, "metadata": map[string]any{
+				"annotations": map[string]any{vocabulary.ConfigSeen.Native: p.resume}, "labels": map[string]any{vocabulary.ConfigRun.Native: started},
+			}}
 			return patch(ctx, r.writer, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: o.job.Namespace, Name: o.job.Name}}, o.job, change, client.DisableReadYourWritesConsistency)
 		case p.record != "":
-			return patch(ctx, r.writer, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: o.cronJob.Namespace, Name: o.cronJob.Name}}, o.cronJob, recording(p.record))
+			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{vocabulary.ConfigSeen.Native: p.record}}}
+			return patch(ctx, r.writer, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: o.cronJob.Namespace, Name: o.cronJob.Name}}, o.cronJob, change)
 		default:
 			return nil
 		}
 	})
-}
-
-func recording(record string) map[string]any {
-	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{vocabulary.ConfigSeen.Native: record}}}
 }
 
 // patch changes an object as it was read.
@@ -59,5 +57,5 @@ func (r *runner) register(ctx context.Context, o *observed) error {
 			APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Namespace: o.job.Namespace, Name: o.job.Name, UID: o.job.UID, ResourceVersion: o.job.ResourceVersion,
 		})
 	}, ring.ReadBack)
-	return err //nolint:wrapcheck // it says what was written
+	return err
 }

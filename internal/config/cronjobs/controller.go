@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -139,6 +140,8 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	// 4. Report.
 	r.report(ctx, o, &p, err)
 	switch {
+	case apierrors.IsAlreadyExists(err): // by an earlier pass, or another client: the wait grows
+		return reconcile.Result{}, err
 	case ring.IsConflict(err):
 		return reconcile.Result{RequeueAfter: again}, nil
 	case err != nil:

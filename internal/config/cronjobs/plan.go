@@ -53,10 +53,11 @@ func decide(o *observed) plan {
 	}
 }
 
-// goOn continues with a Job that exists. Its policy may have been edited since it was created, and one that keeps its
-// config is resumed by what pins it.
+// goOn continues with a Job that exists. The policy may have been edited since it was created. Only what was created
+// suspended is resumed: another client, such as a queue of Jobs or what pins them, may have suspended it as well.
 func goOn(o *observed) plan {
-	c, isQueued := o.cronJob, isTrue(o.job.Spec.Suspend) && !isTrue(o.cronJob.Spec.JobTemplate.Spec.Suspend) && !pin.IsHeld(o.job)
+	c := o.cronJob
+	isQueued := o.job.Labels[vocabulary.ConfigRun.Native] == queued && isTrue(o.job.Spec.Suspend) && !pin.IsHeld(o.job)
 	if !isQueued { // no other Job gets its name
 		return plan{record: cmp.Or(vocabulary.ConfigSeen.Get(o.job.Annotations), o.next)}
 	}
@@ -72,6 +73,12 @@ func goOn(o *observed) plan {
 		return plan{resume: o.next}
 	}
 }
+
+// The values of [vocabulary.ConfigRun].
+const (
+	queued  = "queued"
+	started = "started"
+)
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
@@ -96,10 +103,10 @@ func jobFor(o *observed) *batchv1.Job {
 	}, Spec: template.Spec}
 	maps.Copy(job.Labels, template.Labels)
 	maps.Copy(job.Annotations, template.Annotations)
-	job.Labels[vocabulary.ConfigRun.Native], job.Annotations[vocabulary.ConfigSeen.Native] = "true", o.next
-	if isExclusive(c) {
+	job.Labels[vocabulary.ConfigRun.Native], job.Annotations[vocabulary.ConfigSeen.Native] = started, o.next
+	if isExclusive(c) && !isTrue(job.Spec.Suspend) {
 		suspend := true
-		job.Spec.Suspend = &suspend
+		job.Labels[vocabulary.ConfigRun.Native], job.Spec.Suspend = queued, &suspend
 	}
 	return job
 }

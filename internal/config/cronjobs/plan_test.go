@@ -17,7 +17,7 @@ import (
 func said(p plan) string {
 	switch {
 	case p.create != nil:
-		return fmt.Sprintf("create %s, suspended: %v", p.create.Name, isTrue(p.create.Spec.Suspend))
+		return fmt.Sprintf("create %s, suspended: %v, as %s", p.create.Name, isTrue(p.create.Spec.Suspend), p.create.Labels[vocabulary.ConfigRun.Native])
 	case p.register:
 		return "register"
 	case p.resume != "":
@@ -44,8 +44,8 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
-	queued := func(o *observed) {
-		o.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "job-own"}, Spec: batchv1.JobSpec{Suspend: &yes}}
+	waits := func(o *observed) {
+		o.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "job-own", Labels: map[string]string{vocabulary.ConfigRun.Native: queued}}, Spec: batchv1.JobSpec{Suspend: &yes}}
 	}
 	runs := func(o *observed) {
 		o.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{vocabulary.ConfigSeen.Native: "its record"}}}
@@ -58,21 +58,22 @@ func TestDecide(t *testing.T) {
 		"nothing is recorded":                        {[]func(*observed){func(o *observed) { o.record = "" }}, "record next"},
 		"nothing has changed":                        {[]func(*observed){func(o *observed) { o.recorded, o.changed = true, nil }}, "nothing"},
 		"other objects count":                        {[]func(*observed){func(o *observed) { o.changed = nil }}, "record next"},
-		"a change":                                   {nil, "create " + name + ", suspended: false"},
+		"a change":                                   {nil, "create " + name + ", suspended: false, as started"},
 		"a change that may be followed by another":   {[]func(*observed){func(o *observed) { o.settled = now.Add(1) }}, "wake"},
 		"config is missing":                          {[]func(*observed){func(o *observed) { o.missing = make([]content.Missing, 1) }}, "nothing"},
 		"suspended":                                  {[]func(*observed){suspended}, "record next"},
-		"beside another run, as is allowed":          {[]func(*observed){active("other")}, "create " + name + ", suspended: false"},
-		"Forbid":                                     {[]func(*observed){forbids}, "create " + name + ", suspended: true"},
+		"beside another run, as is allowed":          {[]func(*observed){active("other")}, "create " + name + ", suspended: false, as started"},
+		"Forbid":                                     {[]func(*observed){forbids}, "create " + name + ", suspended: true, as queued"},
 		"Forbid beside another run":                  {[]func(*observed){forbids, active("other")}, "nothing"},
 		"Replace beside another run":                 {[]func(*observed){replaces, active("other")}, "nothing"},
-		"a Job that is not registered":               {[]func(*observed){forbids, queued, active("other")}, "register"},
-		"a Job that is registered beside another":    {[]func(*observed){forbids, queued, active("own", "other")}, "nothing"},
-		"a Job that is registered alone":             {[]func(*observed){forbids, queued, active("own")}, "resume as next"},
-		"a Job that waits, of one that now allows":   {[]func(*observed){queued, active("other")}, "resume as next"},
-		"a Job that waits, of one that is suspended": {[]func(*observed){forbids, queued, active("own"), suspended}, "nothing"},
+		"a Job that is not registered":               {[]func(*observed){forbids, waits, active("other")}, "register"},
+		"a Job that is registered beside another":    {[]func(*observed){forbids, waits, active("own", "other")}, "nothing"},
+		"a Job that is registered alone":             {[]func(*observed){forbids, waits, active("own")}, "resume as next"},
+		"a Job that waits, of one that now allows":   {[]func(*observed){waits, active("other")}, "resume as next"},
+		"a Job that waits, of one that is suspended": {[]func(*observed){forbids, waits, active("own"), suspended}, "nothing"},
 		"a Job that has started":                     {[]func(*observed){runs}, "record its record"},
-		"a Job that its template suspends":           {[]func(*observed){queued, func(o *observed) { o.cronJob.Spec.JobTemplate.Spec.Suspend = &yes }}, "record next"},
+		"a Job that another client suspends":         {[]func(*observed){waits, func(o *observed) { o.job.Labels = map[string]string{vocabulary.ConfigRun.Native: started} }}, "record next"},
+		"Forbid, of a template that is suspended":    {[]func(*observed){forbids, func(o *observed) { o.cronJob.Spec.JobTemplate.Spec.Suspend = &yes }}, "create " + name + ", suspended: true, as started"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()

@@ -66,7 +66,9 @@ func (o *Options) rolledFor(w Workload) rolled {
 		}
 	}
 	var last struct {
-		Type, Name, Hash string
+		Type string `json:"type"`
+		Name string `json:"name"`
+		Hash string `json:"hash"`
 	}
 	if err := json.Unmarshal([]byte(w.Template[o.name(vocabulary.ReloaderLastReloadedFrom)]), &last); err == nil && len(last.Hash) >= sumSize {
 		for kind, of := range types {
