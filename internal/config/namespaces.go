@@ -82,7 +82,11 @@ func (o *observer) selectNamespaces(ctx context.Context) error {
 		return nil
 	}
 	list, err := o.spread.list(ctx)
-	if err != nil {
+	switch {
+	case o.readOnly && apierrors.IsForbidden(err):
+		r.Namespaces.ObserveAll()
+		return nil
+	case err != nil:
 		return err
 	}
 	found := make(map[string]labels.Set, len(list.Items))

@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllerruntime "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/reloader"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // reloads has the manager of a world read the annotations of Reloader.
@@ -380,6 +382,16 @@ func TestNamespacesThatAreSelected(t *testing.T) {
 	w.rolledOnly(map[string]int{"app": 1})
 	w.secret("db", "p", "3")
 	w.rolledOnly(map[string]int{"app": 2})
+	for name, reader := range map[string]client.Client{"one who reads namespaces": w.client, "one who does not": w.viewer()} {
+		of := *w.options.Reloader
+		of.Namespaces = &reloader.Selected{Selector: of.Namespaces.Selector}
+		options := w.options
+		options.Reloader = &of
+		e, err := config.Explain(t.Context(), reader, options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: "app"})
+		if err != nil || e.State != config.StateUpToDate {
+			t.Errorf("%s sees %s, %v", name, e.State, err)
+		}
+	}
 	w.label("off")
 	w.barrier.Wait(t)
 	w.secret("db", "p", "4")

@@ -14,6 +14,16 @@ type Selected struct {
 
 	mu    sync.RWMutex
 	since map[string]time.Time
+	// all is true if all count.
+	all bool
+}
+
+// ObserveAll has all namespaces count, for a reader who must not read their labels: what the manager has recorded says
+// which do.
+func (s *Selected) ObserveAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = true
 }
 
 // Observe says which namespaces exist, and their labels. Those that are selected the first time were before.
@@ -55,5 +65,5 @@ func (s *Selected) lookup(namespace string) (since time.Time, selected bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	since, selected = s.since[namespace]
-	return since, selected
+	return since, selected || s.all
 }

@@ -38,6 +38,9 @@ func TestSelectedNamespaces(t *testing.T) {
 	selected("skips", start)
 	o.Namespaces.Learn(start.Add(5), "shop", labels.Set{"team": "c"})
 	selected("counts", start.Add(5))
+	o.Namespaces.Learn(start.Add(6), "shop", nil)
+	o.Namespaces.ObserveAll()
+	selected("counts", start)
 	if !o.Skips("left") {
 		t.Error("a namespace is read that is left out")
 	}
