@@ -154,7 +154,7 @@ func ReloaderFlags() []ReloaderFlag {
 		{Name: "ALERT_ON_RELOAD", Differs: alert},
 		{Name: "ALERT_SINK", Differs: alert},
 		{Name: "ALERT_WEBHOOK_URL", Differs: alert},
-		{Name: "ALERT_ADDITIONAL_INFO", Differs: "the text of the message, or where the receiver puts the name of the cluster"},
-		{Name: "ALERT_WEBHOOK_PROXY", Differs: "`HTTPS_PROXY` of the manager, by the value `env` of the chart"},
+		{Name: "ALERT_ADDITIONAL_INFO", Differs: "no text is added: a message names its object, and each cluster has an address of its own"},
+		{Name: "ALERT_WEBHOOK_PROXY", Differs: "a Notifier connects without a proxy"},
 	}
 }
