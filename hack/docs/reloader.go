@@ -18,7 +18,7 @@ const reloaderPreface = `# Annotations and flags of Reloader
 See what each annotation and flag of Reloader 1.4.21 does in Spillway, where the manager is installed with ` + "`--reloader-annotations`" + `:
 
 ` + "```sh" + `
-spillway install --export -- --reloader-annotations
+spillway install --export --reloader-annotations
 ` + "```" + `
 
 [Change over from Reloader](from-reloader.md) has the steps.
@@ -35,18 +35,21 @@ func reloaderPage(root *cobra.Command) ([]byte, error) {
 	for _, k := range vocabulary.ReloaderKeys() {
 		fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s |\n", k.Name, k.Flag, sameOr(k.Differs), codeKeys(k.Instead))
 	}
-	b.WriteString("\n## Flags\n\nAn accepted flag is given to the manager as to Reloader.\n\n| Flag or variable | Accepted | In Spillway |\n|---|---|---|\n")
+	b.WriteString("\n## Flags\n\nAn accepted flag is given to the manager as to Reloader.\nThe manager logs at its start which have no effect, so that the arguments of Reloader can stay as they are.\n\n| Flag or variable | Accepted | In Spillway |\n|---|---|---|\n")
 	var wrong []error
 	for _, f := range vocabulary.ReloaderFlags() {
-		if exists := manager.Flag(f.Name) != nil; exists != f.Accepted {
-			wrong = append(wrong, fmt.Errorf("--%s is accepted: %v, and package vocabulary says %v", f.Name, exists, f.Accepted))
-		}
-		name, accepted := "--"+f.Name, "no"
-		if strings.ToUpper(f.Name) == f.Name {
+		name, accepted, isVariable := "--"+f.Name, "no", strings.ToUpper(f.Name) == f.Name
+		if isVariable {
 			name = f.Name
+		}
+		if exists := manager.Flag(f.Name) != nil; !isVariable && exists != f.Accepted && f.Name != vocabulary.ReloaderWebhook {
+			wrong = append(wrong, fmt.Errorf("--%s is accepted: %v, and package vocabulary says %v", f.Name, exists, f.Accepted))
 		}
 		if f.Accepted {
 			accepted = "yes"
+		}
+		if f.Vain {
+			accepted = "yes, without effect"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, accepted, sameOr(f.Differs))
 	}

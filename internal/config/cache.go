@@ -73,12 +73,14 @@ func (c cache) keep(seen []*entry) {
 	}
 }
 
-// read reads the workload, if it or the policy that tracks it has changed since it was read last. It is
+// read reads the workload, if it, the policy that tracks it, or whether its annotations of Reloader are read has
+// changed since it was read last. It is
 // true if the spec is another.
-func (e *entry) read(obj client.Object, by *policy.Policy, now time.Time) bool {
-	if e.version == obj.GetResourceVersion() && e.trackedBy == by {
+func (e *entry) read(obj client.Object, by *policy.Policy, annotations *reloader.Options, now time.Time) bool {
+	if e.version == obj.GetResourceVersion() && e.trackedBy == by && e.reloader == annotations {
 		return false
 	}
+	e.reloader = annotations
 	before, rolled, hash := e.workload.Generation, e.workload.Records.Roll.At, e.workload.Template.Hash
 	e.trackedBy = by
 	e.version, e.workload, e.health = obj.GetResourceVersion(), e.readAgain(obj), health.Of(obj, gvkOf(obj))

@@ -64,7 +64,7 @@ func TestWhatAWorkloadWouldBeRolledFor(t *testing.T) {
 			write := func(version, hash string) {
 				d.ResourceVersion = version
 				d.Spec.Template.Annotations = map[string]string{vocabulary.ConfigHash.Native: hash}
-				e.read(d.DeepCopy(), nil, now)
+				e.read(d.DeepCopy(), nil, nil, now)
 			}
 			write("1", "old")
 			look()

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/cronjobs"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/jobs"
 	"github.com/spillway-dev/spillway/internal/config/policy"
@@ -70,7 +73,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		observer: newObserver(o, mgr.GetClient(), config),
 		writer:   mgr.GetClient(),
 		decide:   decision.Decide,
-		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
+		reporter: newReporter(mgr.GetEventRecorder("spillway"), &o),
 	}
 	r.observer.batch = batch
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
@@ -79,7 +82,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := r.setupPins(ctx, mgr, o); err != nil {
 		return err
 	}
-	wake := make(chan event.GenericEvent, 1)
+	wake := wakes(&o)
 	if r.observer.pods, err = watchPods(ctx, mgr, wake); err != nil {
 		return err
 	}
@@ -102,6 +105,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("build the controller: %w", err)
 	}
 	r.observer.spread.watch = watchNamespaces(mgr, c, mgr.GetLogger().WithName("config"))
+	if err := runCronJobs(ctx, mgr, o, r.observer.source); err != nil {
+		return err
+	}
 	if err := addDefaultPolicy(mgr, o, policies); err != nil {
 		return err
 	}
@@ -110,6 +116,36 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("watch policies: %w", err)
 	}
 	return permitted.watchConfig(ctx, mgr, c, r.observer.tracker)
+}
+
+// wakes has the events that start passes. With a selector of namespaces there is one: no workload starts a pass
+// before one has selected them.
+func wakes(o *Options) chan event.GenericEvent {
+	wake := make(chan event.GenericEvent, 1)
+	if o.Reloader != nil && o.Reloader.Namespaces != nil {
+		wake <- event.GenericEvent{Object: &corev1.Namespace{}}
+	}
+	return wake
+}
+
+// runCronJobs has CronJobs run for changes of their config, if that is asked for and permitted.
+func runCronJobs(ctx context.Context, mgr ctrl.Manager, o Options, source content.Source) error {
+	if o.Reloader == nil || !o.RunCronJobs {
+		return nil
+	}
+	for _, namespace := range (&observer{options: o}).namespaces() {
+		for _, list := range []client.ObjectList{&batchv1.CronJobList{}, &batchv1.JobList{}} {
+			err := mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+			switch {
+			case apierrors.IsForbidden(err):
+				mgr.GetLogger().WithName("config").Error(err, "no CronJob is run for changes of its config; install with the value reloader.cronJobs")
+				return nil
+			case err != nil:
+				return fmt.Errorf("list one CronJob or Job: %w", err)
+			}
+		}
+	}
+	return cronjobs.Setup(ctx, mgr, cronjobs.Options{Reloader: o.Reloader, Source: source, Window: o.CoalesceWindow, Now: o.Now})
 }
 
 // setupPins lets workloads and Jobs of the namespaces with pins keep their config.

@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/reloader"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -75,6 +76,9 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 		return decision.Observed{}, fmt.Errorf("observe policies: %w", err)
 	}
 	o.tracker.read.Store(&policies)
+	if err := o.selectNamespaces(ctx); err != nil {
+		return decision.Observed{}, err
+	}
 	objects, err := workload.ListWith(ctx, o.workloads, o.namespaces(), o.tracker.tracks)
 	if err != nil {
 		return decision.Observed{}, err
@@ -146,10 +150,11 @@ func (o *observer) namespaces() []string {
 // read returns the entry of a workload. Retries begin again with another spec.
 func (o *observer) read(ctx context.Context, obj client.Object, policies policy.Set, now time.Time) *entry {
 	e := o.cache.of(obj)
-	if e.reloader = nil; o.tracker.isReloaded(obj) {
-		e.reloader = o.options.Reloader
+	var annotations *reloader.Options
+	if o.tracker.isReloaded(obj) {
+		annotations = o.options.Reloader
 	}
-	if e.read(obj, policies.Tracking(obj), now) {
+	if e.read(obj, policies.Tracking(obj), annotations, now) {
 		o.accept(&e.workload)
 	}
 	e.pinBy(policies)

@@ -23,7 +23,7 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 		observer: newObserver(o, on, content.Source{Digests: content.Digesting(on), Values: on, Provided: true}),
 		writer:   on,
 		decide:   decision.Decide,
-		reporter: newReporter(on.Events(), o.Now),
+		reporter: newReporter(on.Events(), &o),
 		status:   on.Status(),
 	}
 	if !o.PinNamespaces.IsEmpty() {

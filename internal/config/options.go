@@ -40,6 +40,10 @@ type Options struct {
 	LeaseNamespace, LeaseName string
 	// Reloader has annotations of Reloader read, nil for none.
 	Reloader *reloader.Options
+	// RunCronJobs starts a run of CronJobs whose config changes, where these annotations ask for it.
+	RunCronJobs bool
+	// ReloaderMetrics has rolls by these annotations counted and reported by the names of Reloader, too.
+	ReloaderMetrics bool
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -10,9 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllerruntime "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/reloader"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // reloads has the manager of a world read the annotations of Reloader.
@@ -355,4 +358,111 @@ func TestReloadersAnnotationsCostNothingWithoutTheFlag(t *testing.T) {
 	if e := w.explain("web"); e.State != config.StateNotTracked {
 		t.Errorf("it is %s", e.State)
 	}
+}
+
+// With a selector of namespaces, annotations count where the labels of the namespace match. A namespace that gets
+// them later is read from then on, and rolls nothing for what was edited before.
+func TestNamespacesThatAreSelected(t *testing.T) {
+	w := newWorld(t)
+	reloads(w, func(o *reloader.Options) {
+		o.Namespaces = &reloader.Selected{Selector: labels.SelectorFromSet(labels.Set{"pins-of-" + w.namespace: "on"})}
+	})
+	w.options.CoalesceWindow = 0
+	w.secret("db", "p", "1")
+	w.apply(foreign("app", envFrom(secretRef("db")), autoReload, "true"))
+	w.settledWith("app", 1)
+	w.manage()
+	w.barrier.Wait(t)
+	w.secret("db", "p", "2")
+	w.rolledOnly(map[string]int{"app": 1})
+	if got := w.hash("app"); got != "" {
+		t.Errorf("a workload of another namespace has the hash %s", got)
+	}
+	w.label("on")
+	w.rolledOnly(map[string]int{"app": 1})
+	w.secret("db", "p", "3")
+	w.rolledOnly(map[string]int{"app": 2})
+	for name, reader := range map[string]client.Client{"one who reads namespaces": w.client, "one who does not": w.viewer()} {
+		of := *w.options.Reloader
+		of.Namespaces = &reloader.Selected{Selector: of.Namespaces.Selector}
+		options := w.options
+		options.Reloader = &of
+		e, err := config.Explain(t.Context(), reader, options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: "app"})
+		if err != nil || e.State != config.StateUpToDate {
+			t.Errorf("%s sees %s, %v", name, e.State, err)
+		}
+	}
+	w.label("off")
+	w.barrier.Wait(t)
+	w.secret("db", "p", "4")
+	w.rolledOnly(map[string]int{"app": 2})
+}
+
+// Dashboards, alerts and scripts that were made for Reloader see rolls by its names, with the flag.
+func TestRollsByTheNamesOfReloader(t *testing.T) {
+	w := newWorld(t)
+	reloads(w)
+	w.options.ReloaderMetrics, w.options.CoalesceWindow = true, 0
+	w.secret("db", "p", "1")
+	w.apply(foreign("app", envFrom(secretRef("db")), autoReload, "true"), deployment("native", envFrom(secretRef("db"))))
+	w.settledWith("app", 1)
+	w.manage()
+	w.settled()
+	w.secret("db", "p", "2")
+	w.settled()
+	w.settledWith("app", 2)
+	if reloaded := w.events("Reloaded"); len(reloaded) != 1 || reloaded[0].InvolvedObject.Name != "app" || !strings.Contains(reloaded[0].Message, "Deployment app was rolled: Secret db") {
+		t.Errorf("Events %+v", reloaded)
+	}
+	families, err := controllerruntime.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			of := f.GetName()
+			for _, l := range m.GetLabel() {
+				of += " " + strings.ReplaceAll(l.GetValue(), w.namespace, "here")
+			}
+			found[of] = m.GetCounter().GetValue()
+		}
+	}
+	if found["reloader_reload_executed_total_by_namespace here true"] != 1 || found["reloader_reload_executed_total true"] < 1 {
+		t.Errorf("%v", found)
+	}
+	if failed, shown := found["reloader_reload_executed_total false"]; !shown || failed != 0 {
+		t.Errorf("%v writes have failed, shown: %v", failed, shown)
+	}
+}
+
+// What was edited after Reloader had stopped, and before the manager ran, is rolled once: Reloader has recorded what it
+// rolled for. What runs with the present content is not rolled.
+func TestWhatReloaderHasMissed(t *testing.T) {
+	w := newWorld(t)
+	reloads(w)
+	w.secret("db", "a", "1", "b", "2")
+	const (
+		now     = "7db861b5f6b5272224f7cc5e03e8f31d6a2b6fb79ae21b996cdae72457dc886d"
+		earlier = "00000000000000000000"
+	)
+	variable := func(value string) string {
+		return "\n  env: [{name: STAKATER_DB_SECRET, value: '" + value + "'}]"
+	}
+	names := map[string]int{"same": 1, "missed": 2, "never": 1}
+	w.apply(
+		foreign("same", envFrom(secretRef("db"))+variable(now), autoReload, "true"),
+		foreign("missed", envFrom(secretRef("db"))+variable(earlier), autoReload, "true"),
+		foreign("never", envFrom(secretRef("db")), autoReload, "true"),
+	)
+	for name := range names {
+		w.settledWith(name, 1)
+	}
+	w.manage()
+	w.hashed("missed", "")
+	w.rolledOnly(names)
+	w.rests(func() {})
+	w.secret("db", "a", "1", "b", "3")
+	w.hashed("same", w.hash("same"))
+	w.rolledOnly(map[string]int{"same": 2, "missed": 3, "never": 2})
 }

@@ -24,10 +24,15 @@ type reporter struct {
 	now func() time.Time
 	// said are the messages of the Holds.
 	said ring.Said
+	// asReloader has rolls counted and reported by the names of Reloader, too.
+	asReloader bool
 }
 
-func newReporter(recorder events.EventRecorder, now func() time.Time) *reporter {
-	return &reporter{Reporter: ring.Reporter{Events: recorder, Action: "Configure", Writes: metrics.ConfigWrites}, now: now}
+func newReporter(recorder events.EventRecorder, o *Options) *reporter {
+	if o.ReloaderMetrics {
+		metrics.CountReloads()
+	}
+	return &reporter{Reporter: ring.Reporter{Events: recorder, Action: "Configure", Writes: metrics.ConfigWrites}, now: o.Now, asReloader: o.ReloaderMetrics}
 }
 
 // report reports one pass. Events are emitted only for writes that were made.
@@ -38,9 +43,22 @@ func (r *reporter) report(ctx context.Context, o *decision.Observed, p *decision
 		if w.Err == nil {
 			r.emit(&w.Write)
 		}
+		if r.asReloader && w.Write.Rolls && w.Write.Workload.Reloaded != nil && !ring.IsConflict(w.Err) {
+			r.reloaded(w.Write.Workload, w.Err)
+		}
 	}
 	r.measure(o, p)
 	r.logHolds(ctx, p)
+}
+
+// reloaded counts and reports a write that rolls a workload as Reloader does.
+func (r *reporter) reloaded(w *decision.Workload, err error) {
+	metrics.Reloaded(w.Namespace, err)
+	if err != nil {
+		r.Warning(w.Object, decision.EventReloadFail, "%s %s was not rolled: %v", w.Kind, w.Name.Name, err)
+		return
+	}
+	r.Normal(w.Object, decision.EventReloaded, "%s %s was rolled: %s", w.Kind, w.Name.Name, strings.Join(w.Change.Shortened(), ", "))
 }
 
 // outcomes are those that an Event says a workload's rollout has.

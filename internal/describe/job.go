@@ -78,8 +78,11 @@ func JobsOf(ctx context.Context, reader client.Reader, of *batchv1.CronJob) ([]b
 	return slices.DeleteFunc(all.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, of) }), nil
 }
 
-// CronJobFacts say whether the next Job of a CronJob is pinned, and that a change of its config starts none.
+// CronJobFacts say whether the next Job of a CronJob is pinned, and whether a change of its config starts one.
 func CronJobFacts(c *batchv1.CronJob) []Fact {
+	if vocabulary.ConfigSeen.Get(c.Annotations) != "" {
+		return append(cronJobPins(c), FactOf("runs", "for each change of its config, by annotations of Reloader"))
+	}
 	return append(cronJobPins(c), reloaderFacts(KindCronJob, c.Annotations, "its next run has the new config")...)
 }
 

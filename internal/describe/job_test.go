@@ -44,6 +44,10 @@ func TestNeitherJobsNorCronJobsAreRolled(t *testing.T) {
 	if got := describe.CronJobFacts(c)[1].Values[0]; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	c.Annotations[vocabulary.ConfigSeen.Native] = "run@1"
+	if got := describe.CronJobFacts(c)[1]; got.Values[0] != "for each change of its config, by annotations of Reloader" {
+		t.Errorf("of one that is run: %v", got)
+	}
 }
 
 // A workload that waits for a limit of the manager says which.

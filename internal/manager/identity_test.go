@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +57,28 @@ func TestTheManagersIdentityMayWriteOnlyWhatTheRingsNeed(t *testing.T) {
 			err := w.as.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: pod}}, client.DryRunAll)
 			w.check(t, "delete", refused, err)
 		})
+	}
+}
+
+// Of a CronJob, such a client can record what it was run with, and change nothing of what it runs.
+func TestTheManagersIdentityChangesNoCronJob(t *testing.T) {
+	w := restricted(t)
+	c := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "nightly"}}
+	c.Spec.Schedule = "@yearly"
+	c.Spec.JobTemplate.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "x"}}}
+	if err := w.user.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for patch, refused := range map[string]bool{
+		`{"metadata":{"annotations":{"` + vocabulary.ConfigSeen.Native + `":"run@1"}}}`:            false,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"x"}]}}`: true,
+		`{"spec":{"suspend":true}}`: true,
+		`{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"mine"}]}}}}}}`: true,
+	} {
+		err := w.as.Patch(t.Context(), c.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		if denied := err != nil && strings.Contains(err.Error(), "the manager of Spillway may change"); denied != refused || !refused && err != nil {
+			t.Errorf("%s is refused: %v", patch, err)
+		}
 	}
 }
 
@@ -220,11 +243,12 @@ func restricted(t *testing.T, pinned ...pin.Namespaces) *restrictedWorld {
 	pinned = append(pinned, pin.In(w.namespace))
 	o.Namespace = w.namespace
 	o.Values.SetPins(pinned[0])
+	o.Values.Reloader.CronJobs = true
 	objects, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := manifests.Rules(rings)
+	rules, err := o.RulesOfRole("spillway")
 	if err != nil {
 		t.Fatal(err)
 	}

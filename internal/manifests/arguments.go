@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // Arguments are those that an installed manager runs with.
@@ -20,9 +22,26 @@ type Arguments []string
 func ArgumentsOf(d *appsv1.Deployment) Arguments {
 	var args Arguments
 	for i := range d.Spec.Template.Spec.Containers {
-		args = append(args, d.Spec.Template.Spec.Containers[i].Args...)
+		c := &d.Spec.Template.Spec.Containers[i]
+		args = append(args, c.Args...)
+		if namespace := reloadersNamespace(d.Namespace, c); namespace != "" && args.Value("reloader-annotations", "") == "true" && args.Value("namespaces", "") == "" {
+			args = append(args, "--namespaces="+namespace)
+		}
 	}
 	return args
+}
+
+// reloadersNamespace is the namespace that a container is given as Reloader is, empty if it is given none.
+func reloadersNamespace(own string, c *corev1.Container) string {
+	for _, e := range c.Env {
+		if e.Name == vocabulary.ReloaderNamespace && e.ValueFrom != nil {
+			return own // by a reference to that of its Pod
+		}
+		if e.Name == vocabulary.ReloaderNamespace {
+			return e.Value
+		}
+	}
+	return ""
 }
 
 // LeaseOf is the Lease by which the replicas of a manager elect a leader.

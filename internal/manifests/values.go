@@ -27,6 +27,7 @@ type Values struct {
 	PinBy             pin.By                            `json:"pinBy"`
 	DefaultPolicy     bool                              `json:"defaultConfigPolicy"`
 	DefaultPolicySpec map[string]any                    `json:"defaultConfigPolicySpec"`
+	Reloader          Reloader                          `json:"reloader"`
 	Args              []string                          `json:"args"`
 	Env               []corev1.EnvVar                   `json:"env"`
 	CRDs              bool                              `json:"crds"`
@@ -60,6 +61,13 @@ type Image struct {
 	Tag        string            `json:"tag"`
 	Digest     string            `json:"digest"`
 	PullPolicy corev1.PullPolicy `json:"pullPolicy"`
+}
+
+// Reloader says what annotations of Reloader do.
+type Reloader struct {
+	Annotations bool `json:"annotations"`
+	CronJobs    bool `json:"cronJobs"`
+	Metrics     bool `json:"metrics"`
 }
 
 // Webhooks say how the webhooks are served.

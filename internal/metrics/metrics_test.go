@@ -66,6 +66,9 @@ func TestConventions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
+		if p.Metric == "reloader_reload_executed_total_by_namespace" { // the name is Reloader's
+			continue
+		}
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 }

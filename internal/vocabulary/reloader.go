@@ -81,7 +81,7 @@ func ReloaderKeys() []ReloaderKey {
 		},
 		{
 			Name: ReloaderLastReloadedFrom, Flag: "last-reloaded-from-annotation", Instead: "nothing is needed: " + ConfigChange.Native + " says what a workload was rolled for",
-			Differs: "is not written: " + ConfigChange.Native + " on the workload says when and why it was rolled. What Reloader has written stays until the Pod template is replaced",
+			Differs: "is read once, and not written: a workload whose config was edited while neither ran is rolled. " + ConfigChange.Native + " on the workload says when and why it was rolled. What Reloader has written stays until the Pod template is replaced",
 		},
 	}
 }
@@ -99,41 +99,62 @@ func ReloaderRolling(annotations map[string]string) []string {
 
 const reloaderLimits = "has at most 200 entries, with 1024 bytes of regular expressions. An invalid entry is reported, and the others count"
 
+// ReloaderWebhook is a flag of Reloader that is refused, and ReloaderNamespace is what it reads of its environment.
+const (
+	ReloaderWebhook   = "webhook-url"
+	ReloaderNamespace = "KUBERNETES_NAMESPACE"
+)
+
 // ReloaderFlag is a flag of Reloader that renames no annotation.
 type ReloaderFlag struct {
 	Name string
 	// Accepted is true if the manager has the flag, or one of that name.
 	Accepted bool
+	// Vain is true if it is accepted and has no effect, which is logged with Differs.
+	Vain bool
 	// Differs says what differs, or what has the same effect; empty if it is the same.
 	Differs string
 }
 
 // ReloaderFlags has every flag of Reloader 1.4.21 that renames no annotation, and what it reads of its environment.
 func ReloaderFlags() []ReloaderFlag {
+	accepted := func(name, differs string) ReloaderFlag {
+		return ReloaderFlag{Name: name, Accepted: true, Differs: differs}
+	}
+	vain := func(name, differs string) ReloaderFlag {
+		return ReloaderFlag{Name: name, Accepted: true, Vain: true, Differs: differs}
+	}
+	durations := "the durations are fixed"
+	profiles := "the manager serves no profiles"
+	alert := "the [Notifier](from-reloader.md#alerts) that the page shows"
 	return []ReloaderFlag{
-		{"auto-reload-all", true, "a workload whose containers read nothing is not written"},
-		{"namespaces", true, ""},
-		{"KUBERNETES_NAMESPACE", false, "`--namespaces`"},
-		{"namespaces-to-ignore", true, "for annotations of Reloader alone: those of Spillway count in all namespaces that it watches"},
-		{"namespace-selector", false, "`--namespaces` or `--namespaces-to-ignore`, because the manager reads no labels of namespaces for it; or a ClusterConfigPolicy with `track` and `namespaces`"},
-		{"resource-label-selector", true, ""},
-		{"resources-to-ignore", true, ""},
-		{"ignored-workload-types", true, "has no effect, because neither Jobs nor CronJobs are rolled"},
-		{"reload-on-create", true, "an object that is deleted and created with another content within the coalesce window is a change of it in any case, and so is one without which no Pod can start"},
-		{"reload-on-delete", true, "not for an object that only a regular expression names"},
-		{"sync-after-restart", false, "not needed: what has changed while the manager was down is rolled when it runs again, and nothing else"},
-		{"enable-csi-integration", true, "the versions count that the newest Pod has mounted"},
-		{"reload-strategy", false, "not needed: the hash is an annotation of the Pod template, as with `annotations`; no environment variable is written"},
-		{"webhook-url", false, "a [Notifier](notify.md), which sends messages about rolls; it does not replace them"},
-		{"is-Argo-Rollouts", false, "Spillway rolls no Argo Rollouts"},
-		{"enable-ha", false, "`spillway install` runs two replicas, which elect a leader"},
-		{"leader-election-lease-duration", false, "not needed: the durations are fixed"},
-		{"leader-election-renew-deadline", false, "not needed: the durations are fixed"},
-		{"leader-election-retry-period", false, "not needed: the durations are fixed"},
-		{"log-format", true, "`text` or `json`"},
-		{"log-level", true, "`debug`, `info`, `warn` or `error`"},
-		{"enable-pprof", false, "the manager serves no profiles"},
-		{"pprof-addr", false, "the manager serves no profiles"},
-		{"ALERT_ON_RELOAD", false, "a [Notifier](notify.md)"},
+		accepted("auto-reload-all", "a workload whose containers read nothing is not written"),
+		accepted("namespaces", ""),
+		accepted(ReloaderNamespace, "counts with `--reloader-annotations`, unless `--namespaces` is given; `watchNamespaces` of the chart grants what is needed there alone"),
+		accepted("namespaces-to-ignore", "for annotations of Reloader alone: those of Spillway count in all namespaces that it watches"),
+		accepted("namespace-selector", "for annotations of Reloader alone, and not with `--namespaces`. Also the labels of a namespace that change count, and a namespace that is selected rolls nothing"),
+		accepted("resource-label-selector", ""),
+		accepted("resources-to-ignore", ""),
+		accepted("ignored-workload-types", "`cronjobs` counts with `--reloader-cronjobs`, without which no CronJob is run; `jobs` has no effect, because no Job is started again"),
+		accepted("reload-on-create", "an object that is deleted and created with another content within the coalesce window is a change of it in any case, and so is one without which no Pod can start"),
+		accepted("reload-on-delete", "not for an object that only a regular expression names"),
+		vain("sync-after-restart", "what has changed while the manager was down is rolled when it runs again, and nothing else"),
+		accepted("enable-csi-integration", "the versions count that the newest Pod has mounted"),
+		vain("reload-strategy", "the hash is an annotation of the Pod template, as with `annotations`; no environment variable is written"),
+		{Name: ReloaderWebhook, Differs: "refused: no URL is called in place of a roll. A [Notifier](notify.md) sends a message about each"},
+		vain("is-Argo-Rollouts", "Spillway rolls no Rollouts of Argo; keep Reloader for them"),
+		vain("enable-ha", "`spillway install` runs two replicas, which elect a leader; `--leader-elect=false` turns that off"),
+		vain("leader-election-lease-duration", durations),
+		vain("leader-election-renew-deadline", durations),
+		vain("leader-election-retry-period", durations),
+		accepted("log-format", "`text` or `json`"),
+		accepted("log-level", "`debug`, `info`, `warn` or `error`"),
+		vain("enable-pprof", profiles),
+		vain("pprof-addr", profiles),
+		{Name: "ALERT_ON_RELOAD", Differs: alert},
+		{Name: "ALERT_SINK", Differs: alert},
+		{Name: "ALERT_WEBHOOK_URL", Differs: alert},
+		{Name: "ALERT_ADDITIONAL_INFO", Differs: "no text is added: a message names its object, and each cluster has an address of its own"},
+		{Name: "ALERT_WEBHOOK_PROXY", Differs: "a Notifier connects without a proxy"},
 	}
 }

@@ -72,7 +72,8 @@ var (
 	// wave's hash covers.
 	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
 	// ConfigSeen records, of a workload that is tracked by annotations of Reloader, which objects counted for its
-	// hash, and digests of their contents: an object that counts only now rolls nothing.
+	// hash, and digests of their contents: an object that counts only now rolls nothing. On a CronJob it records what
+	// it was run with, and on a Job of it what it runs with.
 	ConfigSeen = Key{Native: "spillway.dev/config-seen"}
 	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
 	// the workload, and since when. Absent if there is nothing to fix.
@@ -137,6 +138,10 @@ var Pins = Key{Native: "spillway.dev/pins"}
 // JobPins is the annotation of a Job that keeps its config: "wanted" while it is suspended until
 // it has pins, "waiting: CAUSE", and "set" once it has them, or "set without pins: CAUSE".
 var JobPins = Key{Native: "spillway.dev/job-pins"}
+
+// ConfigRun is the label of a Job of a CronJob whose config has changed: "queued" while it is suspended until no other
+// Job of it is active, and "started".
+var ConfigRun = Key{Native: "spillway.dev/config-run"}
 
 // Snapshots of ConfigMaps and Secrets, which pins refer to.
 var (

@@ -142,6 +142,11 @@ func addFields(to map[string]bool, path string, schema map[string]any) {
 	}
 }
 
+// chosenPermissions are those of --wave-cleanup and --reloader-cronjobs, which stay as they are.
+var chosenPermissions = []string{
+	"patch configmaps", "patch secrets", "list cronjobs.batch", "watch cronjobs.batch", "patch cronjobs.batch", "update cronjobs/status.batch", "create jobs.batch", "patch jobs.batch",
+}
+
 // upgradePermissions compares what the manager may do with what this version needs.
 func (i *installation) upgradePermissions(ctx context.Context, c client.Client) []finding {
 	rules, err := manifests.Rules(i.args.Rings(), i.args.Namespaces()...)
@@ -156,7 +161,7 @@ func (i *installation) upgradePermissions(ctx context.Context, c client.Client) 
 	if err != nil {
 		return []finding{unread("permissions", err)}
 	}
-	for _, chosen := range []string{"patch configmaps", "patch secrets"} { // by --wave-cleanup, which stays as it is
+	for _, chosen := range chosenPermissions {
 		if before[chosen] {
 			next[chosen] = true
 		}

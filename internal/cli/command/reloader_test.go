@@ -45,9 +45,9 @@ func TestEachAnnotationOfReloaderIsRenamed(t *testing.T) {
 // Each other flag of Reloader that is accepted has an effect, and is refused where it would have none.
 func TestEachFlagOfReloader(t *testing.T) {
 	t.Parallel()
-	shared := map[string]bool{"namespaces": true, "log-format": true, "log-level": true} // they are Spillway's as well
+	shared := map[string]bool{"namespaces": true, "log-format": true, "log-level": true, vocabulary.ReloaderNamespace: true} // they are Spillway's as well, or no flag
 	values := map[string]string{
-		"namespaces-to-ignore": "kube-system", "resource-label-selector": "app=x", "resources-to-ignore": "secrets", "ignored-workload-types": "jobs",
+		"namespaces-to-ignore": "kube-system", "resource-label-selector": "app=x", "resources-to-ignore": "secrets", "namespace-selector": "team=shop", "ignored-workload-types": "jobs",
 	}
 	for _, f := range vocabulary.ReloaderFlags() {
 		if shared[f.Name] {
@@ -75,17 +75,53 @@ func TestEachFlagOfReloader(t *testing.T) {
 			}
 		})
 	}
-	all, err := reloaderOf("--reloader-annotations", "--auto-reload-all", "--namespaces-to-ignore=a,b", "--resources-to-ignore=secrets", "--resource-label-selector=app=x", "--reload-on-create=true", "--reload-on-delete=true", "--enable-csi-integration")
-	if err != nil || !all.AutoAll || !all.Skips("b") || len(all.IgnoredKinds) != 1 || all.Selector.String() != "app=x" || !all.OnCreate || !all.OnDelete || !all.Classes || all.Since.IsZero() {
+	if _, err := reloaderOf("--reloader-annotations", "--webhook-url=http://x"); err == nil || !strings.Contains(err.Error(), "create a Notifier") {
+		t.Errorf("a URL to call in place of a roll: %v", err)
+	}
+	if _, err := reloaderOf("--reloader-annotations", "--namespace-selector=a", "--namespaces=shop"); err == nil {
+		t.Error("the labels of namespaces are read in one namespace")
+	}
+	all, err := reloaderOf("--reloader-annotations", "--auto-reload-all", "--namespaces-to-ignore=a,b", "--resources-to-ignore=secrets", "--resource-label-selector=app=x", "--reload-on-create=true", "--reload-on-delete=true", "--enable-csi-integration", "--namespace-selector=team:*")
+	if err != nil || !all.AutoAll || !all.Skips("b") || len(all.IgnoredKinds) != 1 || all.Selector.String() != "app=x" || !all.OnCreate || !all.OnDelete || !all.Classes || all.Since.IsZero() || all.Namespaces.Selector.String() != "team" {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if o, err := reloaderOf(); o != nil || err != nil {
 		t.Errorf("nothing is asked for: %+v, %v", o, err)
 	}
-	for _, wrong := range []string{"--resources-to-ignore=pods", "--resource-label-selector=a b", "--ignored-workload-types=pods", "--reload-on-create=yes"} {
+	for _, wrong := range []string{"--namespace-selector=a b", "--resources-to-ignore=pods", "--resource-label-selector=a b", "--ignored-workload-types=pods", "--reload-on-create=yes"} {
 		name, _, _ := strings.Cut(wrong, "=")
 		if _, err := reloaderOf("--reloader-annotations", wrong); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+// Flags that have no effect are named at the start, with what does the same.
+func TestFlagsOfReloaderWithoutEffect(t *testing.T) {
+	t.Parallel()
+	rings, flags := RingFlags{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	rings.Add(flags)
+	if err := flags.Parse([]string{"--reloader-annotations", "--enable-ha", "--reload-strategy=annotations", "--leader-election-retry-period=2s"}); err != nil {
+		t.Fatal(err)
+	}
+	notes := rings.ReloaderNotes()
+	if len(notes) != 3 || notes["enable-ha"] == "" || notes["reload-strategy"] == "" || notes["leader-election-retry-period"] == "" {
+		t.Errorf("%v", notes)
+	}
+}
+
+// The namespace in Reloader's environment is watched, with its annotations and without --namespaces.
+func TestTheNamespaceOfReloader(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{"--reloader-annotations": "shop", "": "", "--reloader-annotations --namespaces=a": "a"} {
+		rings, flags := RingFlags{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)
+		rings.Add(flags)
+		if err := flags.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		rings.WatchAsReloader(func(name string) (string, bool) { return "shop", name == "KUBERNETES_NAMESPACE" })
+		if got := strings.Join(rings.namespaces, ","); got != want {
+			t.Errorf("%q: %q, want %q", args, got, want)
 		}
 	}
 }

@@ -99,8 +99,11 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	if err != nil {
 		return config.Options{}, err
 	}
+	if reloaded != nil && reloaded.Namespaces != nil && len(f.namespaces) > 0 {
+		return config.Options{}, errors.New("--namespace-selector: the labels of namespaces are not read with --namespaces; use one of them")
+	}
 	return config.Options{
-		Reloader: reloaded,
+		Reloader: reloaded, RunCronJobs: f.reloader.runsCronJobs(), ReloaderMetrics: f.reloader.metrics,
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,

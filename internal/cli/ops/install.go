@@ -73,6 +73,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.StringSliceVar(&v.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there; * for all that it watches")
 	flags.StringVar(&i.pinSelector, "pin-namespace-selector", "", "labels of the namespaces whose workloads may do so, such as team=shop, instead of --pin-namespaces: the manager may create and delete ConfigMaps and Secrets in all namespaces")
 	command.PinByFlag(flags, &i.pinBy)
+	reloaderFlags(flags, &v.Reloader)
 	flags.BoolVar(&v.Webhooks.Enabled, "webhooks", v.Webhooks.Enabled, "serve the webhooks of the rings")
 	flags.StringVar(&i.source, "webhook-cert-source", string(v.Webhooks.CertificateSource), "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
 	flags.StringSliceVar(&v.Webhooks.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
@@ -94,6 +95,13 @@ func NewInstall(env command.Environment) *cobra.Command {
 	flags.StringArrayVar(&v.Dashboard.Args, "dashboard-arg", nil, "flag of \"spillway dashboard serve\" with its value, such as the address; repeat it for several")
 	flags.BoolVar(&v.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
+}
+
+// reloaderFlags adds the flags for what annotations of Reloader do.
+func reloaderFlags(flags *pflag.FlagSet, of *manifests.Reloader) {
+	flags.BoolVar(&of.Annotations, command.ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader")
+	flags.BoolVar(&of.CronJobs, command.ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where these annotations on them ask for it: the manager may create Jobs, and change CronJobs")
+	flags.BoolVar(&of.Metrics, command.ReloaderMetrics, false, "count and report rolls by these annotations by the names of Reloader's metrics and Events, too")
 }
 
 // run applies or prints what the flags ask for.
@@ -377,7 +385,7 @@ func plainYAML(err error) string {
 
 // inValues are the flags for which the values have fields.
 var inValues = []string{
-	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-namespace-selector", "pin-by", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
+	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-namespace-selector", "pin-by", "reloader-annotations", "reloader-cronjobs", "reloader-metrics", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
 	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "plan-accounts", "default-service-account", "wave-cleanup", "no-crds", "dashboard", "dashboard-namespace", "dashboard-steering", "dashboard-groups", "dashboard-arg",
 }
 

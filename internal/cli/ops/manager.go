@@ -225,6 +225,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	if err := manager.CheckRings(o.Rings); err != nil {
 		return manager.Options{}, err
 	}
+	f.rings.WatchAsReloader(env.Lookup)
 	if o.Config, err = f.rings.Options(env.Now); err != nil {
 		return manager.Options{}, err
 	}
@@ -245,6 +246,9 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 		return manager.Options{}, err
 	}
 	o.Log, o.Version = log, command.CurrentVersion()
+	for name, instead := range f.rings.ReloaderNotes() {
+		log.Info("a flag of Reloader has no effect", "flag", "--"+name, "instead", instead)
+	}
 	if rate := o.Config.UpdateRate; rate == 0 || math.IsInf(rate, 1) {
 		log.Info("the update rate is off: 0 and Inf both mean no limit", "update-rate", f.rings.UpdateRate)
 	}

@@ -97,6 +97,14 @@ const (
 	// is created at the present one.
 	// Action: nothing, for information only.
 	EventPodReplaced rollout.Reason = "StuckPodReplaced"
+	// EventReloaded: a workload with annotations of Reloader was rolled, by the name that Reloader has for that, with
+	// --reloader-metrics.
+	// Action: nothing, for information only.
+	EventReloaded rollout.Reason = "Reloaded"
+	// EventReloadFail: the API server has refused to roll a workload with annotations of Reloader, by the name that
+	// Reloader has for that, with --reloader-metrics.
+	// Action: fix what the message names; the write is tried again.
+	EventReloadFail rollout.Reason = "ReloadFail"
 	// EventSuspended: the Pods of a workload are not scheduled until their config exists.
 	// Action: create the object or the key that the message names.
 	EventSuspended rollout.Reason = "SchedulingDisabled"

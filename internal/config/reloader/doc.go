@@ -13,6 +13,9 @@
 //   - Objects with "ignore" roll nothing, also where a list names them. So do those that the workload
 //     excludes, by their plain names; exclusions on the Pod template do not count.
 //
+// What Reloader has recorded in a Pod template says what it has rolled for, by a hash of its own: what was edited
+// while neither ran is found by that.
+//
 // It differs from Reloader in one point: of several volumes of one object, only the first one counts for Reloader,
 // which rolls nothing if no container mounts that one. Here each counts.
 package reloader

@@ -16,6 +16,8 @@ type Object struct {
 	Kind content.Kind
 	Name string
 	Mark Mark
+	// Sum is that of its content, by which Reloader records what it has rolled for.
+	Sum string
 }
 
 // Compare orders objects by kind and name.
@@ -23,32 +25,38 @@ func (o Object) Compare(other Object) int {
 	return cmp.Or(cmp.Compare(o.Kind, other.Kind), cmp.Compare(o.Name, other.Name))
 }
 
-// markKey has the mark of an object that was reduced. It is never written to the API server.
-const markKey = "mark"
+// markKey has the mark of an object that was reduced, sumKey its sum. They are never written to the API server.
+const (
+	markKey = "mark"
+	sumKey  = "sum"
+)
 
-// Reduce is [content.Digest] with the mark of the object. It is for caches, and changes the object in place. It is
+// Reduce is [content.Digest] with the mark of the object, and its sum. It is for caches, and changes the object in place. It is
 // that alone without options.
 func (o *Options) Reduce(obj client.Object) {
 	if o == nil || content.IsDigested(obj) {
 		content.Digest(obj)
 		return
 	}
-	mark := o.MarkOf(obj.GetAnnotations(), obj.GetLabels())
+	mark, sum := o.MarkOf(obj.GetAnnotations(), obj.GetLabels()), sumOf(obj)
 	content.Digest(obj)
-	if mark == Plain && o.Selector == nil { // what is kept of it says the same
-		return
-	}
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[markKey] = string(mark)
+	annotations[sumKey] = sum
+	if mark != Plain || o.Selector != nil { // else what is kept of it says the same
+		annotations[markKey] = string(mark)
+	}
 	obj.SetAnnotations(annotations)
 }
 
 // ObjectOf is an object, reduced or as it is.
 func (o *Options) ObjectOf(obj client.Object) Object {
 	of := Object{Kind: content.ObjectOf(obj).Kind, Name: obj.GetName()}
+	if of.Sum = obj.GetAnnotations()[sumKey]; !content.IsDigested(obj) {
+		of.Sum = sumOf(obj)
+	}
 	if mark, marked := obj.GetAnnotations()[markKey]; marked && content.IsDigested(obj) {
 		of.Mark = Mark(mark)
 	} else {

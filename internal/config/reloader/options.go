@@ -20,6 +20,8 @@ type Options struct {
 	AutoAll bool
 	// IgnoredNamespaces are those whose workloads are left alone.
 	IgnoredNamespaces []string
+	// Namespaces are those whose workloads are not left alone, nil for all.
+	Namespaces *Selected
 	// IgnoredKinds are the kinds of objects that roll nothing.
 	IgnoredKinds []content.Kind
 	// Selector is for the labels of objects that may roll something; nil for all.
@@ -42,7 +44,22 @@ func (o *Options) name(of string) string {
 
 // Skips reports whether workloads of a namespace are left alone.
 func (o *Options) Skips(namespace string) bool {
+	if o.Namespaces != nil {
+		if _, selected := o.Namespaces.lookup(namespace); !selected {
+			return true
+		}
+	}
 	return slices.Contains(o.IgnoredNamespaces, namespace)
+}
+
+// SinceIn is when Spillway began to read the annotations in a namespace.
+func (o *Options) SinceIn(namespace string) time.Time {
+	if o.Namespaces != nil {
+		if since, _ := o.Namespaces.lookup(namespace); since.After(o.Since) {
+			return since
+		}
+	}
+	return o.Since
 }
 
 // counts reports whether objects of a kind may roll something.

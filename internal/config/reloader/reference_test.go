@@ -8,31 +8,37 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/reloader"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // changed is an object that was edited.
 type changed struct {
 	kind, name          string
 	annotations, labels map[string]string
+	// namespace has it, with this label.
+	namespace, team string
 }
 
 // flags are those that the reference knows.
 type flags struct {
-	all, csi bool
-	ignored  string
-	app      string
+	all, csi, renamed bool
+	// left is the namespace that is ignored, and team the label by which namespaces are selected; empty for none.
+	left, team string
+	ignored    string
+	app        string
 }
 
 // isRolled is what Reloader does upon an edit, event by event, as its code has it: a second description of the
 // same, which shares nothing with the package but the types.
 func isRolled(f flags, w reloader.Workload, edit changed) bool {
-	isWatched := edit.kind != f.ignored && (edit.kind != "secretproviderclass" || f.csi) && (f.app == "" || edit.labels["app"] == f.app)
+	isWatched := edit.namespace != f.left && (f.team == "" || f.team == edit.team) && edit.kind != f.ignored && (edit.kind != "secretproviderclass" || f.csi) && (f.app == "" || edit.labels["app"] == f.app)
 	if !isWatched || edit.annotations["reloader.stakater.com/ignore"] == "true" {
 		return false
 	}
@@ -245,12 +251,41 @@ func (c chance) workload() reloader.Workload {
 }
 
 func (c chance) object() changed {
-	o := changed{kind: c.kind(), name: c.name(), annotations: map[string]string{}, labels: map[string]string{"app": c.of("a", "b")}}
+	o := changed{namespace: "shop", team: c.of("a", "b"), kind: c.kind(), name: c.name(), annotations: map[string]string{}, labels: map[string]string{"app": c.of("a", "b")}}
 	if c.in(3) {
 		o.annotations["reloader.stakater.com/"+c.of("match", "match", "ignore")] = c.of("true", "true", "True", "false")
 	}
 	return o
 }
+
+// options are the flags as the package has them.
+func (f flags) options() *reloader.Options {
+	o := &reloader.Options{AutoAll: f.all, Classes: f.csi, IgnoredNamespaces: []string{f.left}}
+	if f.team != "" {
+		o.Namespaces = &reloader.Selected{Selector: labels.SelectorFromSet(labels.Set{"team": f.team})}
+	}
+	if f.renamed {
+		o.Names = map[string]string{}
+		for _, k := range vocabulary.ReloaderKeys() {
+			o.Names[k.Name] = renamedTo(k.Name)
+		}
+	}
+	return o
+}
+
+// rename gives annotations the names that flags have given them.
+func (f flags) rename(annotations map[string]string) map[string]string {
+	if !f.renamed || annotations == nil {
+		return annotations
+	}
+	all := map[string]string{}
+	for name, value := range annotations {
+		all[renamedTo(name)] = value
+	}
+	return all
+}
+
+func renamedTo(name string) string { return "example.com/" + strings.ReplaceAll(name, "/", "-") }
 
 // A thousand random workloads are rolled by what a second description of Reloader says, each time.
 func TestRandomWorkloadsRollAsReloaderHasIt(t *testing.T) {
@@ -259,8 +294,8 @@ func TestRandomWorkloadsRollAsReloaderHasIt(t *testing.T) {
 	kinds := map[string]content.Kind{"configmap": content.ConfigMap, "secret": content.Secret, "secretproviderclass": content.SecretProviderClass}
 	rolled, edits := 0, 0
 	for range 1000 {
-		f := flags{all: c.in(4), csi: c.in(2), ignored: c.of("", "", "", "configmap", "secret"), app: c.of("", "", "a")}
-		o := &reloader.Options{AutoAll: f.all, Classes: f.csi}
+		f := flags{left: c.of("", "", "", "shop"), team: c.of("", "", "a"), renamed: c.in(4), all: c.in(4), csi: c.in(2), ignored: c.of("", "", "", "configmap", "secret"), app: c.of("", "", "a")}
+		o := f.options()
 		if f.ignored != "" {
 			o.IgnoredKinds = []content.Kind{kinds[f.ignored]}
 		}
@@ -268,10 +303,16 @@ func TestRandomWorkloadsRollAsReloaderHasIt(t *testing.T) {
 			o.Selector = labels.SelectorFromSet(labels.Set{"app": f.app})
 		}
 		w := c.workload()
-		wants := o.Read(w)
+		named := w
+		named.Annotations, named.Template = f.rename(w.Annotations), f.rename(w.Template)
+		wants := o.Read(named)
 		for range 20 {
 			edit := c.object()
-			got, want := wants.RolledBy(kinds[edit.kind], edit.name, o.MarkOf(edit.annotations, edit.labels)), isRolled(f, w, edit)
+			if o.Namespaces != nil {
+				o.Namespaces.Observe(time.Time{}, map[string]labels.Set{edit.namespace: {"team": edit.team}})
+			}
+			isRead := o.Concerns(edit.namespace, named.Annotations, named.Template)
+			got, want := isRead && wants.RolledBy(kinds[edit.kind], edit.name, o.MarkOf(f.rename(edit.annotations), edit.labels)), isRolled(f, w, edit)
 			if got != want {
 				t.Fatalf("%s %s with %v, %v: rolled %v, want %v\nflags %+v\nannotations %v\ntemplate %v\npod %+v", edit.kind, edit.name, slices.Sorted(maps.Keys(edit.annotations)), edit.labels, got, want, f, w.Annotations, w.Template, w.Pod)
 			}

@@ -26,6 +26,7 @@ type Workload struct {
 type Wants struct {
 	triggers map[content.Kind]trigger
 	reads    map[read]bool
+	rolled   rolled
 	// Delay is for how long from the first change on others are collected, zero for none.
 	Delay time.Duration
 	// Problems are what has no effect, or another one than it seems to have.
@@ -62,7 +63,7 @@ var kinds = []kind{
 
 // Read reads the annotations of a workload.
 func (o *Options) Read(w Workload) Wants {
-	wants := Wants{triggers: map[content.Kind]trigger{}, reads: readsOf(w.Pod)}
+	wants := Wants{triggers: map[content.Kind]trigger{}, reads: readsOf(w.Pod), rolled: o.rolledFor(w)}
 	for _, k := range kinds {
 		if o.counts(k.of) {
 			wants.triggers[k.of] = o.trigger(w, k)

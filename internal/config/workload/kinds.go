@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,6 +16,9 @@ const (
 	StatefulSet = "StatefulSet"
 	DaemonSet   = "DaemonSet"
 )
+
+// CronJob is no workload: nothing of it is rolled, and its runs may follow its config ([ReadRun]).
+const CronJob = "CronJob"
 
 // Kinds are the kinds of workload, sorted.
 func Kinds() []string { return []string{DaemonSet, Deployment, StatefulSet} }
@@ -52,6 +56,8 @@ func TemplateOf(obj client.Object) *corev1.PodTemplateSpec {
 		return &o.Spec.Template
 	case *appsv1.DaemonSet:
 		return &o.Spec.Template
+	case *batchv1.CronJob:
+		return &o.Spec.JobTemplate.Spec.Template
 	default:
 		return &corev1.PodTemplateSpec{}
 	}
@@ -68,6 +74,9 @@ func shallow(obj client.Object) client.Object {
 		c := *o
 		return &c
 	case *appsv1.DaemonSet:
+		c := *o
+		return &c
+	case *batchv1.CronJob:
 		c := *o
 		return &c
 	default:
@@ -99,6 +108,8 @@ func KindOf(obj client.Object) string {
 		return StatefulSet
 	case *appsv1.DaemonSet:
 		return DaemonSet
+	case *batchv1.CronJob:
+		return CronJob
 	default:
 		return fmt.Sprintf("%T", obj)
 	}

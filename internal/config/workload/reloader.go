@@ -27,6 +27,9 @@ type Reloaded struct {
 	options *reloader.Options
 	// reads are the references of the Pod template.
 	reads []content.Reference
+	// missed is true if Reloader has rolled the workload for another content than there was when the objects were
+	// listed: it counts until what it runs with is recorded.
+	missed bool
 }
 
 // ReadReloaded reads a workload of which neither its own annotation nor a policy says whether it is tracked, by
@@ -47,8 +50,8 @@ func ReadReloaded(obj client.Object, o *reloader.Options) Workload {
 	w.Settings.Problems = append(w.Settings.Problems, problemsOf(wants.Problems)...)
 	w.Settings.CollectFor = cmp.Or(w.Settings.CollectFor, wants.Delay)
 	w.optedIn = kube.WrittenAt(obj, o.Triggers(obj.GetAnnotations())...)
-	if o.Since.After(w.optedIn) {
-		w.optedIn = o.Since
+	if since := o.SinceIn(obj.GetNamespace()); since.After(w.optedIn) {
+		w.optedIn = since
 	}
 	return w
 }
@@ -114,9 +117,9 @@ func (r *Reloaded) readAs(marks map[content.Object]reloader.Mark) []content.Refe
 	return append(uses, whole...)
 }
 
-// Candidates are the objects that may count where those of the namespace cannot be listed: what the Pod template
+// candidates are the objects that may count where those of the namespace cannot be listed: what the Pod template
 // refers to, and the names that a list has.
-func (r *Reloaded) Candidates(kind content.Kind) []reloader.Object {
+func (r *Reloaded) candidates(kind content.Kind) []reloader.Object {
 	names := r.Wants.Names(kind)
 	for _, ref := range r.reads {
 		if ref.Object.Kind == kind && !ref.Extra && !slices.Contains(names, ref.Object.Name) {
@@ -216,6 +219,11 @@ type seen struct {
 
 // seenText is the record of what counts now, with the hash of it.
 func (w *Workload) seenText(at time.Time) string {
+	return textOf(pin.ShortDigest(w.Hashes.Desired), at, w.contents())
+}
+
+// contents are the contents of the objects that count now, by their keys in the record.
+func (w *Workload) contents() map[string]string {
 	contents := map[string]string{}
 	for i := range w.Uses {
 		if o := w.Uses[i].Object; !w.Uses[i].Ignored {
@@ -226,7 +234,12 @@ func (w *Workload) seenText(at time.Time) string {
 			contents[keyOf(o)] = pin.ShortDigest(digest)
 		}
 	}
-	parts := []string{fmt.Sprintf("%s@%d", pin.ShortDigest(w.Hashes.Desired), at.Unix())}
+	return contents
+}
+
+// textOf is the record of contents, headed by what it is of.
+func textOf(of string, at time.Time, contents map[string]string) string {
+	parts := []string{fmt.Sprintf("%s@%d", of, at.Unix())}
 	for _, key := range slices.Sorted(maps.Keys(contents)) {
 		parts = append(parts, key+"="+contents[key])
 	}
@@ -235,16 +248,25 @@ func (w *Workload) seenText(at time.Time) string {
 
 // readSeen reads the record of a hash; false if it is of another one, or cannot be read.
 func readSeen(text, hash string) (seen, bool) {
+	if hash == "" {
+		return seen{}, false
+	}
+	return readSeenOf(text, pin.ShortDigest(hash))
+}
+
+// readSeenOf reads a record that is headed by what it is of.
+func readSeenOf(text, want string) (seen, bool) {
 	head, rest, _ := strings.Cut(text, ",")
 	of, at, _ := strings.Cut(head, "@")
 	seconds, err := strconv.ParseInt(at, 10, 64)
-	if hash == "" || of != pin.ShortDigest(hash) || err != nil {
+	if of != want || err != nil {
 		return seen{}, false
 	}
 	s := seen{at: time.Unix(seconds, 0), contents: map[string]string{}}
 	for entry := range strings.SplitSeq(rest, ",") {
-		key, digest, _ := strings.Cut(entry, "=")
-		s.contents[key] = digest
+		if key, digest, found := strings.Cut(entry, "="); found {
+			s.contents[key] = digest
+		}
 	}
 	return s, true
 }

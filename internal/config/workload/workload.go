@@ -168,7 +168,7 @@ func (w *Workload) Observe(known *content.Known) {
 		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
 		w.isEdited = w.IsOptedInLater() && w.Config.IsEdited(w.Uses, w.Object.GetCreationTimestamp().Time, w.optedIn)
 		if w.Reloaded != nil {
-			w.isEdited = w.lacksSeen() && w.isEditedSince(w.optedIn)
+			w.isEdited = w.lacksSeen() && (w.Reloaded.missed || w.isEditedSince(w.optedIn))
 		}
 		if w.Hashes != nil {
 			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)

@@ -31,8 +31,8 @@ func reloaderRules() []rule {
 		}, reloaderMistakes},
 		{report.Rule{
 			Code: "SPW123", Level: report.Note, Title: "A workload with annotations of Reloader that Spillway does not roll",
-			Why:    "Spillway rolls Deployments, StatefulSets and DaemonSets. The next run of a CronJob has the new config, and a Job that ends needs none.",
-			Action: "Remove them from CronJobs and Jobs; keep Reloader for Rollouts of Argo.",
+			Why:    "Spillway rolls Deployments, StatefulSets and DaemonSets. The next run of a CronJob has the new config, or a change starts one where the manager runs with --reloader-cronjobs. A Job that runs is not started again, because the work that it has done would be lost.",
+			Action: "Remove them from Jobs, and from CronJobs without --reloader-cronjobs; keep Reloader for Rollouts of Argo.",
 		}, reloaderElsewhere},
 	}
 }
@@ -119,7 +119,7 @@ func reloaderElsewhere(m *manifest.Manifests, r *reporter) {
 		var next string
 		switch {
 		case o.Is("batch", "CronJob"):
-			next = "its next run has the new config"
+			next = "its next run has the new config; with --reloader-cronjobs a change starts a run"
 		case o.Is("batch", "Job"):
 			next = "it runs once"
 		case o.Is("argoproj.io", "Rollout"):
@@ -128,7 +128,7 @@ func reloaderElsewhere(m *manifest.Manifests, r *reporter) {
 			continue
 		}
 		for _, name := range vocabulary.ReloaderRolling(o.Object.GetAnnotations()) {
-			r.findf(o, manifest.Annotation(name), "%s has no effect with Spillway, which rolls no %s: %s", name, o.Kind(), next)
+			r.findf(o, manifest.Annotation(name), "%s rolls no %s with Spillway: %s", name, o.Kind(), next)
 		}
 	}
 }
