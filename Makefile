@@ -91,6 +91,11 @@ upgrade-test: ## Upgrade over rollouts under way, and back, by the command and b
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(GO) test -tags upgrade -count=1 -timeout 30m ./test/upgrade
 
+.PHONY: tools-test
+tools-test: ## Update a tracked workload again and again by the real Helm and by Flux's kustomize-controller: neither removes the hash
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -tags tools -count=1 -timeout 30m ./test/tools
+
 .PHONY: lint
 lint: ## Run the linters, also of workflows, and find words that the project does not use
 	$(TOOL) golangci-lint run
@@ -177,6 +182,7 @@ release-test: ## Run all that CI runs, and more of what can be run for longer: d
 	AGAIN=1 SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
 	$(MAKE) preconditions
 	$(MAKE) upgrade-test
+	$(MAKE) tools-test
 	$(MAKE) monitoring-check
 	$(MAKE) identity-check
 
