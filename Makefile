@@ -91,6 +91,22 @@ upgrade-test: ## Upgrade over rollouts under way, and back, by the command and b
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(GO) test -tags upgrade -count=1 -timeout 30m ./test/upgrade
 
+.PHONY: tools-test
+tools-test: ## Update a tracked workload again and again by the real Helm and by Flux's kustomize-controller: neither removes the hash
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -tags tools -count=1 -timeout 30m ./test/tools
+
+# The live tests of all rings. On an older Kubernetes those of pins by policies skip themselves.
+COMPAT := ./internal/zones ./internal/config ./internal/plans ./internal/zones/scaling ./internal/zones/guard ./internal/fleet/hub ./internal/fleet/agent ./internal/fleet/proxy ./internal/manager ./internal/gates ./internal/admission/... ./internal/manifests
+# These count writes, or name fields, of Kubernetes 1.37: maxUnavailable of StatefulSets, and what their controller does itself.
+NEWER := ^(TestStrategies|TestWritesAreCounted|TestRefusedWritesAreTold|TestARolloutUnderADisruptionBudget)$$
+
+.PHONY: compat
+compat: build ## Run the live tests of all rings, and the trials, on an older Kubernetes, which is built once (K8S=1.30.14)
+	assets=$$($(GO) run ./hack/controlplane --kubernetes '$(or $(K8S),$(error name a version, as in make compat K8S=1.30.14))'); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) build -o bin/run-tests ./hack/test; bin/run-tests -p 2 -timeout 30m -skip '$(NEWER)' -- $(COMPAT); \
+	BINARY='$(CURDIR)/bin/spillway' $(GO) test -v -count=1 -timeout 30m ./test/trials -every | grep -v '^ *\(===\|--- PASS\)'
+
 .PHONY: lint
 lint: ## Run the linters, also of workflows, and find words that the project does not use
 	$(TOOL) golangci-lint run
@@ -177,6 +193,7 @@ release-test: ## Run all that CI runs, and more of what can be run for longer: d
 	AGAIN=1 SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
 	$(MAKE) preconditions
 	$(MAKE) upgrade-test
+	$(MAKE) tools-test
 	$(MAKE) monitoring-check
 	$(MAKE) identity-check
 

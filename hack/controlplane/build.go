@@ -109,7 +109,7 @@ func (f *finder) follow(output io.Reader, total int) string {
 
 func (f *finder) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, f.golang, args...) //nolint:gosec // the compiler
-	cmd.Dir, cmd.Env = f.module, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	cmd.Dir, cmd.Env = f.module, append(append(os.Environ(), "CGO_ENABLED=0"), f.env...)
 	return cmd
 }
 

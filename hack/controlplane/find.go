@@ -74,7 +74,11 @@ func (f *finder) makeMissing(ctx context.Context, all []*made) error {
 	if err := f.fetchAll(ctx, missing(all)); err != nil {
 		return err
 	}
-	return f.build(ctx, versionOf(all, kubernetes), missing(all)) // another run may have made them while this one waited
+	if err := f.buildOthers(ctx, missing(all)); err != nil {
+		return err
+	}
+	own := slices.IndexFunc(all, func(m *made) bool { return m.project == kubernetes && !f.isOther(m.program) })
+	return f.build(ctx, all[own].version, missing(all)) // another run may have made them while this one waited
 }
 
 // programs are those of the control plane, as this checkout has them.
@@ -97,6 +101,12 @@ func (f *finder) programs() ([]*made, error) {
 		m := &made{program: p, version: requiredVersion(raw, p.module)}
 		if m.version == "" {
 			return nil, fmt.Errorf("hack/k8s/go.mod does not require %s", p.module)
+		}
+		if f.isOther(p) {
+			m.version = f.kubernetes
+			m.built = f.stored(m, "built-from-module")
+			all = append(all, m)
+			continue
 		}
 		m.built = f.stored(m, "built-"+modules)
 		if m.pin = pinOf(pins, m, f.platform); m.pin != nil && !f.insist {

@@ -33,6 +33,7 @@ func main() {
 
 func command() *cobra.Command {
 	var insist bool
+	var version string
 	root := &cobra.Command{
 		Use: "controlplane", Short: "Fetch or build the control plane of tests and demo, and print its folder",
 		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
@@ -42,6 +43,9 @@ func command() *cobra.Command {
 				return err
 			}
 			f.insist = insist
+			if err := f.setKubernetes(version); err != nil {
+				return err
+			}
 			folder, err := f.find(cmd.Context())
 			if err == nil {
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), folder)
@@ -50,6 +54,7 @@ func command() *cobra.Command {
 		},
 	}
 	root.Flags().BoolVar(&insist, "build", false, "build from Go modules, also where downloads could be had")
+	root.Flags().StringVar(&version, "kubernetes", "", "another version of the API server and its controllers, such as 1.30.14; built from its Go module")
 	root.AddCommand(&cobra.Command{
 		Use: "pin", Short: "Download all files of all platforms, and write their checksums to downloads.txt",
 		Long: "Download all files of all platforms, compare them with the checksums that their projects\n" +
@@ -82,6 +87,10 @@ type finder struct {
 	progress io.Writer
 	// golang is the go command.
 	golang string
+	// kubernetes is another version of the API server and its controllers, empty for that of the module.
+	kubernetes string
+	// env is what the go command has besides this program's environment.
+	env []string
 	// insist is to build, also what could be fetched.
 	insist bool
 }
@@ -99,6 +108,7 @@ func newFinder(progress io.Writer) (*finder, error) {
 	return &finder{
 		module: filepath.Join(hack, "k8s"), table: filepath.Join(hack, "controlplane", "downloads.txt"), cache: cache,
 		platform: platform{runtime.GOOS, runtime.GOARCH}, sources: published(), progress: progress, golang: "go",
+		env: []string{"GOFLAGS=-buildvcs=false"},
 	}, nil
 }
 

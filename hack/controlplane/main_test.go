@@ -28,6 +28,8 @@ const goMod = "module example.test\nrequire (\n\tgo.etcd.io/etcd/server/v3 v3.7.
 const compiler = `#!/bin/sh
 echo "$@" >>"$(dirname "$0")/asked"
 if [ "$1" = list ]; then printf 'a\nb\nc\n'; exit; fi
+if [ "$1" = mod ]; then printf '{"Dir": "%s/released"}' "$(dirname "$0")"; exit; fi
+cp go.mod "$(dirname "$0")/built-from"
 for last; do :; done
 while [ "$1" != -o ]; do shift; done
 into=$2; shift 2
@@ -134,7 +136,7 @@ func at(t *testing.T, s *site) (*finder, *bytes.Buffer) {
 	told := &bytes.Buffer{}
 	return &finder{
 		module: root, table: filepath.Join(root, "downloads.txt"), cache: filepath.Join(cache, "k8s"),
-		platform: platforms()[0], sources: sources{s.URL, s.URL}, progress: told, golang: filepath.Join(root, "go"),
+		platform: platforms()[0], sources: sources{s.URL, s.URL}, progress: told, golang: filepath.Join(root, "go"), env: []string{"GOFLAGS=-buildvcs=false"},
 	}, told
 }
 
@@ -224,6 +226,41 @@ func TestFetched(t *testing.T) {
 	}
 	f.insist = true
 	built(t, f, find(t, f), names()...)
+}
+
+// Another version of Kubernetes is built from its own module, once; the other programs are those of
+// this checkout, and nothing that the compiler keeps is left.
+func TestAnotherVersion(t *testing.T) {
+	f, _ := pinned(t, publish(t))
+	own := find(t, f)
+	released := filepath.Join(f.module, "released")
+	const released130 = "module k8s.io/kubernetes\n\ngo 1.22.0\n\nrequire k8s.io/api v0.0.0\n\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n)\n"
+	if err := errors.Join(os.Mkdir(released, 0o700), os.WriteFile(filepath.Join(released, "go.mod"), []byte(released130), 0o600), os.WriteFile(filepath.Join(released, "go.sum"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.setKubernetes("1.30.14"); err != nil {
+		t.Fatal(err)
+	}
+	older := find(t, f)
+	built(t, f, older, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	if !strings.HasPrefix(filepath.Base(older), "v1.30.14-linux-amd64-") || older == own {
+		t.Errorf("it is in %s", older)
+	}
+	const want = "module example.test/k8s\n\nrequire k8s.io/kubernetes v1.30.14\n\ngo 1.22.0\n\nrequire k8s.io/api v0.0.0\n\nreplace (\n\tk8s.io/api => k8s.io/api v0.30.14\n)\n"
+	if got, err := os.ReadFile(filepath.Join(f.module, "built-from")); err != nil || string(got) != want {
+		t.Errorf("it is built from %s, %v", got, err)
+	}
+	if asked, err := os.ReadFile(filepath.Join(f.module, "asked")); err != nil || !strings.Contains(string(asked), "gitVersion=v1.30.14") {
+		t.Errorf("it asks %s, %v", asked, err)
+	}
+	if find(t, f) != older || len(builds(t, f)) != 1 {
+		t.Errorf("it is built again: %v", builds(t, f))
+	}
+	for _, wrong := range []string{"1.30", "latest", "1.30.14 x", "../1.30.14"} {
+		if f.setKubernetes(wrong) == nil {
+			t.Errorf("%q is no mistake", wrong)
+		}
+	}
 }
 
 // A program that arrives otherwise is not used. It is built, and the others are not.

@@ -10,6 +10,8 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,28 @@ func runCommand(t *testing.T, args ...string) (code int, output string) {
 		Out:  out, Err: out, Now: time.Now, Lookup: func(string) (string, bool) { return "", false },
 	})
 	return code, out.String()
+}
+
+// An installation has the name that its values say: check finds it, a later one by another name would
+// leave two managers, and all of it is removed.
+func TestAnInstallationByAnotherName(t *testing.T) {
+	watched := testenv.Namespace(t)
+	system, values := watched+"-system", filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte("fullnameOverride: releases\nwatchNamespaces: ["+watched+"]\nimage: {repository: spillway, tag: test}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says := func(code int, text string, args ...string) {
+		t.Helper()
+		if got, said := runCommand(t, append(args, "-n", system)...); got != code || !strings.Contains(said, text) {
+			t.Errorf("%v, with exit code %d, does not say %q:\n%s", args, got, text, said)
+		}
+	}
+	says(0, "deployment/releases created", "install", "--values="+values)
+	says(1, "manager "+system+"/releases\n", "check")
+	says(0, "no permission of the manager changes", "check", "--upgrade")
+	says(1, "deployment/releases in namespace "+system+" is the manager: install by that name (fullnameOverride)", "install", "--watch-namespaces="+watched)
+	says(0, "no permission of the manager changes", "check", "--upgrade")
+	says(0, "serviceaccount/releases deleted", "uninstall")
 }
 
 // What is wrong with an installation is said, one after the other, until nothing is.

@@ -14,15 +14,15 @@ import (
 
 // appliers are the ways in which tools bring manifests to a cluster again and again.
 var appliers = map[string]func(w *world, obj *unstructured.Unstructured){
-	// Flux, Argo CD with ServerSideApply=true, Helm 4.
+	// Argo CD with ServerSideApply=true.
 	"server-side apply": func(w *world, obj *unstructured.Unstructured) {
 		w.t.Helper()
-		err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("kustomize-controller"), client.ForceOwnership)
+		err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("argocd-controller"), client.ForceOwnership)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 	},
-	// kubectl apply, Argo CD by default, Helm 3: the patch has what the manifest sets.
+	// kubectl apply, Argo CD by default: the patch has what the manifest sets.
 	"a merge": func(w *world, obj *unstructured.Unstructured) {
 		w.t.Helper()
 		raw, err := obj.MarshalJSON()

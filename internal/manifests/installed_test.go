@@ -42,7 +42,9 @@ type installation struct {
 	user      client.Client
 	namespace string
 	next      http.RoundTripper
-	refused   sync.Map
+	// name is that of what is installed.
+	name    string
+	refused sync.Map
 	// hashes is true if the config ring runs.
 	hashes bool
 }
@@ -59,6 +61,7 @@ func install(t *testing.T, change ...func(*manifests.Options)) *installation {
 	for _, c := range change {
 		c(&o)
 	}
+	i.name = o.Values.Name()
 	all, err := manifests.Objects(o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +100,9 @@ func (i *installation) evaluated() {
 	})
 }
 
-func (i *installation) identity() string { return "system:serviceaccount:" + i.namespace + ":spillway" }
+func (i *installation) identity() string {
+	return "system:serviceaccount:" + i.namespace + ":" + i.name
+}
 
 // manage runs the manager as it is installed.
 func (i *installation) manage(rings ...string) {
@@ -186,7 +191,7 @@ tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml, set.yaml]}}], temp
 const instance = `{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: db, labels: {kudo.dev/operator: app}}, spec: {operatorVersion: {name: app-1}, parameters: {IMAGE: %s}}}`
 
 // A release of config, a StatefulSet that is stuck, rollouts of zones by each update strategy, a downscale and a
-// plan succeed with exactly what is installed for the rings that do them, alone and together: the
+// plan succeed with exactly what is installed for the rings that do them, alone and, by another name, together: the
 // permissions, and the policies about the identity. The API server refuses none of the
 // requests that it takes.
 func TestWhatIsInstalledIsEnough(t *testing.T) {
@@ -197,6 +202,9 @@ func TestWhatIsInstalledIsEnough(t *testing.T) {
 		t.Run(strings.Join(rings, ","), func(t *testing.T) {
 			i := install(t, func(o *manifests.Options) {
 				o.Values.Rings, o.Values.PackageKinds = rings, slices.Contains(rings, manager.RingPlans)
+				if len(rings) > 1 {
+					o.Values.FullnameOverride = "releases"
+				}
 			})
 			i.manage(rings...)
 			for _, ring := range rings {

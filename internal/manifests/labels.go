@@ -9,8 +9,6 @@ import (
 const (
 	name      = "spillway"
 	installer = "spillway-install"
-	// DashboardName is the name of the Deployment, and of all else in the dashboard's namespace.
-	DashboardName = "spillway-dashboard"
 )
 
 // SelectInstalled finds everything that was installed for the manager that runs in a

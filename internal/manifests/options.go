@@ -39,7 +39,7 @@ func Default(rings ...string) Options {
 
 // Validate says what is wrong with the options, by the names of their flags.
 func (o *Options) Validate() error {
-	if err := errors.Join(o.Values.validatePins(), o.Values.validateAccounts()); err != nil {
+	if err := errors.Join(o.Values.validateName(), o.Values.validatePins(), o.Values.validateAccounts()); err != nil {
 		return err
 	}
 	if err := o.Values.Dashboard.validate(); err != nil {

@@ -177,14 +177,11 @@ func Rules(rings []string, watched ...string) ([]rbacv1.PolicyRule, error) {
 	return o.RulesOfRole(name)
 }
 
-// PinRole is the name of the roles of the manager for pins.
-const PinRole = name + "-pins"
-
 // PinRules returns the permissions that the config ring needs where pins are on, beside its own.
 func PinRules(n pin.Namespaces) ([]rbacv1.PolicyRule, error) {
 	o := Default()
 	o.Values.SetPins(n)
-	return o.RulesOfRole(PinRole)
+	return o.RulesOfRole(o.Values.PinRole())
 }
 
 // RulesOfRole returns the permissions of the first role of a name that is installed.

@@ -29,6 +29,7 @@ const (
 	monitor  = "metrics: {serviceMonitor: true"
 	rule     = "metrics: {prometheusRule: true"
 	grafana  = "metrics: {grafanaDashboards: true"
+	volume   = "extraVolumes: [{name: ca, configMap: {name: ca}}]"
 	webhooks = "webhooks: {clientCA: callers"
 )
 
@@ -38,6 +39,8 @@ var samples = map[string]sample{
 	"image.tag":                       {"", "image: {tag: mine}", "spillway:mine"},
 	"image.digest":                    {"", `image: {digest: "sha256:` + strings.Repeat("ab", 32) + `"}`, "spillway@sha256:abab"},
 	"image.pullPolicy":                {"", "image: {pullPolicy: Never}", `"imagePullPolicy":"Never"`},
+	"nameOverride":                    {"", "nameOverride: releases", `"name":"releases-webhooks"`},
+	"fullnameOverride":                {"nameOverride: releases", "nameOverride: releases\nfullnameOverride: acme", `"name":"acme-webhooks"`},
 	"imagePullSecrets":                {"", "imagePullSecrets: [{name: pull}]", `"imagePullSecrets":[{"name":"pull"}]`},
 	"rings":                           {"", "rings: [config, fleet]", "--rings=config,fleet"},
 	"watchNamespaces":                 {"", "watchNamespaces: [shop]", "--namespaces=shop"},
@@ -62,8 +65,8 @@ var samples = map[string]sample{
 	"podAnnotations":                  {"", "podAnnotations: {a: b}", `"annotations":{"a":"b"}`},
 	"podLabels":                       {"", "podLabels: {team: platform, app.kubernetes.io/name: mine}", `"app.kubernetes.io/name":"spillway","team":"platform"`},
 	"serviceAccountAnnotations":       {"", "serviceAccountAnnotations: {eks.amazonaws.com/role-arn: x}", `"annotations":{"eks.amazonaws.com/role-arn":"x"}`},
-	"extraVolumes":                    {"", "extraVolumes: [{name: ca, configMap: {name: ca}}]", `"volumes":[{"configMap":{"name":"ca"},"name":"ca"}]`},
-	"extraVolumeMounts":               {"", "extraVolumeMounts: [{name: ca, mountPath: /etc/ca}]", `"volumeMounts":[{"mountPath":"/etc/ca","name":"ca"}]`},
+	"extraVolumes":                    {"", volume, `"volumes":[{"configMap":{"name":"ca"},"name":"ca"}]`},
+	"extraVolumeMounts":               {volume, volume + "\nextraVolumeMounts: [{name: ca, mountPath: /etc/ca}]", `"volumeMounts":[{"mountPath":"/etc/ca","name":"ca"}]`},
 	"webhooks.enabled":                {"webhooks: {enabled: false}", "", "--enable-webhooks"},
 	"webhooks.certificateSource":      {"", "webhooks: {certificateSource: cert-manager}", `"kind":"Certificate"`},
 	"webhooks.hosts":                  {"", "webhooks: {hosts: [rollout-operator.mimir.svc]}", "rollout-operator.mimir.svc"},

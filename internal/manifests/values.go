@@ -1,12 +1,14 @@
 package manifests
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/charts"
@@ -19,6 +21,8 @@ import (
 // chart describes them.
 type Values struct {
 	Image             Image                             `json:"image"`
+	NameOverride      string                            `json:"nameOverride"`
+	FullnameOverride  string                            `json:"fullnameOverride"`
 	ImagePullSecrets  []corev1.LocalObjectReference     `json:"imagePullSecrets"`
 	Rings             []string                          `json:"rings"`
 	WatchNamespaces   []string                          `json:"watchNamespaces"`
@@ -125,6 +129,8 @@ type HTTPRoute struct {
 }
 
 const (
+	// maxName leaves room for what the names of some objects end in.
+	maxName = 40
 	// All stands for all names in a list of users, groups or webhook configurations. A client that
 	// may patch any webhook configuration has the whole cluster.
 	All = "*"
@@ -160,6 +166,23 @@ func ParseValues(raw []byte) (Values, error) {
 	}
 	o := Options{Values: v}
 	return v, o.Validate()
+}
+
+// Name is that of the Deployment and the ServiceAccount, with which the names of others begin.
+func (v *Values) Name() string { return cmp.Or(v.FullnameOverride, v.NameOverride, name) }
+
+// DashboardName is the name of the dashboard's Deployment and ServiceAccount.
+func (v *Values) DashboardName() string { return v.Name() + "-dashboard" }
+
+// PinRole is the name of the roles of the manager for pins.
+func (v *Values) PinRole() string { return v.Name() + "-pins" }
+
+// validateName says what is wrong with the name, by those of the values.
+func (v *Values) validateName() error {
+	if wrong := validation.IsDNS1035Label(v.Name()); len(wrong) > 0 || len(v.Name()) > maxName {
+		return fmt.Errorf("nameOverride, fullnameOverride: %q is no name; use at most %d lower case letters, digits and -, a letter first", v.Name(), maxName)
+	}
+	return nil
 }
 
 // ImageOr returns the image that the values name, and another where they name none.

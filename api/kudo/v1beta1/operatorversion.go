@@ -228,7 +228,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.kind != 'Toggle' || has(self.spec) && has(self.spec.parameter)",message="a Toggle needs spec.parameter, the name of the parameter that says which of the two it does"
 // +kubebuilder:validation:XValidation:rule="self.kind != 'Pipe' || has(self.spec) && has(self.spec.pod) && has(self.spec.pipe)",message="a Pipe needs spec.pod, the template of its Pod, and spec.pipe, the files to keep"
-// +kubebuilder:validation:XValidation:rule="self.kind != 'KudoOperator' || has(self.spec) && has(self.spec.package)",message="a KudoOperator needs spec.package, the operator to install"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'KudoOperator' || has(self.spec) && has(self.spec.__package__)",message="a KudoOperator needs spec.package, the operator to install"
 type Task struct {
 	// Name is unique in the OperatorVersion.
 	// +kubebuilder:validation:MinLength=1

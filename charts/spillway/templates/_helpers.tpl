@@ -11,6 +11,24 @@
 {{- end -}}
 {{- end }}
 
+{{/*
+The name of all that is installed but what others find by its name: the Leases, by which managers of one namespace elect one leader,
+and the Secrets, which other programs and people fill. What has no namespace begins with its name, or with the namespace.
+*/}}
+{{- define "spillway.name" -}}
+{{ .Values.fullnameOverride | default .Values.nameOverride | default "spillway" }}
+{{- end }}
+
+{{/* Who the manager is to the API server. */}}
+{{- define "spillway.identity" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "spillway.name" . }}
+{{- end }}
+
+{{/* The name by which API servers call the webhooks. */}}
+{{- define "spillway.webhooks-host" -}}
+{{ include "spillway.name" . }}-webhooks.{{ .Release.Namespace }}.svc
+{{- end }}
+
 {{/* The labels of an object of a component: (list $ "manager"). */}}
 {{- define "spillway.labels" -}}
 {{- $root := index . 0 -}}
@@ -132,7 +150,7 @@ Notifiers of all rings that have rollouts.
 {{- define "spillway.dashboard.namespace" -}}
 {{- if .Values.dashboard.namespace -}}
 {{ .Values.dashboard.namespace }}
-{{- else if lookup "apps/v1" "Deployment" .Release.Namespace "spillway-dashboard" -}}
+{{- else if lookup "apps/v1" "Deployment" .Release.Namespace (printf "%s-dashboard" (include "spillway.name" .)) -}}
 {{ .Release.Namespace }}
 {{- else -}}
 {{ .Release.Namespace }}-dashboard
@@ -180,7 +198,7 @@ roleRef:
   name: {{ $name }}
 subjects:
 - kind: ServiceAccount
-  name: spillway
+  name: {{ include "spillway.name" $root }}
   namespace: {{ $root.Release.Namespace | quote }}
 {{- end }}
 

@@ -87,6 +87,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Pins by policies need kinds that an older API server does not have.
+func TestPinsNeedTheirKinds(t *testing.T) {
+	chart, err := loader.Load(filepath.Join(root, "charts", "spillway"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pins = "pinNamespaces: [shop]"
+	if _, err := renderOn("v1.35.4", chart, pins); err == nil || !strings.Contains(err.Error(), "pinBy: policy needs Kubernetes 1.36, and this is v1.35.4") {
+		t.Errorf("on Kubernetes 1.35 the chart says: %v", err)
+	}
+	for kubernetes, values := range map[string]string{"v1.36.0": pins, "v1.30.0": pins + "\npinBy: webhook"} {
+		if _, err := renderOn(kubernetes, chart, values); err != nil {
+			t.Errorf("on Kubernetes %s: %v", kubernetes, err)
+		}
+	}
+}
+
 func compile(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "spillway")
@@ -119,11 +136,18 @@ func installed(t *testing.T, program, values string) map[string]any {
 }
 
 func render(chart *v2.Chart, values string) (map[string]any, error) {
+	return renderOn("v1.37.0", chart, values)
+}
+
+// renderOn renders the chart for a version of Kubernetes.
+func renderOn(kubernetes string, chart *v2.Chart, values string) (map[string]any, error) {
+	on := common.DefaultCapabilities.Copy()
+	on.KubeVersion = common.KubeVersion{Version: kubernetes}
 	parsed := map[string]any{}
 	if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
 		return nil, err
 	}
-	all, err := util.ToRenderValues(chart, parsed, common.ReleaseOptions{Name: "any", Namespace: "system", IsInstall: true, Revision: 1}, nil)
+	all, err := util.ToRenderValues(chart, parsed, common.ReleaseOptions{Name: "any", Namespace: "system", IsInstall: true, Revision: 1}, on)
 	if err != nil {
 		return nil, err
 	}

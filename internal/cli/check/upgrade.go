@@ -182,7 +182,7 @@ func (i *installation) upgradePermissions(ctx context.Context, c client.Client) 
 // permissions are those of the manager now: of its ClusterRole, or of its Role in the first
 // namespace that it watches, which are alike.
 func (i *installation) permissions(ctx context.Context, c client.Client) (map[string]bool, error) {
-	const role = "spillway"
+	role := i.deployment.Spec.Template.Spec.ServiceAccountName // its roles have the name of its account
 	if watched := i.args.Namespaces(); len(watched) > 0 {
 		of := &rbacv1.Role{}
 		err := c.Get(ctx, client.ObjectKey{Namespace: watched[0], Name: role}, of)

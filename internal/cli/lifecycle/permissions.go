@@ -67,11 +67,12 @@ func newPermissions(env command.Environment) *cobra.Command {
 	cmd.Flags().StringVar(&to.account, "service-account", "", "name of the ServiceAccount as which plans act, by spec.serviceAccountName of the Instance (default: the manager)")
 	cmd.Flags().StringVarP(&to.namespace, "namespace", "n", "", "namespace of the Instance and of its ServiceAccount")
 	cmd.Flags().StringVar(&to.manager, "manager-namespace", "spillway-system", "namespace that the manager runs in")
+	cmd.Flags().StringVar(&to.managerAccount, "manager-service-account", "spillway", "name of the manager's ServiceAccount, which is that of its Deployment")
 	return cmd
 }
 
 // grantee is the account as which plans act, and where the manager is, which acts as it.
-type grantee struct{ account, namespace, manager string }
+type grantee struct{ account, namespace, manager, managerAccount string }
 
 func (g *grantee) check() error {
 	switch {
@@ -80,7 +81,7 @@ func (g *grantee) check() error {
 	case g.account == "" && g.namespace != "":
 		return errors.New("--namespace: a Role for the manager is of any namespace; leave it out, or name an account with --service-account")
 	}
-	return errors.Join(command.CheckName("service-account", g.account), command.CheckNamespaces("manager-namespace", g.manager))
+	return errors.Join(command.CheckName("service-account", g.account), command.CheckName("manager-service-account", g.managerAccount), command.CheckNamespaces("manager-namespace", g.manager))
 }
 
 // roles are those with the rules, bound to the account, and the one by which the manager acts as it.
@@ -98,7 +99,7 @@ func (g *grantee) roles(name string, namespaced, cluster []rbacv1.PolicyRule) []
 		all = append(all, role, binding)
 	}
 	act := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{g.account}, Verbs: []string{"impersonate"}}
-	return append(all, g.bound("act-as-"+g.account, []rbacv1.PolicyRule{act}, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: g.manager, Name: "spillway"})...)
+	return append(all, g.bound("act-as-"+g.account, []rbacv1.PolicyRule{act}, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: g.manager, Name: g.managerAccount})...)
 }
 
 // bound are a Role and its binding, none without rules.

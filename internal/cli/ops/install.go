@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -129,7 +130,7 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	if !cmd.Flags().Changed("image") && !command.IsRelease() && !i.onlyKinds {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "image %s is not published, because this program is not a release; name another with --image\n", i.options.Image)
 	}
-	if err := servesPins(writer, &i.options.Values); err != nil {
+	if err := errors.Join(servesPins(writer, &i.options.Values), keepsName(cmd.Context(), writer, &i.options)); err != nil {
 		return err
 	}
 	return i.write(cmd.Context(), cmd.OutOrStdout(), i.dryRun.Client(writer), objects)
@@ -157,13 +158,32 @@ func (i *installing) keepDashboard(ctx context.Context, w io.Writer, c client.Cl
 	}
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: manifests.DashboardName}, found)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: i.options.Values.DashboardName()}, found)
 	if err == nil {
 		d.Namespace = namespace
 		_, _ = fmt.Fprintf(w, "the dashboard stays in namespace %[1]s, with the manager; to give it one of its own, copy its Secrets there and use --dashboard-namespace=%[1]s-dashboard\n", namespace)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("look for the dashboard: %w", err)
+	}
+	return nil
+}
+
+// keepsName is an error if the manager of the namespace is installed by another name: it would stay
+// beside the one that is installed.
+func keepsName(ctx context.Context, c client.Client, o *manifests.Options) error {
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
+	labels := manifests.ManagerLabels()
+	maps.Copy(labels, manifests.SelectInstalled(o.Namespace))
+	err := c.List(ctx, found, client.InNamespace(o.Namespace), client.MatchingLabels(labels))
+	if err != nil && !apierrors.IsForbidden(err) { // what follows says which permissions are needed
+		return fmt.Errorf("look for the manager: %w", err)
+	}
+	for i := range found.Items {
+		if name := found.Items[i].Name; !o.OnlyKinds && name != o.Values.Name() {
+			return fmt.Errorf("deployment/%s in namespace %s is the manager: install by that name (fullnameOverride), or first remove it: spillway uninstall -n %s", name, o.Namespace, o.Namespace)
+		}
 	}
 	return nil
 }
@@ -179,7 +199,7 @@ func (i *installing) write(ctx context.Context, w io.Writer, c client.Client, ob
 		return err
 	}
 	if !i.options.OnlyKinds {
-		if err := prune(ctx, told, c, i.options.Namespace, objects, i.dryRun.Note()); err != nil {
+		if err := prune(ctx, told, c, &i.options, objects, i.dryRun.Note()); err != nil {
 			return err
 		}
 	}

@@ -21,23 +21,24 @@ import (
 
 // prune removes the webhook configurations and policies of rings that are not
 // installed any more, or that do not declare them any more, and the dashboard if it is not. A note follows what is said of each.
-func prune(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
+func prune(ctx context.Context, w io.Writer, c client.Client, o *manifests.Options, installed []*unstructured.Unstructured, note string) error {
+	namespace := o.Namespace
 	for _, kind := range manifests.AdmissionKinds() {
 		if err := pruneKind(ctx, w, c, kind, installed, note, client.MatchingLabels(manifests.InstalledLabels(namespace)), client.HasLabels{vocabulary.Ring}); err != nil {
 			return err
 		}
 	}
-	if err := prunePins(ctx, w, c, namespace, installed, note); err != nil {
+	if err := prunePins(ctx, w, c, o, installed, note); err != nil {
 		return err
 	}
 	return pruneDashboard(ctx, w, c, namespace, installed, note)
 }
 
 // prunePins takes the permissions of pins away where there are none any more: no policy limits them there.
-func prunePins(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
+func prunePins(ctx context.Context, w io.Writer, c client.Client, o *manifests.Options, installed []*unstructured.Unstructured, note string) error {
 	for _, kind := range []string{"RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole"} {
 		err := pruneKind(ctx, w, c, rbacv1.SchemeGroupVersion.WithKind(kind), installed, note,
-			client.MatchingLabels(manifests.InstalledLabels(namespace)), client.MatchingFields{"metadata.name": manifests.PinRole})
+			client.MatchingLabels(manifests.InstalledLabels(o.Namespace)), client.MatchingFields{"metadata.name": o.Values.PinRole()})
 		if err != nil && !apierrors.IsForbidden(err) { // who may not list them in all namespaces may not remove them
 			return err
 		}

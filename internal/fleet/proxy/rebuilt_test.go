@@ -84,7 +84,10 @@ func (w *world) taken(clusters int) {
 		n := 0
 		for i := range list.Items {
 			p := &list.Items[i]
-			if len(p.Spec.Assemblage.Syncs) == 1 && p.Spec.Assemblage.Syncs[0].Source.Git.Version.Revision != "" && p.Status.Adopted != "" && p.Status.ObservedGeneration == p.Generation {
+			if len(p.Spec.Assemblage.Syncs) != 1 || p.Spec.Assemblage.Syncs[0].Source.Git == nil {
+				continue // it has not been read from the cluster yet
+			}
+			if p.Spec.Assemblage.Syncs[0].Source.Git.Version.Revision != "" && p.Status.Adopted != "" && p.Status.ObservedGeneration == p.Generation {
 				n++
 			}
 		}

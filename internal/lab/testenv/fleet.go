@@ -28,7 +28,17 @@ var fleet struct {
 // the time they wait for controllers.
 func MainFleet(m *testing.M, workloads int) {
 	Parallel(6)
-	os.Exit(run(m, Options{Alone: true}, func(ctx context.Context, hub *controlplane.ControlPlane) error {
+	mainFleet(m, Options{Alone: true}, workloads)
+}
+
+// MainFlux is [Main] with a control plane of its own, on which Flux runs as [MainFleet] says.
+func MainFlux(m *testing.M, options Options) {
+	options.Alone = true
+	mainFleet(m, options, 0)
+}
+
+func mainFleet(m *testing.M, options Options, workloads int) {
+	os.Exit(run(m, options, func(ctx context.Context, hub *controlplane.ControlPlane) error {
 		return startFleet(ctx, hub, workloads)
 	}))
 }

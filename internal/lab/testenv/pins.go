@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,9 @@ import (
 // one of them: that of Pods may hold before those of Jobs and CronJobs.
 func Pins(t testing.TB, c client.Client, namespace string, in pin.Namespaces) {
 	t.Helper()
+	if _, err := c.RESTMapper().RESTMapping(pin.PolicyKind.GroupKind(), pin.PolicyKind.Version); apimeta.IsNoMatchError(err) {
+		t.Skip("an API server before Kubernetes 1.36 has no policies of pins")
+	}
 	for _, obj := range pin.Policy(in) {
 		if strings.HasSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "Binding") {
 			obj.SetName(namespace + "." + obj.GetName()) // all tests share the policies
