@@ -47,8 +47,8 @@ type ConfigRollout struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Failures []ConfigFailure `json:"failures,omitempty"`
 	// Before says which workloads were not ready before they were rolled with a content: what they do
-	// afterwards is compared with that, also if a tool removes what the manager has written on them. It is written once
-	// a workload was rolled with the content.
+	// afterwards is compared with that, also if a tool removes what the manager has written on them. It is written before
+	// a workload is rolled with the content.
 	// +optional
 	Before *ConfigBefore `json:"before,omitempty"`
 }
