@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -27,6 +29,28 @@ const writers = 16
 
 // results are what became of the writes of a pass.
 type results []ring.Result[decision.Write]
+
+// unrecorded are workloads that must not be rolled, because how they are before could not be recorded.
+type unrecorded struct {
+	workloads []workload.Name
+	err       error
+}
+
+// actRecorded makes the writes, but for the rolls of these.
+func (r *reconciler) actRecorded(ctx context.Context, p *decision.Plan, held []unrecorded) results {
+	var done results
+	possible := *p
+	for _, h := range held {
+		isHeld := func(w decision.Write) bool { return w.Rolls && slices.Contains(h.workloads, w.Workload.Name) }
+		for _, write := range possible.Writes {
+			if isHeld(write) {
+				done = append(done, ring.Result[decision.Write]{Change: write.Change(), Write: write, Err: h.err})
+			}
+		}
+		possible.Writes = slices.DeleteFunc(slices.Clone(possible.Writes), isHeld)
+	}
+	return append(done, r.actPinned(ctx, &possible)...)
+}
 
 // actPinned writes the snapshots that some writes pin workloads to, and makes the writes of
 // which all snapshots exist.
@@ -151,8 +175,8 @@ func writeRecord(ctx context.Context, w client.Writer, write *decision.RecordWri
 		case after == nil:
 			return w.Delete(ctx, before.DeepCopy(), ring.Preconditions(before.UID, before.ResourceVersion))
 		}
-		r := before.DeepCopy()
-		r.Object, r.Failed, r.Failures, r.Rollout, r.Paused, r.History = after.Object, after.Failed, after.Failures, after.Rollout, after.Paused, after.History
+		r := after.DeepCopy()
+		r.TypeMeta, r.ObjectMeta = before.TypeMeta, *before.ObjectMeta.DeepCopy()
 		return w.Update(ctx, r, client.FieldOwner(kube.FieldOwner))
 	})
 }

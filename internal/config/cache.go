@@ -39,6 +39,8 @@ type entry struct {
 	// demandedAt is what the demand was found by, if annotations of Reloader decide it.
 	demandedAt string
 	changes    changes
+	// was is what was recorded on it last, with its hash.
+	was decision.Was
 	// tried is when it may have been rolled: the answer was lost. It is zero once another spec was seen.
 	tried time.Time
 }
@@ -89,6 +91,9 @@ func (e *entry) read(obj client.Object, by *policy.Policy, annotations *reloader
 		if at.After(now) {
 			e.rolled = now
 		}
+	}
+	if is := &e.workload; is.IsRecorded() {
+		e.was = decision.Was{Roll: is.Records.Roll, Hash: is.Template.Hash}
 	}
 	if e.workload.Template.Hash != hash {
 		e.rehash()
@@ -167,7 +172,7 @@ func (e *entry) dueSince() time.Time {
 // snapshot is the entry as an immutable value.
 func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
 	w := decision.Workload{
-		Workload: e.observed(), Health: e.health, Rolled: e.rolled, Change: e.changes.pending,
+		Workload: e.observed(), Health: e.health, Rolled: e.rolled, Change: e.changes.pending, Was: e.was,
 	}
 	if len(refusals) > 0 { // there are nearly never any, and the names take time to make
 		w.Retry, w.Disown = retryOf(refusals, &e.workload), disowning(refusals, &e.workload)

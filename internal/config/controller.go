@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -218,21 +219,29 @@ func (r *reconciler) writeGates(ctx context.Context, o *decision.Observed, p *de
 	return conflict
 }
 
-// writeRecords writes the records that permit something, or the others. It returns whether another client was faster.
-func (r *reconciler) writeRecords(ctx context.Context, o *decision.Observed, p *decision.Plan, permits bool) (conflict bool) {
+// writeRecords writes the records that permit something, or the others. It returns whether another client was faster,
+// and the workloads that must not be rolled, because the record of how they are before could not be written.
+func (r *reconciler) writeRecords(ctx context.Context, o *decision.Observed, p *decision.Plan, permits bool) (conflict bool, held []unrecorded) {
 	refusals := r.observer.retries.Refusals(o.Now)
 	for i := range p.Records {
 		write := &p.Records[i]
-		change := write.Change()
-		if write.Permits != permits || refusals.PutOff(change.Object, o.Now) {
+		if write.Permits != permits {
 			continue
 		}
-		err := writeRecord(ctx, r.writer, write)
-		r.observer.retries.Learn(r.observer.options.Now(), change, err)
-		r.reporter.Wrote(ctx, change, err)
-		conflict = conflict || ring.IsConflict(err)
+		change, err := write.Change(), error(nil)
+		if refusals.PutOff(change.Object, o.Now) {
+			err = errors.New(refusals[change.Object].Reason)
+		} else {
+			err = writeRecord(ctx, r.writer, write)
+			r.observer.retries.Learn(r.observer.options.Now(), change, err)
+			r.reporter.Wrote(ctx, change, err)
+			conflict = conflict || ring.IsConflict(err)
+		}
+		if err != nil {
+			held = append(held, unrecorded{write.Awaiting, unmade{err}})
+		}
 	}
-	return conflict
+	return conflict, held
 }
 
 // Reconcile makes one pass over all workloads.
@@ -243,9 +252,10 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
 		Plan:    func(o *decision.Observed) decision.Plan { return r.decide(*o, r.observer.options.Options) },
 		Act: func(ctx context.Context, o *decision.Observed, p *decision.Plan) results {
-			conflict = r.writeRecords(ctx, o, p, true)
-			done := r.actPinned(ctx, p)
-			conflict = r.writeRecords(ctx, o, p, false) || conflict // last: they say what was decided
+			raced, held := r.writeRecords(ctx, o, p, true)
+			done := r.actRecorded(ctx, p, held)
+			conflict, _ = r.writeRecords(ctx, o, p, false) // last: they say what was decided
+			conflict = conflict || raced
 			return done
 		},
 		Report: r.reporter.report,

@@ -373,6 +373,7 @@ func (p *pass) remember(ctx context.Context, o *decision.Observed, records []v1a
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
 		of[w.Name] = recall(w, of[w.Name])
+		o.Recall(w)
 		for _, u := range w.Uses {
 			used[u.Object] = used[u.Object] || w.Settings.Tracked
 		}

@@ -46,6 +46,45 @@ type ConfigRollout struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Failures []ConfigFailure `json:"failures,omitempty"`
+	// Before says which workloads were not ready before they were rolled with a content: what they do
+	// afterwards is compared with that, also if a tool removes what the manager has written on them. It is written before
+	// a workload is rolled with the content.
+	// +optional
+	Before *ConfigBefore `json:"before,omitempty"`
+}
+
+// ConfigBefore says how workloads did before they were rolled with a content.
+type ConfigBefore struct {
+	// Digest identifies the content, as that of a failure. With another content it says nothing.
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest"`
+	// NotReady are the workloads of the namespace that were not ready. Others were. There are at most 500: any
+	// more count as ready.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	NotReady []NotReadyWorkload `json:"notReady,omitempty"`
+}
+
+// NotReadyWorkload is a workload that was not ready before it was rolled.
+type NotReadyWorkload struct {
+	// Kind is Deployment, StatefulSet or DaemonSet.
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// Name is its name.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Hash is that of its Pod template at that time, empty if it had the content already.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Hash string `json:"hash,omitempty"`
+	// Available is how many of its Pods were available.
+	// +optional
+	Available int32 `json:"available,omitempty"`
+	// Failing is why others failed, empty if none did.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Failing string `json:"failing,omitempty"`
 }
 
 // ConfigRolloutList is a list of ConfigRollouts.

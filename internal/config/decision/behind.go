@@ -206,6 +206,9 @@ func (w *Workload) outdated() []content.Object {
 			objects = append(objects, w.brake.Object)
 		}
 		objects = append(objects, w.changed(w.Change.Keys)...)
+		if len(w.Change.Keys) == 0 { // the manager has just begun
+			objects = append(objects, w.Outdated()...)
+		}
 	}
 	return objects
 }

@@ -62,6 +62,8 @@ type Workload struct {
 	Pods pods.State
 	// MayBeRolled is true if the answer to a roll was lost a moment ago, and nothing shows yet whether it was made.
 	MayBeRolled bool
+	// Was is what was recorded on it, with the hash that it had then, if another client has taken that away.
+	Was Was
 	// Retry is set after a failed read, or a failed write of this generation.
 	Retry *Retry
 	// Disown is set after a failed attempt to remove what old versions of wave left.
@@ -78,8 +80,16 @@ type Workload struct {
 	back *back
 	// stuck is the Pod that it waits for in vain, and that is replaced next; see unstick.
 	stuck *pods.Stuck
+	// recalled is true if what it got its config with is known by the records alone; see Recall.
+	recalled bool
 	// kept is what the workloads keep that its failure keeps from being rolled.
 	kept workload.Keepings
+}
+
+// Was is what was recorded on a workload with a hash.
+type Was struct {
+	Roll workload.Roll
+	Hash string
 }
 
 // coalesceLimit bounds, in windows, how long an unending series of changes can

@@ -20,9 +20,11 @@ import (
 type RecordWrite struct {
 	// Before is the record as it was observed, nil if there is none; After is what it is to be.
 	Before, After *v1alpha1.ConfigRollout
-	// Permits is true if what has failed is another: it comes before all that follows from it. The
-	// rest only says how far the content has come.
+	// Permits is true if what has failed is another, or how workloads did before they are rolled: it comes before
+	// all that follows from it. The rest only says how far the content has come.
 	Permits bool
+	// Awaiting are the workloads that must not be rolled before it is made.
+	Awaiting []workload.Name
 }
 
 // ActDescribe is the act of a write that only says how far a content has come.
@@ -49,8 +51,10 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 	if known {
 		rollouts = o.rollouts(p)
 	}
+	starts := o.beginnings(p)
 	addKeys(all, o.Records)
 	addKeys(all, rollouts)
+	addKeys(all, starts.rolls)
 	if len(all) == 0 {
 		return nil, time.Time{}
 	}
@@ -66,8 +70,13 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 			digest, _ = user.Config.DigestOf(object)
 		}
 		after := verdict.Record(object, digest, all[object])
+		permits, awaiting := starts.add(after, o.Records[object], object, digest, o.Now)
 		o.addRollout(after, o.Records[object], rollouts[object], known, digest)
+		if after.Rollout == nil && known && !permits { // nothing rolls for it any more
+			after.Before = nil
+		}
 		write := recordWrite(o.Records[object], after)
+		write.Permits, write.Awaiting = write.Permits || permits, awaiting
 		due := write.due(every)
 		switch {
 		case write.isMade():
@@ -89,10 +98,10 @@ func addKeys[V any](all map[content.Object][]verdict.Verdict, of map[content.Obj
 
 // recordWrite is the write of a record, which is deleted if it has nothing to say.
 func recordWrite(before, after *v1alpha1.ConfigRollout) RecordWrite {
-	if len(after.Failures) == 0 && after.Rollout == nil && after.Paused == nil {
+	if len(after.Failures) == 0 && after.Rollout == nil && after.Paused == nil && after.Before == nil {
 		after = nil
 	}
-	return RecordWrite{before, after, !equality.Semantic.DeepEqual(verdict.Failures(before), verdict.Failures(after))}
+	return RecordWrite{Before: before, After: after, Permits: !equality.Semantic.DeepEqual(verdict.Failures(before), verdict.Failures(after))}
 }
 
 // due is when the write may be made that permits nothing.

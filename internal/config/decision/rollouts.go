@@ -162,7 +162,7 @@ func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRo
 		}
 	}
 	isOfNamespace := r.of.Kind == ""
-	if len(r.units) == 0 && (before.Rollout == nil || isOfNamespace || r.uses == 0) || before.Rollout == nil && !r.lasting {
+	if len(r.units) == 0 && (before.Rollout == nil || isOfNamespace || r.uses == 0) || before.Rollout == nil && !r.lasting && after.Before == nil {
 		return
 	}
 	after.Rollout, after.History = ring.Record(before.Rollout, before.History, r.record(digest, o.Now), o.Now)

@@ -92,7 +92,10 @@ func roll(w *Workload, now time.Time) Write {
 			At: at, Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
 			Unready: w.isUnreadyBefore(now), Over: w.over(), Hash: w.rolledTo(w.Hashes.Desired),
 		}
-		if record.Unready {
+		switch was := &w.Records.Roll; {
+		case w.recalled: // it lost its hash, and its Pods may do what the content has them do
+			record.Unready, record.Was, record.Available, record.Failing = was.Unready, was.Was, was.Available, was.Failing
+		case record.Unready:
 			record.Was = w.Accepted()
 			record.Available, record.Failing = w.baseline(now)
 		}
@@ -122,7 +125,8 @@ func record(w *Workload, now time.Time) []Write {
 	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts()
 	answered, answers := w.AnswersNow(now.UTC().Truncate(time.Millisecond))
 	answers = answers && w.Settings.Tracked && w.IsCurrent()
-	if unchanged && !moved && !adopts && !answers && !w.IsMarkedInVain() {
+	recalled := w.recalled && w.IsCurrent()
+	if unchanged && !moved && !adopts && !answers && !recalled && !w.IsMarkedInVain() {
 		return nil
 	}
 	write, e := Write{Workload: w}, workload.EditStored(&w.Workload)
@@ -138,6 +142,9 @@ func record(w *Workload, now time.Time) []Write {
 		write.Events = []Event{{corev1.EventTypeWarning, ReasonConfigFailed, w.failedNote()}}
 	case !unchanged:
 		write.Events = conditionEvents(w, c)
+	}
+	if recalled {
+		e.Record(w.Records.Roll)
 	}
 	if adopts {
 		e.SetBaseline(now)

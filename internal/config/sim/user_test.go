@@ -141,14 +141,8 @@ func (w *world) undo(u *unit) {
 	w.change(u, "undo", func(obj client.Object) { *workload.TemplateOf(obj) = *t.DeepCopy() })
 }
 
-// replace writes the workload as its manifest has it: all that the manager wrote is gone. With that it is
-// forgotten whether it was not ready before what it has failed with, and then the content counts
-// as the cause, to be on the safe side: so the user corrects what else is wrong with it.
+// replace writes the workload as its manifest has it: all that the manager wrote is gone.
 func (w *world) replace(u *unit) {
-	u.sick = false
-	for _, p := range u.pods {
-		p.sick = false
-	}
 	w.change(u, "replace", func(obj client.Object) {
 		obj.SetAnnotations(map[string]string{vocabulary.ConfigTracked.Native: "true"})
 		workload.TemplateOf(obj).Annotations = nil

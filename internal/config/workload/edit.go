@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -39,6 +40,8 @@ type Edit struct {
 	ops []Operation
 	// annotated is true once the workload is sure to have annotations.
 	annotated bool
+	// hash is the one that it sets, empty if it sets none.
+	hash string
 }
 
 // EditStored begins with the precondition of every write: the workload has the
@@ -72,11 +75,12 @@ func (e *Edit) SetTemplateHash(annotation, hash string) {
 		e.add(templateAnnotations, map[string]string{})
 	}
 	e.add(pointer(templateAnnotations, annotation), hash)
+	e.hash = hash
 }
 
 // Record writes when and why the workload was rolled.
 func (e *Edit) Record(roll Roll) {
-	roll.Inputs, roll.Got = e.w.inputs, e.w.got()
+	roll.Inputs, roll.Got, roll.Of = e.w.inputs, e.w.got(), markOf(content.Release{}, cmp.Or(e.hash, e.w.Template.Hash))
 	e.annotate(vocabulary.ConfigChange, encode(roll))
 }
 

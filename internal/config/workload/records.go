@@ -84,6 +84,8 @@ type Roll struct {
 	// Inputs identifies what the hash was computed from, so that a manager that begins reads
 	// only what has changed since.
 	Inputs string `json:"inputs,omitempty"`
+	// Of is a mark of the hash: what a tool has restored of an earlier roll does not count for another one.
+	Of string `json:"of,omitempty"`
 	// Got are marks of the contents that the workload got with the hash, so that a manager that
 	// begins knows which of them have changed since, and for which others may wait for it.
 	Got []string `json:"got,omitempty"`

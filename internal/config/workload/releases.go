@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 )
@@ -82,6 +83,26 @@ func (w *Workload) got() []string {
 func markOf(r content.Release, hash string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %s", hash, r.Object, r.Digest))
 	return hex.EncodeToString(sum[:8])
+}
+
+// IsRecorded is true of a workload on which is recorded with what it got the hash that it has.
+func (w *Workload) IsRecorded() bool {
+	roll := &w.Records.Roll
+	return w.Template.Hash != "" && (!roll.At.IsZero() || !roll.Admitted.IsZero()) && (roll.Of == "" || roll.Of == markOf(content.Release{}, w.Template.Hash))
+}
+
+// IsForgotten is true of a workload that existed at a time, has its present config since, and on which nothing says
+// with what it got that: a tool has taken the record away, perhaps together with the hash, or has restored an older one.
+func (w *Workload) IsForgotten(at time.Time) bool {
+	roll := &w.Records.Roll
+	switch {
+	case w.IsRecorded(), w.hasBaseline(), w.Object.GetCreationTimestamp().After(at), !roll.At.Before(at), !roll.Admitted.Before(at):
+		return false
+	case w.Template.Hash == "":
+		return roll.At.IsZero() && roll.Admitted.IsZero() && !w.optedIn.After(at)
+	default:
+		return w.IsCurrent() && w.IsNewest() && !w.Adopts()
+	}
 }
 
 // mostReleases is more than what a user changes at a time for one workload.
