@@ -65,7 +65,9 @@ func (f *finder) writeModule(ctx context.Context, version string) error {
 	if err != nil {
 		return fmt.Errorf("module of Kubernetes %s: %w\n%s", version, err, out)
 	}
-	var module struct{ Dir string }
+	var module struct {
+		Dir string `json:"Dir"`
+	}
 	if err := json.Unmarshal(out, &module); err != nil {
 		return fmt.Errorf("module of Kubernetes %s: %w", version, err)
 	}
@@ -78,7 +80,7 @@ func (f *finder) writeModule(ctx context.Context, version string) error {
 			raw = isMain.ReplaceAll(raw, []byte("module example.test/k8s\n\nrequire k8s.io/kubernetes "+version))
 			raw = isStaged.ReplaceAll(raw, []byte("=> $1 v0"+strings.TrimPrefix(version, "v1")))
 		}
-		if err := os.WriteFile(filepath.Join(f.module, name), raw, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(f.module, name), raw, 0o600); err != nil { //nolint:gosec // both names stand here
 			return fmt.Errorf("module to build from: %w", err)
 		}
 	}

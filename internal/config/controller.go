@@ -228,7 +228,8 @@ func (r *reconciler) writeRecords(ctx context.Context, o *decision.Observed, p *
 		if write.Permits != permits {
 			continue
 		}
-		change, err := write.Change(), error(nil)
+		var err error
+		change := write.Change()
 		if refusals.PutOff(change.Object, o.Now) {
 			err = errors.New(refusals[change.Object].Reason)
 		} else {

@@ -155,9 +155,28 @@ func (o *Observed) Recall(w *Workload) {
 		}
 		return
 	}
+	changed, is, found := o.recorded(w)
+	if !found || w.Template.Hash == "" && is.Hash == "" { // it may never have had a hash
+		return
+	}
+	roll := workload.Roll{Changed: changed}
+	roll.At = o.Now.UTC().Truncate(time.Millisecond) // it is not known when, and it has the full time from now on
+	for _, f := range w.Records.Failed {
+		if w.isPresent(f) && f.At.Before(roll.At) {
+			roll.At = f.At
+		}
+	}
+	roll.Template, roll.Hash = workload.TemplateDigest(w.Object), w.rolledTo(w.Template.Hash)
+	if is.Name != "" {
+		roll.Unready, roll.Was, roll.Available, roll.Failing = true, is.Hash, is.Available, is.Failing
+	}
+	w.Records.Roll, w.recalled = roll, true
+}
+
+// recorded is what the records say of a workload on which nothing says it any more: what has changed, and how it was before
+// the latest of these began to be rolled. Found is false if none of them is about it.
+func (o *Observed) recorded(w *Workload) (changed []string, is v1alpha1.NotReadyWorkload, found bool) {
 	var latest metav1.MicroTime
-	var is v1alpha1.NotReadyWorkload
-	roll := workload.Roll{}
 	for i := range w.Uses {
 		object := w.Uses[i].Object
 		r := o.Records[object]
@@ -170,22 +189,9 @@ func (o *Observed) Recall(w *Workload) {
 		if r.Rollout.MovedAt.Equal(&latest) {
 			is = cmp.Or(is, entryOf(r.Before.NotReady, w.Name))
 		}
-		roll.Changed = append(roll.Changed, r.Rollout.Changed...)
+		changed = append(changed, r.Rollout.Changed...)
 	}
-	if latest.IsZero() || w.Template.Hash == "" && is.Hash == "" { // it may never have had a hash
-		return
-	}
-	roll.At = o.Now.UTC().Truncate(time.Millisecond) // it is not known when, and it has the full time from now on
-	for _, f := range w.Records.Failed {
-		if w.isPresent(f) && f.At.Before(roll.At) {
-			roll.At = f.At
-		}
-	}
-	roll.Template, roll.Hash = workload.TemplateDigest(w.Object), w.rolledTo(w.Template.Hash)
-	if is.Name != "" {
-		roll.Unready, roll.Was, roll.Available, roll.Failing = true, is.Hash, is.Available, is.Failing
-	}
-	w.Records.Roll, w.recalled = roll, true
+	return changed, is, !latest.IsZero()
 }
 
 // forgets is true of a workload that existed when others began to be rolled for the present content of an object, and

@@ -59,16 +59,9 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 		return nil, time.Time{}
 	}
 	users := o.usersOf(func(object content.Object) bool { _, has := all[object]; return has })
-	for _, g := range o.Gone {
-		if user := users[g.Object()]; user == nil || user.keepsGone(&g.Failed, o.Now) {
-			all[g.Object()] = append(all[g.Object()], g)
-		}
-	}
+	o.addGone(all, users)
 	for _, object := range slices.SortedFunc(maps.Keys(all), content.Object.Compare) {
-		digest := ""
-		if user := users[object]; user != nil {
-			digest, _ = user.Config.DigestOf(object)
-		}
+		digest := digestFor(users[object], object)
 		after := verdict.Record(object, digest, all[object])
 		permits, awaiting := starts.add(after, o.Records[object], object, digest, o.Now)
 		o.addRollout(after, o.Records[object], rollouts[object], known, digest)
@@ -87,6 +80,24 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 		}
 	}
 	return writes, again
+}
+
+// addGone adds the verdicts of workloads that are gone, as far as a user of the object does not know better.
+func (o *Observed) addGone(all map[content.Object][]verdict.Verdict, users map[content.Object]*Workload) {
+	for _, g := range o.Gone {
+		if user := users[g.Object()]; user == nil || user.keepsGone(&g.Failed, o.Now) {
+			all[g.Object()] = append(all[g.Object()], g)
+		}
+	}
+}
+
+// digestFor is the digest of an object as one of its users has it, empty without a user.
+func digestFor(user *Workload, object content.Object) string {
+	if user == nil {
+		return ""
+	}
+	digest, _ := user.Config.DigestOf(object)
+	return digest
 }
 
 // addKeys adds the objects of another map, without verdicts if they are new.
