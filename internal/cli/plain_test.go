@@ -34,7 +34,7 @@ var plainCommands = []string{
 	"forecast", "forecast --if pause=none", "dashboard --port 0", "package get instances", "package search none", "package repo list", "package repo remove none", "package repo context none",
 	"package repo add none http://127.0.0.1:1", "package repo index none", "package push none oci://127.0.0.1:1/none:1", "package modernize none",
 	"package diagnostics none", "package new greeter", "package add maintainer none Ann ann@example.com", "package add parameter none A",
-	"package add plan none p --step a/b=c", "package add task none t --kind Apply --resource a.yaml",
+	"migrate --from kudo", "migrate do --from kudo", "migrate undo", "migrate rewrite web.yaml", "package add plan none p --step a/b=c", "package add task none t --kind Apply --resource a.yaml",
 }
 
 // notTyped are the commands that print nothing for people, with why.

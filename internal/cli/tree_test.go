@@ -30,6 +30,7 @@ var noConnection = map[string]string{
 	"package add task": "it edits files", "package push": "it asks a registry", "package search": "it asks repositories",
 	"package repo add": "it edits a file", "package repo context": "it edits a file", "package repo index": "it writes a file",
 	"package repo list": "it reads a file", "package repo remove": "it edits a file",
+	"migrate rewrite": "it edits files",
 }
 
 // noForms are the commands that have no other form than the one that they print.
@@ -42,6 +43,7 @@ var noForms = map[string]string{
 	"fleet clusters": "a table", "fleet import": "YAML", "fleet register": "lines of what was done", "fleet rotate": "lines of what was done", "fleet unregister": "lines of what was done",
 	"package push": "a digest", "package search": "a table", "package diagnostics": "the path of an archive", "package repo add": "a line",
 	"package repo context": "a line", "package repo index": "a path", "package repo remove": "a line",
+	"migrate do": "lines of what was done", "migrate undo": "lines of what was done", "migrate rewrite": "lines of files",
 }
 
 // commandsWithNames are all commands that can be run, by what is typed after the program's name.

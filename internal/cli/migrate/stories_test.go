@@ -2,8 +2,10 @@ package migrate_test
 
 import (
 	"context"
+	"crypto/sha512"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +31,7 @@ func (w *world) reloader() func(context.Context) error {
 		for i := range list.Items {
 			cm := &list.Items[i]
 			before, known := seen[cm.Name]
-			if seen[cm.Name] = waveHash(cm); !known || before == seen[cm.Name] {
+			if seen[cm.Name] = reloaderHash(cm); !known || before == seen[cm.Name] {
 				continue
 			}
 			d := &appsv1.Deployment{}
@@ -41,6 +43,16 @@ func (w *world) reloader() func(context.Context) error {
 		}
 		return nil
 	}
+}
+
+// reloaderHash is what Reloader records of the content that it has rolled a workload for.
+func reloaderHash(cm *corev1.ConfigMap) string {
+	pairs := make([]string, 0, len(cm.Data))
+	for key, value := range cm.Data {
+		pairs = append(pairs, key+"="+value)
+	}
+	slices.Sort(pairs)
+	return fmt.Sprintf("%x", sha512.Sum512_256([]byte(strings.Join(pairs, ";"))))
 }
 
 // TestFromReloaderAndBack: a workload that Reloader rolled and one that it never rolled keep their Pods, with an annotation that a

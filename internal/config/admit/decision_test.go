@@ -77,9 +77,11 @@ func TestAdmit(t *testing.T) {
 		hashes   = "add /spec/template/metadata/annotations/spillway.dev~1config-hash \"new\"\n"
 		bareHash = "add /spec/template/metadata/annotations {}\n" + hashes
 		recorded = `add /metadata/annotations/spillway.dev~1config-change "{\"admitted\":\"2026-05-04T09:00:00Z\"}"` + "\n"
-		opened   = "test /spec/template/spec/schedulingGates/0/name \"spillway.dev/config-missing\"\nremove /spec/template/spec/schedulingGates/0\n"
-		waits    = "warns: Pods are waiting for their config: Secret db not found\n"
-		marked   = "add /metadata/annotations/spillway.dev~1suspended \"scheduling-gate\"\n"
+		// ofNew is the mark of the hash in what is recorded.
+		ofNew  = `,\"of\":\"b2853ed1e23c4971\"`
+		opened = "test /spec/template/spec/schedulingGates/0/name \"spillway.dev/config-missing\"\nremove /spec/template/spec/schedulingGates/0\n"
+		waits  = "warns: Pods are waiting for their config: Secret db not found\n"
+		marked = "add /metadata/annotations/spillway.dev~1suspended \"scheduling-gate\"\n"
 	)
 	was := func(more string) string { return strings.Replace(recorded, `\"}`, `\",`+more+`}`, 1) }
 	running := arriving(current)
@@ -134,6 +136,10 @@ func TestAdmit(t *testing.T) {
 				test.attempt.now.Object.SetAnnotations(map[string]string{vocabulary.ConfigTracked.Native: "true"})
 			}
 			got := text(decide(test.attempt, Options{SuspendBy: test.by, Now: func() time.Time { return now }}))
+			if strings.Count(got, ofNew) != strings.Count(got, "config-change") {
+				t.Errorf("what is recorded is not of the hash: %s", got)
+			}
+			got = strings.ReplaceAll(got, ofNew, "")
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -34,7 +34,7 @@ const ActDescribe = "Describe"
 func (w *RecordWrite) Change() ring.Change {
 	r := cmp.Or(w.After, w.Before)
 	c := ring.Change{Act: ActDescribe, Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
-	if w.Permits {
+	if len(w.Awaiting) > 0 || !equality.Semantic.DeepEqual(verdict.Failures(w.Before), verdict.Failures(w.After)) {
 		c.Act = "Record"
 	}
 	return c
