@@ -134,7 +134,7 @@ func runCronJobs(ctx context.Context, mgr ctrl.Manager, o Options, source conten
 	if o.Reloader == nil || !o.RunCronJobs {
 		return nil
 	}
-	for _, namespace := range (&observer{options: o}).namespaces() {
+	for _, namespace := range kube.OrAll(o.Namespaces) {
 		for _, list := range []client.ObjectList{&batchv1.CronJobList{}, &batchv1.JobList{}} {
 			err := mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
 			switch {
@@ -238,7 +238,7 @@ func (r *reconciler) writeRecords(ctx context.Context, o *decision.Observed, p *
 			r.reporter.Wrote(ctx, change, err)
 			conflict = conflict || ring.IsConflict(err)
 		}
-		if err != nil {
+		if err != nil && len(write.Awaiting) > 0 {
 			held = append(held, unrecorded{write.Awaiting, unmade{err}})
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/gates/ask"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -141,10 +142,10 @@ func (o *observer) gates(ctx context.Context, policies policy.Set) (gates map[ty
 
 // namespaces are those to list in; the empty one stands for all.
 func (o *observer) namespaces() []string {
-	if o.namespace == "" && len(o.options.Namespaces) > 0 {
-		return o.options.Namespaces
+	if o.namespace != "" {
+		return []string{o.namespace}
 	}
-	return []string{o.namespace}
+	return kube.OrAll(o.options.Namespaces)
 }
 
 // read returns the entry of a workload. Retries begin again with another spec.

@@ -30,6 +30,9 @@ type Options struct {
 	Values Values
 }
 
+// DefaultNamespace is that of the manager unless a user names another.
+const DefaultNamespace = "spillway-system"
+
 // Default returns the options that hold unless a user says otherwise, for some rings.
 func Default(rings ...string) Options {
 	o := Options{Values: DefaultValues()}

@@ -155,6 +155,9 @@ func Require(metadata map[string]any, uid types.UID, version string) {
 	metadata["uid"], metadata["resourceVersion"] = uid, version
 }
 
+// AfterConflict is how long after a conflict an object is read again: the cache will have caught up.
+const AfterConflict = 200 * time.Millisecond
+
 // IsConflict is true if a write failed because its preconditions no longer hold. The
 // decision behind it does not hold either: observe and decide again.
 func IsConflict(err error) bool {

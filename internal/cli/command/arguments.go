@@ -112,6 +112,16 @@ func None(action string) cobra.PositionalArgs {
 	}
 }
 
+// AfterDash takes no arguments but those after --; the error says what to do instead.
+func AfterDash(action string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if cmd.ArgsLenAtDash() == 0 {
+			return nil
+		}
+		return None(action)(cmd, args)
+	}
+}
+
 // AtLeast takes n arguments or more; the error says what to do instead.
 func AtLeast(n int, action string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

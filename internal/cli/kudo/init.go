@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
@@ -136,7 +137,7 @@ func (i *initialization) managerNamespace(cmd *cobra.Command) string {
 	if cmd.Flags().Changed("namespace") {
 		return i.namespace
 	}
-	return "spillway-system"
+	return manifests.DefaultNamespace
 }
 
 // waitForManager waits until the manager's Deployment is available.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -66,7 +67,7 @@ func newPermissions(env command.Environment) *cobra.Command {
 	from.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&to.account, "service-account", "", "name of the ServiceAccount as which plans act, by spec.serviceAccountName of the Instance (default: the manager)")
 	cmd.Flags().StringVarP(&to.namespace, "namespace", "n", "", "namespace of the Instance and of its ServiceAccount")
-	cmd.Flags().StringVar(&to.manager, "manager-namespace", "spillway-system", "namespace that the manager runs in")
+	cmd.Flags().StringVar(&to.manager, "manager-namespace", manifests.DefaultNamespace, "namespace that the manager runs in")
 	cmd.Flags().StringVar(&to.managerAccount, "manager-service-account", "spillway", "name of the manager's ServiceAccount, which is that of its Deployment")
 	return cmd
 }

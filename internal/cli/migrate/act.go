@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,15 +157,19 @@ func webhooksToKeep(all []found, objects []*unstructured.Unstructured) (hooks []
 
 // install runs the command that installs the manager.
 func (m *migration) install(ctx context.Context, all []found) error {
-	cmd := ops.NewInstall(m.env)
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	cmd.SetArgs(append(m.connection(), m.installArgs(all)...))
-	cmd.SetOut(m.out)
-	cmd.SetErr(m.env.Err)
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	if err := m.runs(ctx, ops.NewInstall(m.env), m.installArgs(all)...); err != nil {
 		return fmt.Errorf("install the manager: %w", err)
 	}
 	return nil
+}
+
+// runs runs another command on the same cluster.
+func (m *migration) runs(ctx context.Context, cmd *cobra.Command, args ...string) error {
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(append(m.connection(), args...))
+	cmd.SetOut(m.out)
+	cmd.SetErr(m.env.Err)
+	return cmd.ExecuteContext(ctx) //nolint:wrapcheck // the caller wraps it
 }
 
 // leastBack is how long the way back may take, however short other waits are.
@@ -172,12 +177,7 @@ const leastBack = 2 * time.Minute
 
 // back uninstalls the manager and lets the former controllers go on. It can be repeated: what is done already is not done again.
 func (m *migration) back(ctx context.Context, r *record) error {
-	cmd := ops.NewUninstall(m.env)
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	cmd.SetArgs(append(m.connection(), "--namespace="+m.namespace, "--timeout="+max(m.timeout, leastBack).String()))
-	cmd.SetOut(m.out)
-	cmd.SetErr(m.env.Err)
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	if err := m.runs(ctx, ops.NewUninstall(m.env), "--namespace="+m.namespace, "--timeout="+max(m.timeout, leastBack).String()); err != nil {
 		return fmt.Errorf("uninstall the manager: %w", err)
 	}
 	for _, hook := range r.Webhooks {

@@ -17,15 +17,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/ops"
+	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-const (
-	// defaultNamespace is that of the manager unless another one is named.
-	defaultNamespace = "spillway-system"
-	// outputScript is the form that a shell runs.
-	outputScript = "script"
-)
+// outputScript is the form that a shell runs.
+const outputScript = "script"
 
 // migration is one run of the command.
 type migration struct {
@@ -84,7 +81,7 @@ func (m *migration) addFlags(cmd *cobra.Command) {
 	m.cluster.AddFlags(flags)
 	flags.StringVar(&m.fromName, "from", auto, "what to change over from: wave, reloader, rollout-operator, kudo or fleeet; auto is all that is found")
 	flags.StringSliceVar(&m.accept, "accept", nil, "codes of what is decided, as the command prints them")
-	flags.StringVarP(&m.namespace, "namespace", "n", defaultNamespace, "namespace of the manager")
+	flags.StringVarP(&m.namespace, "namespace", "n", manifests.DefaultNamespace, "namespace of the manager")
 	flags.StringVar(&m.image, "image", "", "image of the manager (default: that of the release)")
 	flags.BoolVar(&m.webhooks, "webhooks", true, "serve the webhooks of the rings")
 }
@@ -103,10 +100,8 @@ func newDo(env command.Environment) *cobra.Command {
 			"Arguments after -- are passed to the manager.",
 		Example: "  spillway migrate do --from wave --settle 10m\n" +
 			"  spillway migrate do --accept=rolls -- --max-rolling=5",
+		Args: command.AfterDash("give the flags of the manager after --"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return fmt.Errorf("%s takes no arguments, and %q is one: give the flags of the manager after --", cmd.CommandPath(), args[0])
-			}
 			m.args = args
 			return m.runDo(cmd)
 		},
@@ -151,7 +146,7 @@ func (m *migration) begin(cmd *cobra.Command) (err error) {
 
 // look finds what there is, and says what must be decided.
 func (m *migration) look(ctx context.Context) (*answer, []*unstructured.Unstructured, error) {
-	objects, err := m.objects(ctx, m.in)
+	objects, err := m.objects(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,14 +164,7 @@ func (m *migration) look(ctx context.Context) (*answer, []*unstructured.Unstruct
 	if len(a.Rolls) > 0 {
 		a.Undecided = append(a.Undecided, point{"rolls", fmt.Sprintf("%d steps", len(a.Rolls)), "would be taken immediately, by either controller", "wait until what is under way is complete, or accept it"})
 	}
-	absent, err := m.absence(ctx, a.Found)
-	if err == nil && absent == "" {
-		err = errors.New("a manager is at work already: to let it do more, follow the steps of spillway migrate --from by hand, with all rings in spillway install --rings")
-		if cmd := m.flags.Lookup("settle"); cmd == nil {
-			err = nil // it is only looked at
-		}
-	}
-	return a, objects, err
+	return a, objects, nil
 }
 
 // sought names what is looked for.
@@ -189,11 +177,11 @@ func (m *migration) sought() string {
 }
 
 // objects are those of the manifests, or of the cluster.
-func (m *migration) objects(ctx context.Context, in io.Reader) (all []*unstructured.Unstructured, err error) {
+func (m *migration) objects(ctx context.Context) (all []*unstructured.Unstructured, err error) {
 	if len(m.files) == 0 {
-		return objectsOf(ctx, m.client)
+		return objectsOf(ctx, m.client, kinds())
 	}
-	if m.documents, err = source.ReadTree(in, source.Options{Skip: func(source.Skipped) {}}, m.files...); err != nil {
+	if m.documents, err = source.ReadTree(m.in, source.Options{Skip: func(source.Skipped) {}}, m.files...); err != nil {
 		return nil, err
 	}
 	source.InNamespace(m.documents, "default")
@@ -239,6 +227,13 @@ func (m *migration) runDo(cmd *cobra.Command) error {
 	}
 	ctx := cmd.Context()
 	a, objects, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+	absent, err := m.absence(ctx, a.Found)
+	if err == nil && absent == "" {
+		err = errors.New("a manager is at work already: to let it do more, follow the steps of spillway migrate --from by hand, with all rings in spillway install --rings")
+	}
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -103,7 +104,7 @@ func annotated(is func(name string) bool) func(*unstructured.Unstructured) bool 
 
 // isWorkload reports whether an object has a Pod template that is rolled.
 func isWorkload(u *unstructured.Unstructured) bool {
-	return slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind())
+	return slices.Contains(workload.Kinds(), u.GetKind())
 }
 
 // container is the one of a workload that has an image of the former controller, nil if there is none, and the tag of the image.

@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -80,10 +82,17 @@ func kinds() []schema.GroupVersionKind {
 	return all
 }
 
-// objectsOf reads what a cluster has of these kinds.
-func objectsOf(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
+// rolledKinds are those of which objects are rolled, or run a plan.
+func rolledKinds() []schema.GroupVersionKind {
+	return slices.DeleteFunc(kinds(), func(k schema.GroupVersionKind) bool {
+		return !slices.Contains(workload.Kinds(), k.Kind) && k.Kind != "Instance"
+	})
+}
+
+// objectsOf reads what a cluster has of some kinds.
+func objectsOf(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, kind := range kinds() {
+	for _, kind := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		err := c.List(ctx, list)
@@ -166,12 +175,12 @@ func (f *found) count(objects []*unstructured.Unstructured) (uses []use) {
 }
 
 // webhooksOf are the configurations whose Service selects the Pods of a workload.
-func webhooksOf(workload *unstructured.Unstructured, objects []*unstructured.Unstructured) (names []string) {
-	template, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "template", "metadata", "labels")
+func webhooksOf(former *unstructured.Unstructured, objects []*unstructured.Unstructured) (names []string) {
+	template, _, _ := unstructured.NestedStringMap(former.Object, "spec", "template", "metadata", "labels")
 	serves := map[string]bool{}
 	for _, u := range objects {
 		selector, _, _ := unstructured.NestedStringMap(u.Object, "spec", "selector")
-		if u.GetKind() == "Service" && u.GetNamespace() == workload.GetNamespace() && len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(template)) {
+		if u.GetKind() == "Service" && u.GetNamespace() == former.GetNamespace() && len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(template)) {
 			serves[u.GetName()] = true
 		}
 	}
@@ -181,7 +190,7 @@ func webhooksOf(workload *unstructured.Unstructured, objects []*unstructured.Uns
 			h, _ := hook.(map[string]any)
 			namespace, _, _ := unstructured.NestedString(h, "clientConfig", "service", "namespace")
 			name, _, _ := unstructured.NestedString(h, "clientConfig", "service", "name")
-			return namespace == workload.GetNamespace() && serves[name]
+			return namespace == former.GetNamespace() && serves[name]
 		})
 		if calls {
 			names = append(names, u.GetKind()+"/"+u.GetName())
@@ -269,15 +278,20 @@ func watched(all []found) []string {
 }
 
 // podsOf reads the Pods of a former controller, also those that are terminating.
-func podsOf(ctx context.Context, c client.Reader, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
-	raw, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
-	selector, err := selectorOf(raw)
+func podsOf(ctx context.Context, c client.Reader, u *unstructured.Unstructured) ([]corev1.Pod, error) {
+	of := &metav1.LabelSelector{}
+	raw, _, _ := unstructured.NestedMap(u.Object, "spec", "selector")
+	err := toTyped(raw, of)
+	var selector labels.Selector
+	if err == nil {
+		selector, err = metav1.LabelSelectorAsSelector(of)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the selector of %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	pods := &corev1.PodList{}
-	if err := c.List(ctx, pods, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list the Pods of %s %s: %w", workload.GetKind(), workload.GetName(), err)
+	if err := c.List(ctx, pods, client.InNamespace(u.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the Pods of %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	return pods.Items, nil
 }

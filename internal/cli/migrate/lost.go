@@ -14,7 +14,7 @@ import (
 
 // lost is what the manager keeps from happening, and the former controller would do.
 func (m *migration) lost(ctx context.Context) (points []point, err error) {
-	objects, err := objectsOf(ctx, m.client)
+	objects, err := objectsOf(ctx, m.client, kinds())
 	if err != nil {
 		return nil, err
 	}

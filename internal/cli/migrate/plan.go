@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/shell"
 )
 
@@ -55,7 +56,7 @@ func managerArgs(all []found) (args []string) {
 // installArgs are the arguments of spillway install.
 func (m *migration) installArgs(all []found) []string {
 	args := []string{"--rings=" + strings.Join(rings(all), ",")}
-	if m.namespace != defaultNamespace {
+	if m.namespace != manifests.DefaultNamespace {
 		args = append(args, "--namespace="+m.namespace)
 	}
 	if m.image != "" {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -161,7 +160,7 @@ func fieldOf(n *yaml.Node, name string) *yaml.Node {
 func native(name, value string) (to string, known bool) {
 	switch name {
 	case vocabulary.ReloaderAuto:
-		if on, err := strconv.ParseBool(value); err == nil && on && value == "true" {
+		if value == "true" {
 			return vocabulary.ConfigTracked.Native, true
 		}
 	case vocabulary.ReloaderIgnore:

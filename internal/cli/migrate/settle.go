@@ -2,8 +2,6 @@ package migrate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -44,7 +42,7 @@ type state map[string]unit
 
 // stateOf reads what the former controllers act on.
 func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
-	objects, err := objectsOf(ctx, m.client)
+	objects, err := objectsOf(ctx, m.client, rolledKinds())
 	if err != nil {
 		return nil, err
 	}
@@ -58,18 +56,15 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 			continue
 		}
 		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()], revision: u.GetAnnotations()["deployment.kubernetes.io/revision"]}
-		switch {
-		case isWorkload(u):
+		if isWorkload(u) {
 			if is.asked, is.done, err = templates(u); err != nil {
 				return nil, err
 			}
 			if is.pods, err = m.upToDate(ctx, u); err != nil {
 				return nil, err
 			}
-		case u.GetKind() == "Instance":
+		} else {
 			is.done = planRuns(u)
-		default:
-			continue
 		}
 		s[strings.ToLower(u.GetKind())+"/"+u.GetName()+" in namespace "+u.GetNamespace()] = is
 	}
@@ -103,16 +98,7 @@ func templates(u *unstructured.Unstructured) (bare, whole string, err error) {
 	if err := toTyped(raw, template); err != nil {
 		return "", "", fmt.Errorf("read the Pod template of %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
-	return digest(workload.BareTemplate(template)), digest(template), nil
-}
-
-func digest(of any) string {
-	raw, err := json.Marshal(of)
-	if err != nil {
-		return err.Error() // it came from JSON
-	}
-	sum := sha256.Sum256(raw)
-	return fmt.Sprintf("%x", sum[:8])
+	return workload.DigestOf(workload.BareTemplate(template)), workload.DigestOf(template), nil
 }
 
 // planRuns names the runs of all plans of an Instance.
@@ -203,7 +189,7 @@ func (m *migration) harmless(ctx context.Context, all []found, before state, exp
 
 // absence says why no manager is at work where the former controllers were, empty if one is.
 func (m *migration) absence(ctx context.Context, all []found) (string, error) {
-	namespace := strings.Join(watched(all)[:min(1, len(watched(all)))], "")
+	namespace := kube.OrAll(watched(all))[0]
 	mgr, err := describe.ManagerOf(ctx, m.client, namespace)
 	if err != nil {
 		return "", err
@@ -232,7 +218,8 @@ func (m *migration) rolls(ctx context.Context, all []found) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Namespaces = watched(all)
+	namespaces := watched(all)
+	options.Namespaces = namespaces
 	went, err := simulate.Continue(ctx, simulate.Options{
 		Now: m.env.Now(), Installed: m.client.RESTMapper(), Config: options, Nodes: 1, Version: version, Present: present, Readiness: world.Readiness{Default: world.DefaultReady},
 	})
@@ -240,24 +227,11 @@ func (m *migration) rolls(ctx context.Context, all []found) ([]string, error) {
 		return nil, fmt.Errorf("compute what the manager would do: %w", err)
 	}
 	var rolls []string
-	mine, namespaces := rings(all), watched(all)
+	mine := rings(all)
 	for i := range went.Steps {
 		if s := &went.Steps[i]; slices.Contains(mine, s.Ring) && (len(namespaces) == 0 || slices.Contains(namespaces, s.Namespace)) {
 			rolls = append(rolls, fmt.Sprintf("%s in namespace %s", s, s.Namespace))
 		}
 	}
 	return rolls, nil
-}
-
-// selectorOf is a selector of Pods as an object has it.
-func selectorOf(raw map[string]any) (labels.Selector, error) {
-	selector := &metav1.LabelSelector{}
-	if err := toTyped(raw, selector); err != nil {
-		return nil, fmt.Errorf("read a selector: %w", err)
-	}
-	s, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, fmt.Errorf("read a selector: %w", err)
-	}
-	return s, nil
 }

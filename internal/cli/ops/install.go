@@ -66,7 +66,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 	command.NameFlag(cmd, &i.output)
 	i.dryRun.AddFlag(flags)
 	flags.BoolVar(&i.export, "export", false, "print the manifests and change nothing")
-	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
+	flags.StringVarP(&o.Namespace, "namespace", "n", manifests.DefaultNamespace, "namespace to run in")
 	flags.StringVar(&o.Image, "image", command.CurrentImage(), "image of the manager; a release installs its own, by its digest")
 	flags.StringVar((*string)(&v.Image.PullPolicy), "image-pull-policy", "", "when to pull the image: Always, IfNotPresent or Never (default: as Kubernetes decides)")
 	flags.StringSliceVar(&v.WatchNamespaces, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
@@ -289,9 +289,10 @@ func (i *installing) check(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	if err := command.AfterDash("give the flags of the manager after --, as in: "+cmd.CommandPath()+" -- --max-rolling=5")(cmd, args); err != nil {
+		return err
+	}
 	switch {
-	case len(args) > 0 && cmd.ArgsLenAtDash() != 0:
-		return fmt.Errorf("%s takes no arguments, and %q is one: give the flags of the manager after --, as in: %s -- --max-rolling=5", cmd.CommandPath(), args[0], cmd.CommandPath())
 	case len(i.options.Values.WatchNamespaces) == 0 && cmd.Flags().Changed("watch-namespaces"):
 		return errors.New("--watch-namespaces: name at least one namespace, or leave it out to watch all")
 	case i.options.Image == "" || strings.ContainsAny(i.options.Image, " \t\n"):

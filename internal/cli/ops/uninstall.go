@@ -61,7 +61,7 @@ func NewUninstall(env command.Environment) *cobra.Command {
 		},
 	}
 	u.cluster.AddFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", "spillway-system", "namespace that Spillway runs in")
+	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", manifests.DefaultNamespace, "namespace that Spillway runs in")
 	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager watches)")
 	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "release Instances without running their cleanup plans; they and their objects stay until they are deleted")
 	cmd.Flags().BoolVar(&u.prepare, "prepare", false, "stop before the rest is removed, where another tool removes what it installed")

@@ -143,7 +143,7 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	case apierrors.IsAlreadyExists(err): // by an earlier pass, or another client: the wait grows
 		return reconcile.Result{}, err
 	case ring.IsConflict(err):
-		return reconcile.Result{RequeueAfter: again}, nil
+		return reconcile.Result{RequeueAfter: ring.AfterConflict}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	case !p.wake.IsZero():
@@ -152,6 +152,3 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, nil
 	}
 }
-
-// again is how long after a conflict a CronJob is read again: the cache will have caught up.
-const again = 200 * time.Millisecond

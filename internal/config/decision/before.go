@@ -66,10 +66,11 @@ func (b *beginnings) add(after, before *v1alpha1.ConfigRollout, object content.O
 	fresh := b.fresh(object, after.Before == nil, now)
 	differs := func(w *Workload) bool { return entryOf(known, w.Name) != entryOf(fresh, w.Name) }
 	lacks := func(e v1alpha1.NotReadyWorkload) bool { return e.Hash == "" && !slices.Contains(known, e) }
-	if after.Before != nil && !slices.ContainsFunc(rolls, differs) {
+	isNews := slices.ContainsFunc(rolls, differs)
+	if after.Before != nil && !isNews {
 		return false, nil
 	}
-	if slices.ContainsFunc(rolls, differs) || slices.ContainsFunc(fresh, lacks) {
+	if isNews || slices.ContainsFunc(fresh, lacks) {
 		for _, w := range rolls {
 			awaiting = append(awaiting, w.Name)
 		}

@@ -23,6 +23,8 @@ type RecordWrite struct {
 	// Permits is true if what has failed is another, or how workloads did before they are rolled: it comes before
 	// all that follows from it. The rest only says how far the content has come.
 	Permits bool
+	// judges is true if what has failed is another.
+	judges bool
 	// Awaiting are the workloads that must not be rolled before it is made.
 	Awaiting []workload.Name
 }
@@ -34,7 +36,7 @@ const ActDescribe = "Describe"
 func (w *RecordWrite) Change() ring.Change {
 	r := cmp.Or(w.After, w.Before)
 	c := ring.Change{Act: ActDescribe, Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
-	if len(w.Awaiting) > 0 || !equality.Semantic.DeepEqual(verdict.Failures(w.Before), verdict.Failures(w.After)) {
+	if w.judges || len(w.Awaiting) > 0 {
 		c.Act = "Record"
 	}
 	return c
@@ -69,7 +71,7 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 			after.Before = nil
 		}
 		write := recordWrite(o.Records[object], after)
-		write.Permits, write.Awaiting = write.Permits || permits, awaiting
+		write.Permits, write.Awaiting = write.judges || permits, awaiting
 		due := write.due(every)
 		switch {
 		case write.isMade():
@@ -112,7 +114,7 @@ func recordWrite(before, after *v1alpha1.ConfigRollout) RecordWrite {
 	if len(after.Failures) == 0 && after.Rollout == nil && after.Paused == nil && after.Before == nil {
 		after = nil
 	}
-	return RecordWrite{Before: before, After: after, Permits: !equality.Semantic.DeepEqual(verdict.Failures(before), verdict.Failures(after))}
+	return RecordWrite{Before: before, After: after, judges: !equality.Semantic.DeepEqual(verdict.Failures(before), verdict.Failures(after))}
 }
 
 // due is when the write may be made that permits nothing.

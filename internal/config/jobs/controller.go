@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,12 +80,9 @@ func (p *pinner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	d := decide(o)
 	// 3. Act.
 	if err := p.act(ctx, o, &d); ring.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: again}, nil
+		return reconcile.Result{RequeueAfter: ring.AfterConflict}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, nil
 }
-
-// again is how long after a conflict the Job is read again: the cache will have caught up.
-const again = 200 * time.Millisecond

@@ -224,8 +224,11 @@ func TimeToRoll(obj client.Object) time.Duration {
 
 // TemplateDigest is a digest of the Pod template of a workload without what the
 // ring puts there.
-func TemplateDigest(obj client.Object) string {
-	raw, err := json.Marshal(Bare(obj))
+func TemplateDigest(obj client.Object) string { return DigestOf(Bare(obj)) }
+
+// DigestOf is a digest of a Pod template.
+func DigestOf(t *corev1.PodTemplateSpec) string {
+	raw, err := json.Marshal(t)
 	if err != nil {
 		return ""
 	}
