@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -42,7 +43,7 @@ type decider struct{ *simulation }
 
 // Wakes implements [world.Actor].
 func (d *decider) Wakes(_, after client.Object) []types.NamespacedName {
-	if g, ok := after.(*v1alpha1.RolloutGate); ok && d.options.Gates[g.Spec.Gate] != "" {
+	if g, ok := after.(*v1alpha1.RolloutGate); ok && d.resultOf(g.Spec.Gate) != "" {
 		return []types.NamespacedName{client.ObjectKeyFromObject(g)}
 	}
 	return nil
@@ -56,7 +57,7 @@ func (d *decider) Act(ctx context.Context, key types.NamespacedName) (time.Durat
 	}
 	name := gate.Spec.Gate
 	d.decided[name] = true
-	result := d.options.Gates[name]
+	result := d.resultOf(name)
 	template, measured := d.Store.Object(&v1alpha1.GateTemplate{}, types.NamespacedName{Namespace: key.Namespace, Name: name}).(*v1alpha1.GateTemplate)
 	if !measured || template.Spec.Manual != nil || result == Approved {
 		return 0, d.byHand(ctx, gate, result)
@@ -69,6 +70,11 @@ func (d *decider) Act(ctx context.Context, key types.NamespacedName) (time.Durat
 		return 0, nil
 	}
 	return wake.Sub(d.Now), nil
+}
+
+// resultOf is what becomes of a gate, empty if it waits.
+func (d *decider) resultOf(name string) v1alpha1.GateResult {
+	return cmp.Or(d.options.Gates[name], d.options.OtherGates)
 }
 
 // byHand decides a gate as a user does.

@@ -61,6 +61,8 @@ type Options struct {
 	// Gates is what becomes of the gates of a name, once a rollout has reached them. The
 	// others wait.
 	Gates map[string]v1alpha1.GateResult
+	// OtherGates is what becomes of the gates that Gates does not name; they wait if it is empty.
+	OtherGates v1alpha1.GateResult
 }
 
 // Result is what a change does.
@@ -208,7 +210,7 @@ func (s *simulation) addActors(ctx context.Context) error {
 	for _, r := range s.rings {
 		s.Add(r)
 	}
-	if len(s.options.Gates) > 0 {
+	if len(s.options.Gates) > 0 || s.options.OtherGates != "" {
 		s.Add(&decider{s})
 	}
 	return nil

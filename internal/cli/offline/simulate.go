@@ -74,10 +74,13 @@ func NewSimulate(env command.Environment) *cobra.Command {
 		},
 	}
 	s.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z; messages then have times of day, and otherwise times since the change, such as +1m0s (default: now)")
+	cmd.Flags().DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
 	command.OutputFlag(cmd, &s.output)
 	return cmd
 }
 
+// addFlags adds the flags about the change, and about the world in which it is made.
 func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&s.files, "filename", "f", nil, "files and directories of manifests that run already; - is standard input")
 	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests to apply as the change")
@@ -89,8 +92,6 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.unprepared, "unprepared", nil, "Pods that fail when they are called to prepare for a downscale: statefulset/NAME or pod/NAME; repeat it for several")
 	flags.StringArrayVar(&s.gates, "gate", nil, "what becomes of the gates of a name: NAME=pass, NAME=fail or NAME=no-data; repeat it for several (default: they wait)")
 	flags.StringVar(&s.stop, "stop", "", "how long Pods take to stop, such as 10s (default: their whole grace period)")
-	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z; messages then have times of day, and otherwise times since the change, such as +1m0s (default: now)")
-	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
 	flags.IntVar(&s.nodes, "nodes", 3, "how many nodes DaemonSets run on")
 	s.rings.Add(flags)
 	s.cluster.AddFlags(flags)

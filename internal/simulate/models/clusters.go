@@ -15,6 +15,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
@@ -132,7 +133,7 @@ func (c *clusters) report(obj client.Object, assigned []fleetv1.Assignment, stat
 		if broken {
 			takes = world.Never
 		}
-		s, rest := c.reportOn(&assigned[i], former, takes)
+		s, rest := c.reportOn(&assigned[i], former, takes, c.Faults[record.KeyOf("cluster", obj.GetNamespace(), obj.GetName())])
 		s.ObservedGeneration = obj.GetGeneration()
 		status.Syncs = append(status.Syncs, s)
 		if rest > 0 && (again == 0 || rest < again) {
@@ -144,7 +145,7 @@ func (c *clusters) report(obj client.Object, assigned []fleetv1.Assignment, stat
 
 // reportOn says what becomes of one assignment, and how long it takes yet. One that
 // has succeeded has not failed since.
-func (c *clusters) reportOn(a *fleetv1.Assignment, former []fleetv1.SyncStatus, takes time.Duration) (fleetv1.SyncStatus, time.Duration) {
+func (c *clusters) reportOn(a *fleetv1.Assignment, former []fleetv1.SyncStatus, takes time.Duration, fault world.Fault) (fleetv1.SyncStatus, time.Duration) {
 	before, now := formerly(former, a), metav1.NewMicroTime(c.Now)
 	s := fleetv1.SyncStatus{
 		Name: a.Name, Revision: a.Revision, AssignedAt: a.AssignedAt, State: fleetv1.StateSucceeded,
@@ -157,6 +158,9 @@ func (c *clusters) reportOn(a *fleetv1.Assignment, former []fleetv1.SyncStatus, 
 	if rest != 0 {
 		s.State = fleetv1.StateUpdating
 		s.LastSucceededRevision, s.LastSucceededAssignedAt = succeeded(former, s.Name)
+	}
+	if fault == world.Crashing {
+		s.State, s.Reason = fleetv1.StateFailed, "HealthCheckFailed"
 	}
 	if before != nil && before.State == s.State {
 		s.LastTransitionTime = before.LastTransitionTime

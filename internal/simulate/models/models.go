@@ -32,9 +32,12 @@ type Models struct {
 	// Endpoints answer for the Pods that are called.
 	Endpoints *Endpoints
 
-	world *world.World
-	sets  *statefulSets
-	run   *runner
+	world    *world.World
+	sets     *statefulSets
+	run      *runner
+	jobs     *jobs
+	kubelets *kubelets
+	scalers  autoscalers
 }
 
 // Fork returns models of another world that remember the same.
@@ -45,6 +48,8 @@ func (m *Models) Fork(w *world.World) *Models {
 	for uid, set := range m.run.sets {
 		f.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), leaving: slices.Clone(set.leaving), progressed: set.progressed, nodes: set.nodes}
 	}
+	f.run.lacking, f.jobs.lacking, f.kubelets.lacking = maps.Clone(m.run.lacking), maps.Clone(m.jobs.lacking), maps.Clone(m.kubelets.lacking)
+	f.kubelets.started, f.scalers.all = maps.Clone(m.kubelets.started), maps.Clone(m.scalers.all)
 	return f
 }
 
@@ -55,6 +60,9 @@ func New(w *world.World, o Options) *Models {
 		Endpoints: &Endpoints{World: w, failing: o.Unprepared, prepared: map[types.UID]time.Time{}, Called: map[record.Key]bool{}},
 		sets:      &statefulSets{World: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
 		run:       &runner{World: w, readiness: o.Readiness, stop: o.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
+		jobs:      &jobs{World: w, readiness: o.Readiness, lacking: map[types.NamespacedName]bool{}},
+		kubelets:  &kubelets{World: w, readiness: o.Readiness, stop: o.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
+		scalers:   autoscalers{w, map[types.NamespacedName]scaling{}},
 	}
 }
 
@@ -62,12 +70,8 @@ func New(w *world.World, o Options) *Models {
 func (m *Models) Actors() []world.Actor {
 	w := m.world
 	return []world.Actor{
-		autoscalers{w, map[types.NamespacedName]scaling{}},
-		m.sets, deployments{m.run}, daemonSets{m.run, m.Nodes}, providers{w},
-		&jobs{World: w, readiness: m.Readiness, lacking: map[types.NamespacedName]bool{}},
-		NewCollector(w),
-		&clusters{World: w, readiness: m.Readiness},
-		&kubelets{World: w, readiness: m.Readiness, stop: m.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
+		m.scalers, m.sets, deployments{m.run}, daemonSets{m.run, m.Nodes}, providers{w},
+		m.jobs, NewCollector(w), &clusters{World: w, readiness: m.Readiness}, m.kubelets,
 	}
 }
 

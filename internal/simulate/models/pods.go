@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
@@ -51,6 +52,8 @@ func (k *kubelets) Act(ctx context.Context, key types.NamespacedName) (time.Dura
 		return 0, nil
 	case pod.DeletionTimestamp != nil:
 		return k.end(pod), nil
+	case k.Faults[record.KeyOf("pod", pod.Namespace, pod.Name)] == world.Crashing:
+		return 0, k.write(ctx, pod, func(p *corev1.Pod) { setCrashing(p, k.Now) })
 	case pod.Status.Phase == corev1.PodRunning && !isReady(pod) && !isFailing(pod):
 		return k.start(ctx, pod)
 	case pod.Status.Phase != corev1.PodPending || isFailing(pod):
@@ -79,6 +82,7 @@ func (k *kubelets) end(pod *corev1.Pod) time.Duration {
 	if rest > 0 && pod.Status.Phase != corev1.PodPending {
 		return rest
 	}
+	delete(k.Faults, record.KeyOf("pod", pod.Namespace, pod.Name)) // the next one of the name is another Pod
 	k.Store.Remove(pod)
 	return 0
 }
@@ -154,6 +158,17 @@ func setReady(p *corev1.Pod, now time.Time, ready bool, reason string) {
 			Type: kind, Status: is, Reason: reason, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
+}
+
+// setCrashing makes a Pod run whose container fails again and again.
+func setCrashing(p *corev1.Pod, now time.Time) {
+	if isFailing(p) {
+		return
+	}
+	setReady(p, now, false, "ContainersNotReady")
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1, State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off restarting failed container"},
+	}}}
 }
 
 // owning is the kind and the name of what a Pod belongs to: itself, if to nothing.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // podView shows the Pods of a namespace: those that are kept in the API, and one for each
@@ -63,6 +64,9 @@ func (v podView) of(workload client.Object, template *corev1.PodTemplateSpec, ow
 		setReady(pod, v.world.Now, ready, "")
 		if ready {
 			readyAt(pod, r)
+		}
+		if r.fault == world.Crashing {
+			setCrashing(pod, v.world.Now)
 		}
 		all[i] = pod
 	}

@@ -25,6 +25,8 @@ type replica struct {
 	began time.Time
 	// stops is how long it takes until it is gone.
 	stops time.Duration
+	// fault keeps it from being ready.
+	fault world.Fault
 }
 
 // replicaSet are those of one workload.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,18 @@ func NewRecorder() *Recorder {
 		replicas: map[types.NamespacedName]ordinals{},
 		changed:  map[Key]bool{}, rolling: map[Key]bool{},
 	}
+}
+
+// Clone returns a recorder that has seen the same, and goes on by itself.
+func (r *Recorder) Clone() *Recorder {
+	c := *r
+	c.steps = slices.Clip(r.steps)
+	c.revisions, c.leaving, c.groups, c.replicas = maps.Clone(r.revisions), maps.Clone(r.leaving), maps.Clone(r.groups), maps.Clone(r.replicas)
+	c.changed, c.rolling = maps.Clone(r.changed), maps.Clone(r.rolling)
+	if len(r.leaving) > 0 { // what takes their place is written into their steps
+		c.steps = slices.Clone(r.steps)
+	}
+	return &c
 }
 
 // Begin tells that what follows is of another decision than what was before.
@@ -150,7 +163,7 @@ func (r *Recorder) number(set types.NamespacedName, revision string) string {
 	i := slices.Index(r.revisions[set], revision)
 	if i < 0 {
 		i = len(r.revisions[set])
-		r.revisions[set] = append(r.revisions[set], revision)
+		r.revisions[set] = append(slices.Clip(r.revisions[set]), revision)
 	}
 	return fmt.Sprintf("r%d", i+1)
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -79,6 +80,11 @@ type Wait struct {
 	// Next is when its ring looks again, of what waits in the end because that is later
 	// than was looked ahead; zero of everything else.
 	Next time.Time `json:"next,omitzero"`
+}
+
+// Compare orders keys by namespace, kind and name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Name, other.Name))
 }
 
 // Reference is a kind and a name as commands take them.

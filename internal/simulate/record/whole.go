@@ -38,7 +38,7 @@ func Unwhole(ctx context.Context, reader client.Reader, namespace string, told [
 		for _, obj := range objects {
 			o, ok := obj.(client.Object)
 			p := ProgressOf(o)
-			if !ok || p.isWhole() || isTold(told, o, p.Kind) {
+			if !ok || p.IsWhole() || isTold(told, o, p.Kind) {
 				continue
 			}
 			wait, err := unwholeAs(ctx, reader, o, p)
@@ -160,8 +160,8 @@ func ofJob(j *batchv1.Job) Progress {
 // KindJob is the kind of Jobs.
 const KindJob = "Job"
 
-// isWhole is true if everything that is asked for exists.
-func (p *Progress) isWhole() bool {
+// IsWhole is true if everything that is asked for exists.
+func (p *Progress) IsWhole() bool {
 	return p.observed && p.updated >= p.mustUpdate && p.available >= p.wanted && (p.mustUpdate == 0 || p.there <= p.wanted)
 }
 

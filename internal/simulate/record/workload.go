@@ -29,7 +29,7 @@ func (r *Recorder) workload(at time.Duration, before, after client.Object) {
 		r.rolling[of] = true
 		r.kubernetes(at, of, "is rolled by Kubernetes")
 	}
-	if r.rolling[of] && p.isWhole() {
+	if r.rolling[of] && p.IsWhole() {
 		delete(r.rolling, of)
 		r.kubernetes(at, of, "is rolled out")
 	}

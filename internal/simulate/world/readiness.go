@@ -22,13 +22,16 @@ type Readiness struct {
 	// Of is by "statefulset/x", the kind in lower case, of what the Pods belong to. One that is named
 	// itself, as "pod/x-0", counts before that.
 	Of map[string]time.Duration
-	// OfRevision counts before both: by the same, and then by what the revision is called.
+	// New is that of every unit at a revision that did not run before the change, nil if it is as any
+	// other.
+	New *time.Duration
+	// OfRevision counts before all: by the same, and then by what the revision is called.
 	OfRevision map[string]map[string]time.Duration
 }
 
 // Clone returns a copy that shares nothing.
 func (r *Readiness) Clone() Readiness {
-	c := Readiness{Default: r.Default, Of: maps.Clone(r.Of), OfRevision: maps.Clone(r.OfRevision)}
+	c := Readiness{Default: r.Default, New: r.New, Of: maps.Clone(r.Of), OfRevision: maps.Clone(r.OfRevision)}
 	for ref, times := range c.OfRevision {
 		c.OfRevision[ref] = maps.Clone(times)
 	}
@@ -113,10 +116,13 @@ func (w *World) Said(r Readiness, kind, name string, at func() Revision) (time.D
 	w.Met[ref] = true
 	times := r.OfRevision[ref]
 	if !w.Begun {
-		if len(times) > 0 {
+		if len(times) > 0 || r.New != nil {
 			w.Ran(kind, name, at())
 		}
 		return 0, true
+	}
+	if r.New != nil && !w.ran[ref+"@"+at().ID] {
+		return *r.New, true
 	}
 	if len(times) > 0 {
 		if called := w.called(ref, at(), times); called != "" {

@@ -63,7 +63,9 @@ type World struct {
 	// Problems are looks that fail and fail again.
 	Problems map[Request]error
 	// Broken is what is never ready, if anything is.
-	Broken   record.Key
+	Broken record.Key
+	// Faults are what keeps units from being ready, until it is taken away.
+	Faults   map[record.Key]Fault
 	Recorder *record.Recorder
 	// Groups are those of the StatefulSets.
 	Groups map[types.NamespacedName]string
@@ -90,6 +92,10 @@ type World struct {
 	ran map[string]bool
 	// Looks is how often anybody has looked at anything.
 	Looks int
+	// Acting is the actor that looks at something now, nil if none does. After is called once it has
+	// done what it does; it may be nil.
+	Acting Actor
+	After  func()
 }
 
 // Request is what an actor has to look at.
@@ -118,8 +124,45 @@ func New(ctx context.Context, start time.Time, on Server) (*World, error) {
 func (w *World) Fork() *World {
 	f := worldAt(w.Now)
 	f.Server, f.Started, f.Gone, f.ran = w.Server, w.Started, maps.Clone(w.Gone), maps.Clone(w.ran)
+	f.Faults = maps.Clone(w.Faults)
 	f.on(w.Store.Clone(f.Clock))
 	return f
+}
+
+// GoOn lets a fork go on where the world that it was made of has got to: what is due there is due
+// here, and nothing else. The actors must be the same ones.
+func (w *World) GoOn(from *World) {
+	w.Acted, w.Changes, w.Begun, w.Within = from.Acted, from.Changes, from.Begun, from.Within
+	w.Groups, w.Instances = maps.Clone(from.Groups), maps.Clone(from.Instances)
+	for kind, of := range from.Modules {
+		w.Modules[kind] = maps.Clone(of)
+	}
+	w.Due, w.failed, w.Problems = maps.Clone(from.Due), maps.Clone(from.failed), maps.Clone(from.Problems)
+	w.Recorder = from.Recorder.Clone()
+}
+
+// Restart lets some actors look at everything.
+func (w *World) Restart(is func(Actor) bool) {
+	for i, a := range w.Actors {
+		if !is(a) {
+			continue
+		}
+		for _, obj := range w.Store.All() {
+			for _, key := range a.Wakes(nil, obj) {
+				w.dirty[i].add(key)
+			}
+		}
+	}
+}
+
+// Forgive forgets which looks have failed: what was put off for that is due.
+func (w *World) Forgive() {
+	for e := range w.failed {
+		delete(w.Due, e)
+		w.dirty[e.Actor].add(e.Key)
+	}
+	clear(w.failed)
+	clear(w.Problems)
 }
 
 func worldAt(start time.Time) *World {
@@ -127,7 +170,7 @@ func worldAt(start time.Time) *World {
 		Now: start, Started: start, Within: Horizon, Recorder: record.NewRecorder(),
 		Groups: map[types.NamespacedName]string{}, Instances: map[types.NamespacedName]bool{},
 		Modules: map[string]map[types.NamespacedName]bool{model.KindModule: {}, model.KindBootstrap: {}},
-		Met:     map[string]bool{}, ran: map[string]bool{}, Gone: map[types.UID]bool{},
+		Met:     map[string]bool{}, ran: map[string]bool{}, Gone: map[types.UID]bool{}, Faults: map[record.Key]Fault{},
 		Due: map[Request]time.Time{}, failed: map[Request]int{}, Problems: map[Request]error{},
 	}
 }
@@ -201,6 +244,14 @@ func isVerdict(before, after client.Object) bool {
 	return equality.Semantic.DeepEqual(&same, is)
 }
 
+// UnsettledError reports that something is looked at for ever, without time going on.
+type UnsettledError struct{ Key types.NamespacedName }
+
+// Error implements error.
+func (e *UnsettledError) Error() string {
+	return fmt.Sprintf("it does not settle: %s is reconciled repeatedly", e.Key)
+}
+
 // Rest lets all actors act until none has anything to do at this moment.
 func (w *World) Rest(ctx context.Context) error {
 	for began := w.Looks; ; {
@@ -209,7 +260,7 @@ func (w *World) Rest(ctx context.Context) error {
 			return nil
 		}
 		if w.Looks++; w.Looks-began > looksParallel*(1+len(w.dirty)+w.Store.Len()) {
-			return fmt.Errorf("it does not settle: %s is reconciled repeatedly", e.Key)
+			return &UnsettledError{e.Key}
 		}
 		w.run(ctx, e)
 		if err := ctx.Err(); err != nil {
@@ -221,7 +272,12 @@ func (w *World) Rest(ctx context.Context) error {
 func (w *World) run(ctx context.Context, e Request) {
 	delete(w.Due, e)
 	w.Recorder.Begin()
-	again, err := w.Actors[e.Actor].Act(ctx, e.Key)
+	w.Acting = w.Actors[e.Actor]
+	again, err := w.Acting.Act(ctx, e.Key)
+	if w.After != nil {
+		w.After()
+	}
+	w.Acting = nil
 	if err != nil {
 		w.fail(e, err)
 		return
@@ -291,9 +347,32 @@ func compareKeys(a, b types.NamespacedName) int {
 // First is the kind of the key that stands for the first Pod that is made.
 const First = "first"
 
+// Fault is what keeps a unit from being ready.
+type Fault string
+
+// The faults.
+const (
+	// Slow is that of a unit that is not ready yet, without a word why.
+	Slow Fault = "slow"
+	// Crashing is that of a unit whose containers fail again and again.
+	Crashing Fault = "crashing"
+)
+
+// Wake has the actors look at an object once more, as after a change.
+func (w *World) Wake(obj client.Object) {
+	for i, a := range w.Actors {
+		for _, key := range a.Wakes(obj, obj) {
+			w.dirty[i].add(key)
+		}
+	}
+}
+
 // IsBroken reports whether something is never ready. If that is to be the first, it is this one.
 func (w *World) IsBroken(kind, namespace, name string) bool {
 	asked := record.KeyOf(kind, namespace, name)
+	if w.Faults[asked] != "" {
+		return true
+	}
 	if w.Broken.Kind == First {
 		w.Broken = asked
 	}

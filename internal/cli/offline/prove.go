@@ -1,0 +1,232 @@
+package offline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/prove"
+	"github.com/spillway-dev/spillway/internal/simulate"
+)
+
+// proof is one run of the command.
+type proof struct {
+	simulation
+
+	rules    []string
+	failures int
+	spend    time.Duration
+}
+
+// outputMarkdown is the form of a comment on a pull request.
+const outputMarkdown = "markdown"
+
+// NewProve returns the command prove.
+func NewProve(env command.Environment) *cobra.Command {
+	p := &proof{simulation: simulation{env: env}}
+	cmd := &cobra.Command{
+		Use:   "prove -f DIR [--change FILE]",
+		Short: "Explore what a change can do, over every single failure",
+		Long: "Explore what a change can do, without a cluster, over every single failure: at every\n" +
+			"moment a unit that does not become ready, or crashes and perhaps recovers, a Pod that\n" +
+			"is lost with its node, a manager that stops at a write, a write that is refused. In\n" +
+			"each state the rules are checked: budgets, zones and stages at every instant, that a\n" +
+			"bad version stops, that a good change completes, that whatever waits for ever says\n" +
+			"what to do. A rule that is broken is shown by the shortest path to it, and the exit\n" +
+			"code is 1. It runs the code of the manager, as simulate does.\n" +
+			"\n" +
+			"Gates pass unless --gate says otherwise. Rules of your own are expressions over all\n" +
+			"units, in a file that --rules names.",
+		Example: "  spillway prove -f shop --change shop-next/config.yaml\n" +
+			"  spillway prove -f shop --change next.yaml --rules rules.yaml -o markdown",
+		Args: command.None("name manifests with -f"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
+	}
+	flags := cmd.Flags()
+	p.addFlags(flags)
+	flags.StringArrayVar(&p.rules, "rules", nil, "a file of rules that must hold in every state; repeat it for several")
+	flags.IntVar(&p.failures, "failures", 1, "how many things may go wrong one after the other; more than 1 seldom completes")
+	flags.DurationVar(&p.spend, "within", 0, "end the exploration after this time, such as 30s; it is then a sample (default: until it is complete)")
+	command.OutputFlag(cmd, &p.output, outputMarkdown)
+	return cmd
+}
+
+func (p *proof) run(cmd *cobra.Command) error {
+	if p.failures < 0 {
+		return fmt.Errorf("--failures: %d are too few; use 0 or more", p.failures)
+	}
+	if p.spend < 0 {
+		return fmt.Errorf("--within: %s is not ahead; use a time such as 30s, or leave it out", p.spend)
+	}
+	o := prove.Options{Failures: p.failures}
+	var err error
+	if o.Options, err = p.options(); err != nil {
+		return err
+	}
+	if o.Rules, err = readRules(p.rules); err != nil {
+		return err
+	}
+	if o.Base, o.Change, err = p.read(cmd.InOrStdin()); err != nil {
+		return err
+	}
+	if p.fromCluster {
+		if err := p.look(cmd.Context(), &o.Options, o.Change); err != nil {
+			return err
+		}
+	}
+	o.Namespace = p.namespace
+	if o.Assumed, err = p.assumptions(); err != nil {
+		return err
+	}
+	command.SpendMemory()
+	r, err := p.explore(cmd, o)
+	if err != nil {
+		return simulate.Locate(err, p.documents)
+	}
+	if err := p.show(cmd.OutOrStdout(), r); err != nil {
+		return err
+	}
+	if n := len(r.Counterexamples); n > 0 {
+		return command.ExitError{Err: errors.New(report.Plural(n, "broken rule")), Code: 1, Said: true}
+	}
+	return nil
+}
+
+// readRules reads files of rules.
+func readRules(files []string) ([]*prove.UserRule, error) {
+	var all []*prove.UserRule
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--rules: %w", err)
+		}
+		rules, err := prove.ParseRules(text)
+		if err != nil {
+			return nil, fmt.Errorf("--rules: %s: %w", file, err)
+		}
+		all = append(all, rules...)
+	}
+	return all, nil
+}
+
+// explore explores the change, and says on a terminal how far that is.
+func (p *proof) explore(cmd *cobra.Command, o prove.Options) (*prove.Report, error) {
+	var visited atomic.Int64
+	o.Progress = func(states int) { visited.Store(int64(states)) }
+	if p.spend > 0 {
+		o.Until = p.env.Now().Add(p.spend)
+	}
+	o.Now = o.Now.Truncate(time.Second)
+	far := func() string { return fmt.Sprintf("exploring: %d states", visited.Load()) }
+	return display.Working(cmd.Context(), display.NewProgress(cmd.ErrOrStderr(), p.env.Now), far, func() (*prove.Report, error) {
+		return prove.Run(cmd.Context(), o)
+	})
+}
+
+func (p *proof) show(w io.Writer, r *prove.Report) error {
+	if p.output == outputMarkdown {
+		_, err := io.WriteString(w, markdownOf(r))
+		return err //nolint:wrapcheck // of the writer
+	}
+	return command.Show(w, p.output, r, func(w io.Writer) { p.write(w, r) })
+}
+
+// write shows the report to people.
+func (p *proof) write(w io.Writer, r *prove.Report) {
+	for i := range r.Counterexamples {
+		c := &r.Counterexamples[i]
+		display.WriteHanging(w, "✗ ", headOf(c))
+		for _, l := range c.Timeline {
+			mark := "  "
+			if l.Failure {
+				mark = "! "
+			}
+			display.WriteHanging(w, fmt.Sprintf("  %s%9s  ", mark, l.At), l.Text)
+		}
+		if c.Action != "" {
+			display.WriteHanging(w, "  → ", c.Action)
+		}
+	}
+	for _, line := range summaryOf(r) {
+		display.WriteHanging(w, "", line)
+	}
+}
+
+// headOf says which rule is broken, and how.
+func headOf(c *prove.Counterexample) string {
+	text := c.Rule + ": "
+	if c.Object != "" {
+		text += c.Object + ": "
+	}
+	return text + c.Sentence
+}
+
+// summaryOf says what was explored, and what was found of a bad version.
+func summaryOf(r *prove.Report) []string {
+	how := "every state visited"
+	if !r.Complete {
+		how = "a sample: time ended the exploration"
+	}
+	failures := 0
+	for _, n := range r.Failures {
+		failures += n
+	}
+	lines := []string{fmt.Sprintf("%s, %s, %s, %s: %s",
+		report.Plural(r.Units, "changed unit"), report.Plural(failures, "failure"), report.Plural(r.States, "state"), report.Plural(r.Transitions, "transition"), how)}
+	if len(r.Gates) > 0 {
+		lines = append(lines, "gates that pass: "+strings.Join(r.Gates, ", "))
+	}
+	for _, reach := range r.Reach {
+		lines = append(lines, fmt.Sprintf("%s: a version that %s gets to %d of %d units", reach.Rollout, reach.Bad, reach.Reached, reach.Units))
+	}
+	stops := make([]string, 0, len(r.Stops))
+	for _, reason := range slices.Sorted(maps.Keys(r.Stops)) {
+		stops = append(stops, fmt.Sprintf("%s (%s)", reason, report.Plural(r.Stops[reason], "final state")))
+	}
+	if len(stops) > 0 {
+		lines = append(lines, "some failures need a person, and say so: "+strings.Join(stops, ", "))
+	}
+	if len(r.Counterexamples) == 0 {
+		lines = append(lines, "no rule is broken")
+	}
+	return lines
+}
+
+// markdownOf is the report as a comment on a pull request.
+func markdownOf(r *prove.Report) string {
+	text := &strings.Builder{}
+	if len(r.Counterexamples) == 0 {
+		text.WriteString("### Spillway: no rule is broken\n\n")
+	} else {
+		_, _ = fmt.Fprintf(text, "### Spillway: %s\n\n", report.Plural(len(r.Counterexamples), "broken rule"))
+	}
+	for i := range r.Counterexamples {
+		c := &r.Counterexamples[i]
+		_, _ = fmt.Fprintf(text, "**%s**\n\n| time | |\n|---|---|\n", headOf(c))
+		for _, l := range c.Timeline {
+			line := l.Text
+			if l.Failure {
+				line = "**" + line + "**"
+			}
+			_, _ = fmt.Fprintf(text, "| %s | %s |\n", l.At, line)
+		}
+		if text.WriteString("\n"); c.Action != "" {
+			text.WriteString(c.Action + "\n\n")
+		}
+	}
+	for _, line := range summaryOf(r) {
+		text.WriteString("- " + line + "\n")
+	}
+	return text.String()
+}

@@ -1,0 +1,419 @@
+package prove
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
+)
+
+// Failure is something that goes wrong.
+type Failure string
+
+// The failures.
+const (
+	// Slow is that a unit does not become ready; it may do so later.
+	Slow Failure = "is not ready"
+	// Crash is that a unit that was ready crashes; it may recover later.
+	Crash Failure = "crashes"
+	// Lost is that a Pod goes with its node, and another one takes its place.
+	Lost Failure = "is lost with its node"
+	// Stopped is that the manager stops instead of making a write, and another one starts.
+	Stopped Failure = "the manager stops before a write"
+	// StoppedAfter is the same immediately after the write.
+	StoppedAfter Failure = "the manager stops after a write"
+	// Refused is that a write is refused, once.
+	Refused Failure = "a write is refused"
+	// Unanswered is that a write is made, and the manager does not learn it.
+	Unanswered Failure = "a write is made without an answer"
+)
+
+// interruptions are the failures of writes.
+var interruptions = map[Failure]simulate.Interruption{
+	Stopped: {Stop: true}, StoppedAfter: {Stop: true, Unanswered: true}, Refused: {}, Unanswered: {Unanswered: true},
+}
+
+// phase is what an explorer does.
+type phase int
+
+const (
+	aiming phase = iota
+	exploring
+)
+
+type explorer struct {
+	Options
+
+	phase  phase
+	report Report
+	seen   map[visited]bool
+	// frontier is what is to be visited at the next moment.
+	frontier []*branch
+	found    map[string]*Counterexample
+	// stops are the final states that were counted.
+	stops    map[string]bool
+	goals    goals
+	rollouts map[string]record.Key
+	// contents are the ConfigMaps and Secrets when the change was made.
+	contents map[record.Key]string
+	policies policies
+}
+
+// branch is a world, and how it has come about.
+type branch struct {
+	*simulate.Play
+
+	events []event
+	// open is what a unit fails by, as long as it does.
+	open *record.Key
+	// left is how many things may yet go wrong, moments how long the path is.
+	left, moments int
+	// sick are units that were not ready when they got the change: that they are not ready now is not
+	// because of it.
+	sick map[string]bool
+	// last is the state before.
+	last uint64
+}
+
+// event is something that has gone wrong, or has ended that.
+type event struct {
+	at   record.Offset
+	text string
+}
+
+// fork returns the same world once more.
+func (e *explorer) fork(ctx context.Context, b *branch) (*branch, error) {
+	p, err := b.Fork(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.watched(b, p), nil
+}
+
+func (e *explorer) watched(b *branch, p *simulate.Play) *branch {
+	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, left: b.left, moments: b.moments, sick: maps.Clone(b.sick), last: b.last}
+	e.report.Transitions++
+	p.Watch(func(by string, changes []simulate.Change) { e.see(f, by, changes) })
+	return f
+}
+
+// settles finds a world that does not come to rest.
+func (e *explorer) settles(b *branch, err error) error {
+	if _, ok := errors.AsType[*world.UnsettledError](err); !ok || e.phase != exploring {
+		return err
+	}
+	e.broken(b, RuleSettles, record.Key{}, err.Error())
+	return nil
+}
+
+// explore visits all states that can be reached, the nearest first.
+func (e *explorer) explore(ctx context.Context) error {
+	for len(e.frontier) > 0 {
+		level := e.frontier
+		e.frontier = nil
+		for len(level) > 0 { // what fails at a moment is as far as what does not
+			b := level[0]
+			level[0], level = nil, level[1:]
+			if e.isOver(ctx) {
+				return ctx.Err()
+			}
+			beside, err := e.visit(ctx, b)
+			if err != nil {
+				return err
+			}
+			level = append(level, beside...)
+		}
+	}
+	return nil
+}
+
+// visit checks a state and goes on from it. It returns the states of the same moment that it leads to.
+func (e *explorer) visit(ctx context.Context, b *branch) (beside []*branch, err error) {
+	state := b.State()
+	if e.isSeen(b, state) || b.moments > mostMoments {
+		return nil, nil
+	}
+	if err := e.checkState(b); err != nil {
+		return nil, err
+	}
+	if beside, err = e.failures(ctx, b, state != b.last); err != nil {
+		return nil, err
+	}
+	b.last = state
+	more, err := e.next(ctx, b)
+	switch {
+	case err != nil:
+		return nil, err
+	case more:
+		e.frontier = append(e.frontier, b)
+		return beside, nil
+	}
+	return beside, e.checkEnd(ctx, b)
+}
+
+// isOver reports whether time has ended the exploration.
+func (e *explorer) isOver(ctx context.Context) bool {
+	if e.Progress != nil {
+		e.Progress(len(e.seen))
+	}
+	over := ctx.Err() != nil || !e.Until.IsZero() && time.Now().After(e.Until)
+	e.report.Complete = e.report.Complete && !over
+	return over
+}
+
+// visited is a state, and what can still fail in it.
+type visited struct {
+	state uint64
+	left  int
+	open  record.Key
+}
+
+// isSeen reports whether a state was visited, and notes that it is.
+func (e *explorer) isSeen(b *branch, state uint64) bool {
+	v := visited{state: state, left: b.left}
+	if b.open != nil {
+		v.open = *b.open
+	}
+	was := e.seen[v]
+	e.seen[v] = true
+	return was
+}
+
+// next lets time go on.
+func (e *explorer) next(ctx context.Context, b *branch) (bool, error) {
+	b.moments++
+	e.report.Transitions++
+	more, err := b.Next(ctx)
+	return more, e.settles(b, err)
+}
+
+// failures returns the worlds in which something goes wrong at this moment, or no longer does. Where
+// nothing has changed since the last moment, they are those of that one.
+func (e *explorer) failures(ctx context.Context, b *branch, changed bool) (beside []*branch, err error) {
+	if b.open != nil {
+		f, err := e.recovers(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		beside = append(beside, f)
+	}
+	if b.left == 0 || !changed {
+		return beside, nil
+	}
+	for _, s := range e.strikes(b) {
+		f, err := e.strike(ctx, b, s)
+		if err != nil {
+			return nil, err
+		}
+		beside = append(beside, f)
+	}
+	return beside, e.interrupt(ctx, b)
+}
+
+// recovers returns the world in which the unit that fails does so no longer.
+func (e *explorer) recovers(ctx context.Context, b *branch) (*branch, error) {
+	f, err := e.fork(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	f.events = append(f.events, event{f.At(), nameOf(*f.open) + " recovers"})
+	of := *f.open
+	f.open = nil
+	return f, e.settles(f, f.Relieve(ctx, of))
+}
+
+// strike is a failure of a unit.
+type strike struct {
+	of      record.Key
+	failure Failure
+}
+
+// strikes returns what can go wrong with units: those that have what the change brings fail before
+// they are ready, or after; those that have it not yet only after. Of units that are alike the first
+// and the last one fail.
+func (e *explorer) strikes(b *branch) []strike {
+	type class struct {
+		rollout    record.Key
+		part       string
+		has, ready bool
+	}
+	units := unitsOf(b.Play)
+	alike, order := map[class][]*Unit{}, []class(nil)
+	for i := range units {
+		u := &units[i]
+		if !e.goals.moves(u) || u.Revision == "" {
+			continue
+		}
+		c := class{e.rollouts[u.id()], u.Part, e.goals.has(u), u.Ready}
+		if len(alike[c]) == 0 {
+			order = append(order, c)
+		}
+		alike[c] = append(alike[c], u)
+	}
+	var all []strike
+	for _, c := range order {
+		members := alike[c]
+		for _, u := range slices.Compact([]*Unit{members[0], members[len(members)-1]}) {
+			all = append(all, strikesOf(u, c.has)...)
+		}
+	}
+	return all
+}
+
+func strikesOf(u *Unit, has bool) []strike {
+	switch of := u.struck(); {
+	case !u.Ready && !has:
+		return nil
+	case !u.Ready:
+		return []strike{{of, Slow}}
+	case of.Kind == cluster:
+		return []strike{{of, Crash}}
+	default:
+		return []strike{{of, Crash}, {of, Lost}}
+	}
+}
+
+// strike returns the world in which a unit fails.
+func (e *explorer) strike(ctx context.Context, b *branch, s strike) (*branch, error) {
+	f, err := e.fork(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	f.left--
+	f.events = append(f.events, event{f.At(), nameOf(s.of) + " " + string(s.failure)})
+	e.report.Failures[s.failure]++
+	switch s.failure {
+	case Lost:
+		return f, e.settles(f, f.Lose(ctx, s.of))
+	case Crash:
+		f.open = &s.of
+		return f, e.settles(f, f.Afflict(ctx, s.of, world.Crashing))
+	default:
+		f.open = &s.of
+		return f, e.settles(f, f.Afflict(ctx, s.of, world.Slow))
+	}
+}
+
+// interrupt adds the worlds in which one of the next writes of the manager fails, or the manager with
+// it.
+func (e *explorer) interrupt(ctx context.Context, b *branch) error {
+	probe, err := e.fork(ctx, b)
+	if err != nil {
+		return err
+	}
+	if _, err := e.next(ctx, probe); err != nil {
+		return err
+	}
+	for at := 1; at <= probe.Writes(); at++ {
+		for _, failure := range []Failure{Stopped, StoppedAfter, Refused, Unanswered} {
+			f, err := e.interruptAt(ctx, b, failure, at)
+			if err != nil {
+				return err
+			}
+			e.frontier = append(e.frontier, f)
+		}
+	}
+	return nil
+}
+
+func (e *explorer) interruptAt(ctx context.Context, b *branch, failure Failure, at int) (*branch, error) {
+	f, err := e.fork(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	i := interruptions[failure]
+	i.At = at
+	f.left--
+	f.Interrupt(i)
+	if _, err := e.next(ctx, f); err != nil {
+		return nil, err
+	}
+	f.events = append(f.events, event{f.At(), string(failure)})
+	if e.report.Failures[failure]++; !i.Stop {
+		return f, nil
+	}
+	p, err := f.Restarted(ctx)
+	return e.watched(f, p), e.settles(f, err)
+}
+
+// checkEnd checks the state in which nothing happens any more.
+func (e *explorer) checkEnd(ctx context.Context, b *branch) error {
+	waits, err := b.Waits(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range waits {
+		w := &waits[i]
+		of := record.KeyOf("", w.Namespace, w.Object)
+		_, action, known := reasons.Of(w.Reason)
+		switch {
+		case len(b.events) == 0:
+			e.broken(b, RuleEnds, of, "the rollout does not complete though nothing fails: "+w.Sentence)
+		case !known || action == "":
+			e.broken(b, RulePerson, of, "it waits for ever, and no message says for whom: "+w.Sentence)
+		default:
+			e.stop(b, w)
+		}
+	}
+	if len(waits) == 0 && b.open == nil {
+		e.checkGoals(b)
+	}
+	return nil
+}
+
+// stop counts a final state in which a rollout waits for a person.
+func (e *explorer) stop(b *branch, w *record.Wait) {
+	if key := fmt.Sprint(b.State(), w.Object, w.Reason); !e.stops[key] {
+		e.stops[key] = true
+		e.report.Stops[string(w.Reason)]++
+	}
+}
+
+// checkGoals finds units that have something else than without a failure, though everything is said to
+// be complete.
+func (e *explorer) checkGoals(b *branch) {
+	units := unitsOf(b.Play)
+	for i := range units {
+		if u := &units[i]; e.goals.moves(u) && !e.goals.has(u) {
+			e.broken(b, RuleComplete, e.rollouts[u.id()], fmt.Sprintf("everything is complete, and %s does not have what the change brings", u))
+		}
+	}
+}
+
+// broken notes that a rule is broken, if no shorter path to that is known.
+func (e *explorer) broken(b *branch, rule string, of record.Key, sentence string) {
+	key := rule + " " + of.Namespace + " " + of.Name
+	if known := e.found[key]; known != nil && (known.failures < len(b.events) || known.failures == len(b.events) && known.moments <= b.moments) {
+		return
+	}
+	e.found[key] = &Counterexample{
+		Rule: rule, Object: of.Name, Namespace: of.Namespace, Sentence: sentence, Action: actions[rule],
+		Timeline: b.timeline(), failures: len(b.events), moments: b.moments,
+	}
+}
+
+// timeline is everything that has happened.
+func (b *branch) timeline() []Line {
+	var all []Line
+	for _, s := range b.Steps() {
+		all = append(all, Line{At: s.At, Ring: s.Ring, Text: s.String()})
+	}
+	for _, ev := range b.events {
+		all = append(all, Line{At: ev.at, Failure: true, Text: ev.text})
+	}
+	slices.SortStableFunc(all, func(a, b Line) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+func nameOf(of record.Key) string {
+	u := Unit{Key: of}
+	return u.String()
+}

@@ -1,0 +1,269 @@
+package prove
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
+)
+
+// Options are what is explored.
+type Options struct {
+	simulate.Options
+
+	// Base is what runs, Change what is applied over it.
+	Base, Change []*unstructured.Unstructured
+	// Rules are those of the user, in addition to [Rules].
+	Rules []*UserRule
+	// Failures is how many things may go wrong, one after the other. Two and more are explored as
+	// far as time allows, which is seldom to the end.
+	Failures int
+	// Until ends the exploration; the zero time does not.
+	Until time.Time
+	// Progress receives how many states were visited, often; it may be nil.
+	Progress func(states int)
+}
+
+// Report is the result of an exploration.
+type Report struct {
+	// Complete reports whether every state was visited that the failures reach. Otherwise time has
+	// ended the exploration.
+	Complete bool `json:"complete"`
+	// States is how many different states were visited, and Transitions how often one led to
+	// another.
+	States      int `json:"states"`
+	Transitions int `json:"transitions"`
+	// Failures is how many single failures were tried, by what they are.
+	Failures map[Failure]int `json:"failures"`
+	// Units is how many units the change updates.
+	Units int `json:"units"`
+	// Gates are those that the change reaches, and that pass.
+	Gates []string `json:"gates,omitempty"`
+	// Reach is how far a bad version gets, for each rollout of more than one unit.
+	Reach []Reach `json:"reach"`
+	// Stops is in how many different final states a rollout waits for a person, by the reason.
+	Stops map[string]int `json:"stops,omitempty"`
+	// Counterexamples are the rules that are broken, each with the shortest path to it.
+	Counterexamples []Counterexample `json:"counterexamples"`
+}
+
+// Reach is how far a bad version gets.
+type Reach struct {
+	Rollout   string `json:"rollout"`
+	Namespace string `json:"namespace"`
+	// Bad is how it is bad.
+	Bad Badness `json:"bad"`
+	// Reached is how many of Units get it, until the rollout stops.
+	Reached int `json:"reached"`
+	Units   int `json:"units"`
+}
+
+// Counterexample is a rule that is broken.
+type Counterexample struct {
+	Rule      string `json:"rule"`
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
+	// Sentence says what happens, Action what prevents it.
+	Sentence string `json:"sentence"`
+	Action   string `json:"action,omitempty"`
+	// Timeline has everything until then.
+	Timeline []Line `json:"timeline"`
+
+	// failures and moments are how long the path is.
+	failures, moments int
+}
+
+// Line is a line of a timeline.
+type Line struct {
+	At record.Offset `json:"at"`
+	// Failure is true of what goes wrong; everything else is a step.
+	Failure bool   `json:"failure,omitempty"`
+	Ring    string `json:"ring,omitempty"`
+	Text    string `json:"text"`
+}
+
+// Run explores a change.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	e := &explorer{
+		Options: o, seen: map[visited]bool{}, found: map[string]*Counterexample{}, stops: map[string]bool{},
+		report: Report{Failures: map[Failure]int{}, Stops: map[string]int{}, Complete: true},
+	}
+	if e.OtherGates == "" {
+		e.OtherGates = simulate.Approved
+	}
+	start, err := e.start(ctx, e.Options.Options)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.aim(ctx, start); err != nil {
+		return nil, err
+	}
+	if err := e.measure(ctx); err != nil {
+		return nil, err
+	}
+	e.phase = exploring
+	root, err := e.begin(ctx, start, o.Failures)
+	if err != nil {
+		return nil, err
+	}
+	e.frontier = []*branch{root}
+	if err := e.explore(ctx); err != nil {
+		return nil, err
+	}
+	return e.result(), nil
+}
+
+// start brings about what runs.
+func (e *explorer) start(ctx context.Context, o simulate.Options) (*simulate.Play, error) {
+	if len(e.Change) == 0 {
+		return simulate.Start(ctx, nil, o)
+	}
+	return simulate.Start(ctx, e.Base, o)
+}
+
+// begin makes the change in a fork of the world.
+func (e *explorer) begin(ctx context.Context, start *simulate.Play, failures int) (*branch, error) {
+	b, err := e.fork(ctx, &branch{Play: start, left: failures, sick: map[string]bool{}})
+	if err != nil {
+		return nil, err
+	}
+	change := e.Change
+	if len(change) == 0 {
+		change = e.Base
+	}
+	return b, e.settles(b, b.Apply(ctx, change))
+}
+
+// aim plays the change without a failure: what units have in the end is what the change brings them.
+// Gates that wait for a person are approved.
+func (e *explorer) aim(ctx context.Context, start *simulate.Play) error {
+	e.goals.from, e.contents = revisions(unitsOf(start)), contentsOf(start)
+	b, err := e.begin(ctx, start, 0)
+	if err != nil {
+		return err
+	}
+	for range mostMoments {
+		more, err := b.Next(ctx)
+		if err := e.settles(b, err); err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	units := unitsOf(b.Play)
+	e.goals.to = revisions(units)
+	e.report.Units = len(e.goals.ids())
+	e.place(b, units)
+	for _, obj := range b.Store().Objects(&v1alpha1.RolloutGate{}, "") {
+		if gate, ok := obj.(*v1alpha1.RolloutGate); ok && !slices.Contains(e.report.Gates, gate.Spec.Gate) {
+			e.report.Gates = append(e.report.Gates, gate.Spec.Gate)
+		}
+	}
+	slices.Sort(e.report.Gates)
+	return nil
+}
+
+// mostMoments bounds a path: what goes on for longer repeats itself.
+const mostMoments = 20_000
+
+func (e *explorer) result() *Report {
+	r := e.report
+	r.States = len(e.seen)
+	for _, key := range slices.Sorted(maps.Keys(e.found)) {
+		r.Counterexamples = append(r.Counterexamples, *e.found[key])
+	}
+	slices.SortStableFunc(r.Counterexamples, func(a, b Counterexample) int {
+		return cmp.Or(cmp.Compare(a.failures, b.failures), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Object, b.Object))
+	})
+	return &r
+}
+
+// Badness is how a version is bad.
+type Badness string
+
+// How versions are bad.
+const (
+	// NeverReady is a version whose units never become ready.
+	NeverReady Badness = "is never ready"
+	// CrashesLater is one whose units crash as soon as they were ready.
+	CrashesLater Badness = "crashes once it was ready"
+)
+
+// measure finds how far bad versions get.
+func (e *explorer) measure(ctx context.Context) error {
+	for _, bad := range []Badness{NeverReady, CrashesLater} {
+		reached, b, err := e.reach(ctx, bad)
+		if err != nil {
+			return err
+		}
+		units := map[record.Key][]string{}
+		for _, id := range e.goals.ids() {
+			if e.goals.from[id] != "" { // what is new takes nothing from anybody
+				units[e.rollouts[id]] = append(units[e.rollouts[id]], id)
+			}
+		}
+		for _, of := range slices.SortedFunc(maps.Keys(units), record.Key.Compare) {
+			r := Reach{Rollout: of.Name, Namespace: of.Namespace, Bad: bad, Units: len(units[of])}
+			for _, id := range units[of] {
+				if reached[id] {
+					r.Reached++
+				}
+			}
+			if r.Units <= 1 {
+				continue
+			}
+			e.report.Reach = append(e.report.Reach, r)
+			if r.Reached == r.Units {
+				e.broken(b, RuleBadStops, of, fmt.Sprintf("a version that %s gets to all %d units", bad, r.Units))
+			}
+		}
+	}
+	return nil
+}
+
+// reach plays the change with a bad version, and returns the units that get it.
+func (e *explorer) reach(ctx context.Context, bad Badness) (map[string]bool, *branch, error) {
+	o := e.Options.Options
+	if o.Readiness = o.Readiness.Clone(); bad == NeverReady {
+		o.Readiness.New = new(world.Never)
+	}
+	start, err := e.start(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := e.begin(ctx, start, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	reached, crashed := map[string]bool{}, map[string]bool{}
+	for range mostMoments {
+		units := unitsOf(b.Play)
+		for i := range units {
+			u := &units[i]
+			if !e.goals.has(u) {
+				continue
+			}
+			if reached[u.id()] = true; bad == CrashesLater && u.Ready && !crashed[u.id()] {
+				crashed[u.id()] = true
+				if err := b.Afflict(ctx, u.struck(), world.Crashing); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+		more, err := b.Next(ctx)
+		if err != nil || !more {
+			return reached, b, err
+		}
+	}
+	return reached, b, nil
+}

@@ -1,0 +1,352 @@
+package prove
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// The rules that every change is checked by.
+const (
+	// RuleEnds is that a change completes if nothing fails.
+	RuleEnds = "change-completes"
+	// RuleSettles is that nothing is tried for ever at one moment.
+	RuleSettles = "manager-settles"
+	// RulePerson is that whatever waits for ever says what a person does about it.
+	RulePerson = "waits-name-an-action"
+	// RuleComplete is that everything has what the change brings once nothing waits.
+	RuleComplete = "complete-is-done"
+	// RuleBadStops is that a bad version does not get to every unit of a rollout.
+	RuleBadStops = "bad-version-stops"
+	// RuleZones is that no Pod of a zone is taken down while one of another zone is not ready.
+	RuleZones = "one-zone-at-a-time"
+	// RuleBudget is that no unit is taken down beyond maxUnavailable.
+	RuleBudget = "max-unavailable"
+	// RuleOrder is that no unit gets the change before those of the stages before its own are ready
+	// with it.
+	RuleOrder = "stages-in-order"
+)
+
+// Rules returns what each rule says.
+func Rules() map[string]string {
+	return map[string]string{
+		RuleEnds:     "a change completes if nothing fails",
+		RuleSettles:  "the manager comes to rest",
+		RulePerson:   "what waits for ever names what a person does about it",
+		RuleComplete: "once nothing waits, everything has what the change brings",
+		RuleBadStops: "a bad version does not get to every unit of a rollout",
+		RuleZones:    "no Pod of a group is replaced while a Pod of another zone is not ready",
+		RuleBudget:   "no more units are unavailable because of a rollout than maxUnavailable",
+		RuleOrder:    "a stage begins once those before it are ready with the change",
+	}
+}
+
+// actions are what prevents that a rule is broken, as far as that is the same for every change.
+var actions = map[string]string{
+	RuleEnds:     "correct what the message names; spillway simulate shows every step",
+	RulePerson:   "report it: this is a defect of Spillway",
+	RuleSettles:  "report it: this is a defect of Spillway",
+	RuleComplete: "report it: this is a defect of Spillway",
+	RuleZones:    "report it: this is a defect of Spillway",
+	RuleBudget:   "report it: this is a defect of Spillway",
+	RuleOrder:    "report it: this is a defect of Spillway",
+	RuleBadStops: "add a first stage, with a soak that is longer than a bad version takes to show",
+}
+
+// policies are those of the config that changes.
+type policies struct {
+	set     policy.Set
+	changed []content.Object
+}
+
+// contentsOf returns a digest of each ConfigMap and Secret.
+func contentsOf(p *simulate.Play) map[record.Key]string {
+	all := map[record.Key]string{}
+	for _, obj := range p.Store().Objects(&corev1.ConfigMap{}, "") {
+		if m, ok := obj.(*corev1.ConfigMap); ok {
+			all[record.KeyOf("ConfigMap", m.Namespace, m.Name)] = fmt.Sprint(m.Data, m.BinaryData)
+		}
+	}
+	for _, obj := range p.Store().Objects(&corev1.Secret{}, "") {
+		if s, ok := obj.(*corev1.Secret); ok {
+			all[record.KeyOf("Secret", s.Namespace, s.Name)] = s.ResourceVersion
+		}
+	}
+	return all
+}
+
+// place finds out what updates each unit.
+func (e *explorer) place(b *branch, units []Unit) {
+	for of, is := range contentsOf(b.Play) {
+		if e.contents[of] != is {
+			e.policies.changed = append(e.policies.changed, content.Object{Kind: content.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name})
+		}
+	}
+	slices.SortFunc(e.policies.changed, func(a, b content.Object) int {
+		return record.KeyOf(string(a.Kind), a.Namespace, a.Name).Compare(record.KeyOf(string(b.Kind), b.Namespace, b.Name))
+	})
+	for _, kind := range []client.Object{&v1alpha1.ConfigPolicy{}, &v1alpha1.ClusterConfigPolicy{}} {
+		for _, obj := range b.Store().Objects(kind, "") {
+			e.policies.set = append(e.policies.set, policy.Read(obj))
+		}
+	}
+	slices.SortFunc(e.policies.set, policy.Compare)
+	e.rollouts = map[string]record.Key{}
+	for i := range units {
+		u := &units[i]
+		e.rollouts[u.id()] = record.KeyOf("", u.Namespace, u.Rollout)
+		if p := e.policies.of(u); p != nil {
+			e.rollouts[u.id()] = record.KeyOf("", p.Namespace, record.Reference(p.Kind, p.Name))
+		} else if u.Part == "" && slices.ContainsFunc(e.policies.changed, func(o content.Object) bool { return o.Namespace == u.Namespace }) {
+			e.rollouts[u.id()] = record.KeyOf("", u.Namespace, "config of namespace "+u.Namespace)
+		}
+	}
+}
+
+// of returns the policy by which a workload gets what has changed, nil if there is none.
+func (p *policies) of(u *Unit) *policy.Policy {
+	if u.Part != "" {
+		return nil
+	}
+	for _, o := range p.changed {
+		if found := p.set.For(u.Namespace, labels.Set(u.Labels), o); found != nil && o.Namespace == u.Namespace {
+			return found
+		}
+	}
+	return nil
+}
+
+// see checks what a ring or a controller has written.
+func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
+	if e.phase != exploring {
+		return
+	}
+	var moves []move
+	for _, c := range changes {
+		switch was := c.Before.(type) {
+		case *corev1.Pod:
+			if is, _ := c.After.(*corev1.Pod); was.DeletionTimestamp == nil && (is == nil || is.DeletionTimestamp != nil) {
+				e.checkPod(b, was)
+			}
+		case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.StatefulSet:
+			if c.After != nil && by == record.RingConfig {
+				moves = append(moves, e.movesOf([]Unit{ofWorkload(c.Before)}, []Unit{ofWorkload(c.After)})...)
+			}
+		case *fleetv1.ProxyAssemblage, *fleetv1.RemoteAssemblage:
+			if c.After != nil && by == record.RingFleet {
+				moves = append(moves, e.movesOf(ofCluster(c.Before), ofCluster(c.After))...)
+			}
+		}
+	}
+	for i := range moves {
+		if !moves[i].wasReady {
+			b.sick[moves[i].id()] = true
+		}
+	}
+	for i := range moves {
+		e.checkMove(b, &moves[i])
+	}
+}
+
+// move is a unit that gets what the change brings.
+type move struct {
+	Unit
+
+	wasReady bool
+}
+
+// movesOf returns those that get what the change brings by a write.
+func (e *explorer) movesOf(before, after []Unit) []move {
+	had := map[string]Unit{}
+	for _, u := range before {
+		had[u.id()] = u
+	}
+	var moves []move
+	for _, u := range after {
+		if was := had[u.id()]; u.Revision != was.Revision && e.goals.has(&u) {
+			moves = append(moves, move{u, was.Ready})
+		}
+	}
+	return moves
+}
+
+// checkPod checks that a Pod of a group may be replaced.
+func (e *explorer) checkPod(b *branch, pod *corev1.Pod) {
+	group := b.GroupOf(pod)
+	if group == "" || !isUp(pod) {
+		return
+	}
+	of := record.KeyOf("", pod.Namespace, record.Reference("RolloutGroup", group))
+	for _, obj := range b.Store().Objects(&appsv1.StatefulSet{}, pod.Namespace) {
+		set, ok := obj.(*appsv1.StatefulSet)
+		if !ok || b.GroupOf(set) != group {
+			continue
+		}
+		replicas := podsOf(b.Play, set)
+		down := slices.DeleteFunc(slices.Clone(replicas), func(o ordinal) bool { return isUp(o.pod) || o.name == pod.Name })
+		own := slices.ContainsFunc(replicas, func(o ordinal) bool { return o.name == pod.Name })
+		switch most := e.maxUnavailable(b, set, group); {
+		case !own && len(down) > 0 && !metav1.IsControlledBy(pod, set):
+			e.broken(b, RuleZones, of, fmt.Sprintf("Pod %s is replaced while Pod %s of zone %s is not ready", pod.Name, down[0].name, set.Name))
+		case own && len(down)+1 > most:
+			e.broken(b, RuleBudget, of, fmt.Sprintf("Pod %s is replaced while %d of at most %d Pods of zone %s are not ready (%s)", pod.Name, len(down), most, set.Name, down[0].name))
+		}
+	}
+}
+
+// maxUnavailable is how many Pods of a zone may be unavailable.
+func (e *explorer) maxUnavailable(b *branch, set *appsv1.StatefulSet, group string) int {
+	replicas, limit := int(*set.Spec.Replicas), intstr.FromInt32(1)
+	if value := vocabulary.RolloutMaxUnavailable.Get(set.Annotations); value != "" {
+		limit = intstr.Parse(value)
+	}
+	g, ok := b.Store().Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: set.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
+	if ok && g.Spec.MaxUnavailable != nil {
+		limit = *g.Spec.MaxUnavailable
+	}
+	return atMost(&limit, replicas)
+}
+
+// atMost is a number, or a percentage of a total, rounded down, at least 1; without any it is 1.
+func atMost(limit *intstr.IntOrString, total int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(limit, intstr.FromInt32(1)), total, false)
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
+}
+
+// staged is a rollout with stages, as its object has it.
+type staged struct {
+	// stageOf is the place of the stage of a unit, most how many of a stage of so many may be unavailable.
+	stageOf func(*Unit) int
+	most    func(stage, total int) int
+	has     func(*Unit) bool
+	// loose is true if the order of its stages, or which stage a unit is of, does not follow from labels alone.
+	loose bool
+}
+
+// stagedOf returns the rollout of a unit, nil if it has no stages and no budget.
+func (e *explorer) stagedOf(b *branch, u *Unit) *staged {
+	if u.Kind == cluster {
+		return e.ofModule(b, u)
+	}
+	p := e.policies.of(u)
+	if p == nil || p.Problem != "" {
+		return nil
+	}
+	return &staged{
+		stageOf: func(m *Unit) int { return p.Selected(labels.Set(m.Labels)) },
+		most: func(stage, total int) int {
+			if limit := p.Stages[stage].MaxUnavailable; limit.Set {
+				return limit.Of(total)
+			}
+			return total
+		},
+		has:   func(m *Unit) bool { return m.Namespace == u.Namespace && e.policies.of(m) == p },
+		loose: p.Tolerates() || slices.ContainsFunc(p.Stages, func(s policy.Stage) bool { return s.Size.Set }),
+	}
+}
+
+// ofModule returns the rollout of a module, nil if it has none.
+func (e *explorer) ofModule(b *branch, u *Unit) *staged {
+	r := e.staging(b, u)
+	if r == nil {
+		return nil
+	}
+	return &staged{
+		stageOf: func(m *Unit) int { return stageOf(r, m.Labels) },
+		most: func(stage, total int) int {
+			if stage < len(r.Stages) && r.Stages[stage].MaxUnreadyClusters != nil {
+				return atMost(r.Stages[stage].MaxUnreadyClusters, total)
+			}
+			return atMost(r.MaxUnreadyClusters, total)
+		},
+		has:   func(m *Unit) bool { return m.Rollout == u.Rollout && m.Namespace == u.Namespace },
+		loose: r.MaxFailures != nil || slices.ContainsFunc(r.Stages, func(s fleetv1.Stage) bool { return s.Clusters != nil || s.MaxFailures != nil }),
+	}
+}
+
+// checkMove checks the order of stages, and the budget of the one that a unit is of. What was not ready before
+// the change reached it takes no place: that is not because of the rollout.
+func (e *explorer) checkMove(b *branch, u *move) {
+	r := e.stagedOf(b, &u.Unit)
+	if r == nil {
+		return
+	}
+	of, stage, down, total := e.rollouts[u.id()], r.stageOf(&u.Unit), 0, 0
+	units := unitsOf(b.Play)
+	for i := range units {
+		m := &units[i]
+		if !e.goals.moves(m) || !r.has(m) {
+			continue
+		}
+		at := r.stageOf(m)
+		if at == stage {
+			total++
+		}
+		switch hasIt := e.goals.has(m); {
+		case m.id() == u.id() || b.sick[m.id()]:
+		case at < stage && !(hasIt && m.Ready) && !r.loose:
+			e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change before %s of an earlier stage is ready with it", &u.Unit, m))
+		case at == stage && hasIt && !m.Ready:
+			down++
+		}
+	}
+	if most := r.most(stage, total); u.wasReady && down+1 > most {
+		e.broken(b, RuleBudget, of, fmt.Sprintf("%s gets the change while %d of at most %d are not ready", &u.Unit, down, most))
+	}
+}
+
+// staging returns the rollout of a module, nil if it has none.
+func (e *explorer) staging(b *branch, u *Unit) *fleetv1.Rollout {
+	key := types.NamespacedName{Namespace: u.Namespace, Name: u.Part}
+	if m, ok := b.Store().Object(&fleetv1.Module{}, key).(*fleetv1.Module); ok && u.Rollout == record.Reference("Module", u.Part) {
+		return m.Spec.Rollout
+	}
+	if m, ok := b.Store().Object(&fleetv1.BootstrapModule{}, key).(*fleetv1.BootstrapModule); ok {
+		return m.Spec.Rollout
+	}
+	return nil
+}
+
+// stageOf is the first stage that selects a cluster, and otherwise one after all of them.
+func stageOf(r *fleetv1.Rollout, of map[string]string) int {
+	for i := range r.Stages {
+		selector, err := metav1.LabelSelectorAsSelector(r.Stages[i].Selector)
+		if err == nil && (r.Stages[i].Selector == nil || selector.Matches(labels.Set(of))) {
+			return i
+		}
+	}
+	return len(r.Stages)
+}
+
+// checkState checks the rules of the user in a state.
+func (e *explorer) checkState(b *branch) error {
+	for _, rule := range e.Rules {
+		holds, err := rule.holds(context.Background(), e, b)
+		if err != nil {
+			return err
+		}
+		if !holds {
+			e.broken(b, rule.Name, record.Key{}, rule.Message)
+		}
+	}
+	return nil
+}

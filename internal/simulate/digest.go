@@ -1,0 +1,110 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+)
+
+// digests are what objects come to, so that each state of one is read once. It is shared by all forks.
+type digests map[client.Object]digest
+
+// digest is an object without what differs from one way to it to another, and the objects that it refers to.
+type digest struct {
+	text string
+	uids []string
+}
+
+// mostDigests is how many are kept.
+const mostDigests = 1 << 17
+
+var (
+	instant   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	simulated = regexp.MustCompile(`simulated-\d+`)
+)
+
+// State identifies what can still happen: two worlds of the same state go on in the same way. It is
+// what every object says but for times, what Pods there are, and when who looks again. For a wait of
+// which time is the end is one that somebody looks again at; and no code reads a message, or who has
+// written a field.
+func (p *Play) State() uint64 {
+	h := fnv.New64a()
+	live := map[string]string{}
+	all := p.s.Store.All()
+	for _, obj := range all {
+		live[string(obj.GetUID())] = obj.GetNamespace() + "/" + obj.GetName()
+	}
+	for _, obj := range all {
+		d := p.digests.of(obj)
+		_, _ = h.Write([]byte(d.text))
+		for _, uid := range d.uids {
+			_, _ = h.Write([]byte(live[uid] + ";"))
+		}
+	}
+	p.s.models.WriteState(h)
+	var due []string
+	for e, at := range p.s.Due {
+		due = append(due, fmt.Sprint(e.Actor, e.Key, at.Sub(p.s.Now)))
+	}
+	slices.Sort(due)
+	_, _ = fmt.Fprintln(h, due)
+	for _, of := range slices.SortedFunc(maps.Keys(p.s.Faults), record.Key.Compare) {
+		_, _ = fmt.Fprintln(h, of, p.s.Faults[of])
+	}
+	return h.Sum64()
+}
+
+func (d digests) of(obj client.Object) digest {
+	if known, ok := d[obj]; ok {
+		return known
+	}
+	if len(d) > mostDigests {
+		clear(d)
+	}
+	d[obj] = digestOf(obj)
+	return d[obj]
+}
+
+func digestOf(obj client.Object) digest {
+	raw, err := json.Marshal(obj)
+	var content any
+	if err != nil || json.Unmarshal(raw, &content) != nil {
+		return digest{text: string(obj.GetUID()) + obj.GetResourceVersion()}
+	}
+	text := &strings.Builder{}
+	_, _ = fmt.Fprintf(text, "%T ", obj)
+	writeLasting(text, content)
+	bare := instant.ReplaceAllString(text.String(), "T")
+	return digest{simulated.ReplaceAllString(bare, "U"), simulated.FindAllString(bare, -1)}
+}
+
+// writeLasting writes what a state is told apart by.
+func writeLasting(text *strings.Builder, at any) {
+	switch at := at.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(at)) {
+			switch key {
+			case "resourceVersion", "managedFields", "message":
+			default:
+				text.WriteString(key + "{")
+				writeLasting(text, at[key])
+			}
+		}
+		text.WriteString("}")
+	case []any:
+		for _, item := range at {
+			writeLasting(text, item)
+			text.WriteString(",")
+		}
+	default:
+		_, _ = fmt.Fprint(text, at)
+	}
+}
