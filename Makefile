@@ -188,10 +188,15 @@ race: ## Run the engine, and tests with two managers, with the race detector
 preconditions: ## Remove each precondition of internal/ring: a simulation must fail. Do it after a change of internal/ring
 	$(GO) test -tags preconditions -count=1 -timeout 30m -v ./internal/ring/preconditions
 
+.PHONY: corpus
+corpus: ## Put defects into the engine and the rings, one after another: spillway prove must find each
+	$(GO) test -tags corpus -count=1 -timeout 60m -run TestCorpus -v ./internal/prove
+
 .PHONY: release-test
 release-test: ## Run all that CI runs, and more of what can be run for longer: do it before a release
 	AGAIN=1 SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
 	$(MAKE) preconditions
+	$(MAKE) corpus
 	$(MAKE) upgrade-test
 	$(MAKE) tools-test
 	$(MAKE) monitoring-check

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/simulate"
@@ -64,6 +65,8 @@ type explorer struct {
 	rollouts map[string]record.Key
 	// contents are the ConfigMaps and Secrets when the change was made.
 	contents map[record.Key]string
+	// clusters are the labels of the clusters with the change.
+	clusters map[types.NamespacedName]map[string]string
 	policies policies
 }
 
@@ -72,8 +75,9 @@ type branch struct {
 	*simulate.Play
 
 	events []event
-	// open is what a unit fails by, as long as it does.
-	open *record.Key
+	// open is the unit that fails, as long as it does; struck is the last one that has.
+	open   *record.Key
+	struck record.Key
 	// left is how many things may yet go wrong, moments how long the path is.
 	left, moments int
 	// sick are units that were not ready when they got the change: that they are not ready now is not
@@ -99,7 +103,7 @@ func (e *explorer) fork(ctx context.Context, b *branch) (*branch, error) {
 }
 
 func (e *explorer) watched(b *branch, p *simulate.Play) *branch {
-	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, left: b.left, moments: b.moments, sick: maps.Clone(b.sick), last: b.last}
+	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, left: b.left, moments: b.moments, sick: maps.Clone(b.sick), last: b.last}
 	e.report.Transitions++
 	p.Watch(func(by string, changes []simulate.Change) { e.see(f, by, changes) })
 	return f
@@ -123,7 +127,7 @@ func (e *explorer) explore(ctx context.Context) error {
 			b := level[0]
 			level[0], level = nil, level[1:]
 			if e.isOver(ctx) {
-				return ctx.Err()
+				return ctx.Err() //nolint:wrapcheck // it ends the command
 			}
 			beside, err := e.visit(ctx, b)
 			if err != nil {
@@ -141,7 +145,7 @@ func (e *explorer) visit(ctx context.Context, b *branch) (beside []*branch, err 
 	if e.isSeen(b, state) || b.moments > mostMoments {
 		return nil, nil
 	}
-	if err := e.checkState(b); err != nil {
+	if err := e.checkState(ctx, b); err != nil {
 		return nil, err
 	}
 	if beside, err = e.failures(ctx, b, state != b.last); err != nil {
@@ -164,7 +168,7 @@ func (e *explorer) isOver(ctx context.Context) bool {
 	if e.Progress != nil {
 		e.Progress(len(e.seen))
 	}
-	over := ctx.Err() != nil || !e.Until.IsZero() && time.Now().After(e.Until)
+	over := ctx.Err() != nil || e.Over != nil && e.Over()
 	e.report.Complete = e.report.Complete && !over
 	return over
 }
@@ -245,7 +249,7 @@ func (e *explorer) strikes(b *branch) []strike {
 		part       string
 		has, ready bool
 	}
-	units := unitsOf(b.Play)
+	units := e.units(b.Play)
 	alike, order := map[class][]*Unit{}, []class(nil)
 	for i := range units {
 		u := &units[i]
@@ -274,7 +278,7 @@ func strikesOf(u *Unit, has bool) []strike {
 		return nil
 	case !u.Ready:
 		return []strike{{of, Slow}}
-	case of.Kind == cluster:
+	case of.Kind == clusterKind:
 		return []strike{{of, Crash}}
 	default:
 		return []strike{{of, Crash}, {of, Lost}}
@@ -289,6 +293,7 @@ func (e *explorer) strike(ctx context.Context, b *branch, s strike) (*branch, er
 	}
 	f.left--
 	f.events = append(f.events, event{f.At(), nameOf(s.of) + " " + string(s.failure)})
+	f.struck = s.of
 	e.report.Failures[s.failure]++
 	switch s.failure {
 	case Lost:
@@ -380,7 +385,7 @@ func (e *explorer) stop(b *branch, w *record.Wait) {
 // checkGoals finds units that have something else than without a failure, though everything is said to
 // be complete.
 func (e *explorer) checkGoals(b *branch) {
-	units := unitsOf(b.Play)
+	units := e.units(b.Play)
 	for i := range units {
 		if u := &units[i]; e.goals.moves(u) && !e.goals.has(u) {
 			e.broken(b, RuleComplete, e.rollouts[u.id()], fmt.Sprintf("everything is complete, and %s does not have what the change brings", u))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,8 +26,8 @@ type Options struct {
 	// Failures is how many things may go wrong, one after the other. Two and more are explored as
 	// far as time allows, which is seldom to the end.
 	Failures int
-	// Until ends the exploration; the zero time does not.
-	Until time.Time
+	// Over reports whether the exploration is to end before it is complete; nil lets it be.
+	Over func() bool
 	// Progress receives how many states were visited, often; it may be nil.
 	Progress func(states int)
 }
@@ -160,7 +159,10 @@ func (e *explorer) aim(ctx context.Context, start *simulate.Play) error {
 			break
 		}
 	}
-	units := unitsOf(b.Play)
+	if e.clusters, err = clustersOf(ctx, b.Play); err != nil {
+		return err
+	}
+	units := e.units(b.Play)
 	e.goals.to = revisions(units)
 	e.report.Units = len(e.goals.ids())
 	e.place(b, units)
@@ -199,36 +201,41 @@ const (
 	CrashesLater Badness = "crashes once it was ready"
 )
 
-// measure finds how far bad versions get.
+// measure finds how far bad versions get. What is new takes nothing from anybody, and does not count.
 func (e *explorer) measure(ctx context.Context) error {
+	units := map[record.Key][]string{}
+	for _, id := range e.goals.ids() {
+		if e.goals.from[id] != "" {
+			units[e.rollouts[id]] = append(units[e.rollouts[id]], id)
+		}
+	}
 	for _, bad := range []Badness{NeverReady, CrashesLater} {
 		reached, b, err := e.reach(ctx, bad)
 		if err != nil {
 			return err
 		}
-		units := map[record.Key][]string{}
-		for _, id := range e.goals.ids() {
-			if e.goals.from[id] != "" { // what is new takes nothing from anybody
-				units[e.rollouts[id]] = append(units[e.rollouts[id]], id)
-			}
-		}
 		for _, of := range slices.SortedFunc(maps.Keys(units), record.Key.Compare) {
-			r := Reach{Rollout: of.Name, Namespace: of.Namespace, Bad: bad, Units: len(units[of])}
-			for _, id := range units[of] {
-				if reached[id] {
-					r.Reached++
-				}
-			}
-			if r.Units <= 1 {
-				continue
-			}
-			e.report.Reach = append(e.report.Reach, r)
-			if r.Reached == r.Units {
-				e.broken(b, RuleBadStops, of, fmt.Sprintf("a version that %s gets to all %d units", bad, r.Units))
-			}
+			e.addReach(b, of, bad, units[of], reached)
 		}
 	}
 	return nil
+}
+
+// addReach reports how many units of a rollout a bad version gets to.
+func (e *explorer) addReach(b *branch, of record.Key, bad Badness, units []string, reached map[string]bool) {
+	if len(units) == 1 {
+		return
+	}
+	r := Reach{Rollout: of.Name, Namespace: of.Namespace, Bad: bad, Units: len(units)}
+	for _, id := range units {
+		if reached[id] {
+			r.Reached++
+		}
+	}
+	e.report.Reach = append(e.report.Reach, r)
+	if r.Reached == r.Units {
+		e.broken(b, RuleBadStops, of, fmt.Sprintf("a version that %s gets to all %d units", bad, r.Units))
+	}
 }
 
 // reach plays the change with a bad version, and returns the units that get it.
@@ -247,17 +254,13 @@ func (e *explorer) reach(ctx context.Context, bad Badness) (map[string]bool, *br
 	}
 	reached, crashed := map[string]bool{}, map[string]bool{}
 	for range mostMoments {
-		units := unitsOf(b.Play)
+		units := slices.DeleteFunc(e.units(b.Play), func(u Unit) bool { return !e.goals.has(&u) })
 		for i := range units {
-			u := &units[i]
-			if !e.goals.has(u) {
-				continue
-			}
-			if reached[u.id()] = true; bad == CrashesLater && u.Ready && !crashed[u.id()] {
-				crashed[u.id()] = true
-				if err := b.Afflict(ctx, u.struck(), world.Crashing); err != nil {
-					return nil, nil, err
-				}
+			reached[units[i].id()] = true
+		}
+		if bad == CrashesLater {
+			if err := e.crash(ctx, b, units, crashed); err != nil {
+				return nil, nil, err
 			}
 		}
 		more, err := b.Next(ctx)
@@ -266,4 +269,19 @@ func (e *explorer) reach(ctx context.Context, bad Badness) (map[string]bool, *br
 		}
 	}
 	return reached, b, nil
+}
+
+// crash has each of some units crash once that is ready.
+func (e *explorer) crash(ctx context.Context, b *branch, units []Unit, crashed map[string]bool) error {
+	for i := range units {
+		u := &units[i]
+		if !u.Ready || crashed[u.id()] {
+			continue
+		}
+		crashed[u.id()] = true
+		if err := b.Afflict(ctx, u.struck(), world.Crashing); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -165,7 +165,7 @@ func TestTheSameTwice(t *testing.T) {
 func TestTimeEndsAnExploration(t *testing.T) {
 	t.Parallel()
 	o := scenario(t, "zones-order")
-	o.Until = time.Now().Add(-time.Second)
+	o.Over = func() bool { return true }
 	r, err := prove.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestRulesOfAUser(t *testing.T) {
 rules:
 - name: quorum
   holds: units.filter(u, u.ready).size() >= units.size() - 1
-  message: two Pods are down at once
+  message: two Pods are down together
 - name: canary-first
   holds: failures > 0 || units.exists(u, !u.updated)|| units.all(u, u.ready || u.updated)
 `))
@@ -196,7 +196,7 @@ rules:
 	}
 	c := r.Counterexamples[0]
 	failures := slices.DeleteFunc(slices.Clone(c.Timeline), func(l prove.Line) bool { return !l.Failure })
-	if c.Sentence != "two Pods are down at once" || len(failures) != 1 {
+	if c.Sentence != "two Pods are down together" || len(failures) != 1 {
 		t.Errorf("the counterexample is %+v", c)
 	}
 }

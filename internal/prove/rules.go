@@ -57,15 +57,18 @@ func Rules() map[string]string {
 	}
 }
 
+// defect is what to do about a rule that no change can break.
+const defect = "report it: this is a defect of Spillway"
+
 // actions are what prevents that a rule is broken, as far as that is the same for every change.
 var actions = map[string]string{
 	RuleEnds:     "correct what the message names; spillway simulate shows every step",
-	RulePerson:   "report it: this is a defect of Spillway",
-	RuleSettles:  "report it: this is a defect of Spillway",
-	RuleComplete: "report it: this is a defect of Spillway",
-	RuleZones:    "report it: this is a defect of Spillway",
-	RuleBudget:   "report it: this is a defect of Spillway",
-	RuleOrder:    "report it: this is a defect of Spillway",
+	RulePerson:   defect,
+	RuleSettles:  defect,
+	RuleComplete: defect,
+	RuleZones:    defect,
+	RuleBudget:   defect,
+	RuleOrder:    defect,
 	RuleBadStops: "add a first stage, with a soak that is longer than a bad version takes to show",
 }
 
@@ -139,19 +142,9 @@ func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
 	}
 	var moves []move
 	for _, c := range changes {
-		switch was := c.Before.(type) {
-		case *corev1.Pod:
-			if is, _ := c.After.(*corev1.Pod); was.DeletionTimestamp == nil && (is == nil || is.DeletionTimestamp != nil) {
-				e.checkPod(b, was)
-			}
-		case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.StatefulSet:
-			if c.After != nil && by == record.RingConfig {
-				moves = append(moves, e.movesOf([]Unit{ofWorkload(c.Before)}, []Unit{ofWorkload(c.After)})...)
-			}
-		case *fleetv1.ProxyAssemblage, *fleetv1.RemoteAssemblage:
-			if c.After != nil && by == record.RingFleet {
-				moves = append(moves, e.movesOf(ofCluster(c.Before), ofCluster(c.After))...)
-			}
+		moves = append(moves, e.movesBy(by, c)...)
+		if pod, ok := c.Before.(*corev1.Pod); ok && goes(pod, c.After) {
+			e.checkPod(b, pod)
 		}
 	}
 	for i := range moves {
@@ -162,6 +155,30 @@ func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
 	for i := range moves {
 		e.checkMove(b, &moves[i])
 	}
+}
+
+// goes reports whether a Pod is taken away that was not being so.
+func goes(pod *corev1.Pod, after client.Object) bool {
+	is, _ := after.(*corev1.Pod)
+	return pod.DeletionTimestamp == nil && (is == nil || is.DeletionTimestamp != nil)
+}
+
+// movesBy returns the units that get what the change brings by a write of a ring.
+func (e *explorer) movesBy(ring string, c simulate.Change) []move {
+	if c.Before == nil || c.After == nil {
+		return nil
+	}
+	switch c.Before.(type) {
+	case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.StatefulSet:
+		if ring == record.RingConfig {
+			return e.movesOf([]Unit{ofWorkload(c.Before)}, []Unit{ofWorkload(c.After)})
+		}
+	case *fleetv1.ProxyAssemblage, *fleetv1.RemoteAssemblage:
+		if ring == record.RingFleet {
+			return e.movesOf(ofCluster(c.Before), ofCluster(c.After))
+		}
+	}
+	return nil
 }
 
 // move is a unit that gets what the change brings.
@@ -238,13 +255,16 @@ type staged struct {
 	stageOf func(*Unit) int
 	most    func(stage, total int) int
 	has     func(*Unit) bool
-	// loose is true if the order of its stages, or which stage a unit is of, does not follow from labels alone.
+	// loose reports whether a stage may begin though units of an earlier one are not ready with the change: they
+	// may fail, or which they are does not follow from labels.
 	loose bool
+	// sizes are those of the first stages, of so many units, as long as these take a number of units.
+	sizes func(total int) []int
 }
 
 // stagedOf returns the rollout of a unit, nil if it has no stages and no budget.
 func (e *explorer) stagedOf(b *branch, u *Unit) *staged {
-	if u.Kind == cluster {
+	if u.Kind == clusterKind {
 		return e.ofModule(b, u)
 	}
 	p := e.policies.of(u)
@@ -261,6 +281,15 @@ func (e *explorer) stagedOf(b *branch, u *Unit) *staged {
 		},
 		has:   func(m *Unit) bool { return m.Namespace == u.Namespace && e.policies.of(m) == p },
 		loose: p.Tolerates() || slices.ContainsFunc(p.Stages, func(s policy.Stage) bool { return s.Size.Set }),
+		sizes: func(total int) (sizes []int) {
+			for i := range p.Stages {
+				if s := &p.Stages[i]; !s.Size.Set || p.Tolerates() {
+					break
+				}
+				sizes = append(sizes, p.Stages[i].Size.Of(total))
+			}
+			return sizes
+		},
 	}
 }
 
@@ -279,8 +308,18 @@ func (e *explorer) ofModule(b *branch, u *Unit) *staged {
 			return atMost(r.MaxUnreadyClusters, total)
 		},
 		has:   func(m *Unit) bool { return m.Rollout == u.Rollout && m.Namespace == u.Namespace },
+		sizes: func(int) []int { return nil },
 		loose: r.MaxFailures != nil || slices.ContainsFunc(r.Stages, func(s fleetv1.Stage) bool { return s.Clusters != nil || s.MaxFailures != nil }),
 	}
+}
+
+// tally counts the units of a rollout at the moment at which one of them gets what the change brings.
+type tally struct {
+	// all are its units, stage those of the same stage, begun those that have it already, done those of
+	// them that are ready, and down those of the stage that are not.
+	all, stage, begun, done, down int
+	// early is a unit of an earlier stage that is not ready with it, nil if all are.
+	early *Unit
 }
 
 // checkMove checks the order of stages, and the budget of the one that a unit is of. What was not ready before
@@ -290,28 +329,65 @@ func (e *explorer) checkMove(b *branch, u *move) {
 	if r == nil {
 		return
 	}
-	of, stage, down, total := e.rollouts[u.id()], r.stageOf(&u.Unit), 0, 0
-	units := unitsOf(b.Play)
+	of, n := e.rollouts[u.id()], e.tally(b, r, &u.Unit)
+	if n.early != nil && !r.loose {
+		e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change before %s of an earlier stage is ready with it", &u.Unit, n.early))
+	}
+	for i, before := range sums(r.sizes(n.all)) {
+		if n.begun >= before && n.done < before {
+			e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change as one of %d units, before %d of them are ready with it (stage %d)", &u.Unit, n.begun+1, before, i+1))
+		}
+	}
+	if most := r.most(r.stageOf(&u.Unit), n.stage); u.wasReady && n.down+1 > most {
+		e.broken(b, RuleBudget, of, fmt.Sprintf("%s gets the change while %d of at most %d are not ready", &u.Unit, n.down, most))
+	}
+}
+
+func (e *explorer) tally(b *branch, r *staged, u *Unit) (n tally) {
+	stage := r.stageOf(u)
+	units := e.units(b.Play)
 	for i := range units {
 		m := &units[i]
 		if !e.goals.moves(m) || !r.has(m) {
 			continue
 		}
-		at := r.stageOf(m)
-		if at == stage {
-			total++
-		}
-		switch hasIt := e.goals.has(m); {
-		case m.id() == u.id() || b.sick[m.id()]:
-		case at < stage && !(hasIt && m.Ready) && !r.loose:
-			e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change before %s of an earlier stage is ready with it", &u.Unit, m))
-		case at == stage && hasIt && !m.Ready:
-			down++
-		}
+		n.all++
+		n.add(m, m.id() == u.id(), e.goals.has(m), b.sick[m.id()], r.stageOf(m)-stage)
 	}
-	if most := r.most(stage, total); u.wasReady && down+1 > most {
-		e.broken(b, RuleBudget, of, fmt.Sprintf("%s gets the change while %d of at most %d are not ready", &u.Unit, down, most))
+	return n
+}
+
+// add counts a unit: whether it is the one that moves, has what the change brings, and was not ready
+// before; and how many stages it is after that one.
+func (n *tally) add(m *Unit, itself, has, sick bool, after int) {
+	ready := has && (m.Ready || sick)
+	if after == 0 {
+		n.stage++
 	}
+	if ready {
+		n.done++
+	}
+	if itself {
+		return
+	}
+	if has {
+		n.begun++
+	}
+	if after < 0 && !ready && !sick && n.early == nil {
+		n.early = m
+	}
+	if after == 0 && has && !ready {
+		n.down++
+	}
+}
+
+// sums are the sums of the first numbers of a list.
+func sums(of []int) []int {
+	all := slices.Clone(of)
+	for i := 1; i < len(all); i++ {
+		all[i] += all[i-1]
+	}
+	return all
 }
 
 // staging returns the rollout of a module, nil if it has none.
@@ -338,9 +414,9 @@ func stageOf(r *fleetv1.Rollout, of map[string]string) int {
 }
 
 // checkState checks the rules of the user in a state.
-func (e *explorer) checkState(b *branch) error {
+func (e *explorer) checkState(ctx context.Context, b *branch) error {
 	for _, rule := range e.Rules {
-		holds, err := rule.holds(context.Background(), e, b)
+		holds, err := rule.holds(ctx, e, b)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package prove
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
@@ -26,7 +28,7 @@ type Unit struct {
 	record.Key
 
 	// Rollout is what updates it, as commands take it: "rolloutgroup/ingester". Part is its zone or
-	// module, by which it is told apart from units that are not like it.
+	// module, by which units differ that are not alike.
 	Rollout, Part string
 	// Revision identifies what it has.
 	Revision string
@@ -43,8 +45,8 @@ func (u *Unit) struck() record.Key {
 	switch {
 	case u.pod != "":
 		return record.KeyOf("pod", u.Namespace, u.pod)
-	case u.Kind == cluster:
-		return record.KeyOf(cluster, u.Namespace, u.Name)
+	case u.Kind == clusterKind:
+		return record.KeyOf(clusterKind, u.Namespace, u.Name)
 	}
 	return u.Key
 }
@@ -54,7 +56,7 @@ func (u *Unit) id() string { return u.Kind + "/" + u.Namespace + "/" + u.Name + 
 
 // String returns the unit as messages name it.
 func (u *Unit) String() string {
-	if u.Kind == cluster {
+	if u.Kind == clusterKind {
 		return "cluster " + u.Name
 	}
 	if u.Kind == "pod" {
@@ -63,7 +65,7 @@ func (u *Unit) String() string {
 	return u.Kind + "/" + u.Name
 }
 
-const cluster = "cluster"
+const clusterKind = "cluster"
 
 // unitsOf returns the units of a world, in the order of their names.
 func unitsOf(p *simulate.Play) []Unit {
@@ -141,14 +143,35 @@ func ofCluster(obj client.Object) []Unit {
 	for i := range assigned {
 		a := &assigned[i]
 		all = append(all, Unit{
-			Key: record.KeyOf(cluster, obj.GetNamespace(), obj.GetName()), Rollout: record.Reference(kind, a.Name), Part: a.Name, Revision: a.Revision,
+			Key: record.KeyOf(clusterKind, obj.GetNamespace(), obj.GetName()), Rollout: record.Reference(kind, a.Name), Part: a.Name, Revision: a.Revision,
 			Ready: slices.ContainsFunc(status.Syncs, func(s fleetv1.SyncStatus) bool {
 				return s.Name == a.Name && s.Revision == a.Revision && s.AssignedAt.Equal(a.AssignedAt) && s.State == fleetv1.StateSucceeded
 			}),
-			Labels: obj.GetLabels(),
 		})
 	}
 	return all
+}
+
+// units returns the units of a world. Those on clusters have the labels of these, by which stages select
+// them.
+func (e *explorer) units(p *simulate.Play) []Unit {
+	all := unitsOf(p)
+	for i := range all {
+		if u := &all[i]; u.Kind == clusterKind {
+			u.Labels = e.clusters[types.NamespacedName{Namespace: u.Namespace, Name: u.Name}]
+		}
+	}
+	return all
+}
+
+// clustersOf returns the labels of the clusters of a world.
+func clustersOf(ctx context.Context, p *simulate.Play) (map[types.NamespacedName]map[string]string, error) {
+	clusters, err := cluster.ListLive(ctx, p.Store(), "")
+	of := map[types.NamespacedName]map[string]string{}
+	for i := range clusters {
+		of[clusters[i].NamespacedName] = clusters[i].Labels
+	}
+	return of, err
 }
 
 // ordinal is a Pod that a StatefulSet is to have; nil if it is missing.

@@ -60,7 +60,7 @@ func ParseRules(text []byte) ([]*UserRule, error) {
 
 // holds evaluates the rule in a state.
 func (r *UserRule) holds(ctx context.Context, e *explorer, b *branch) (bool, error) {
-	units := unitsOf(b.Play)
+	units := e.units(b.Play)
 	all := make([]any, 0, len(units))
 	for i := range units {
 		u := &units[i]
@@ -70,7 +70,7 @@ func (r *UserRule) holds(ctx context.Context, e *explorer, b *branch) (bool, err
 		}
 		all = append(all, map[string]any{
 			"kind": u.Kind, "namespace": u.Namespace, "name": u.Name, "rollout": e.rollouts[u.id()].Name, "zone": u.Part, "ready": u.Ready,
-			"updated": e.goals.has(u), "changes": e.goals.moves(u), "failed": b.open != nil && *b.open == u.struck(), "labels": of,
+			"updated": e.goals.has(u), "changes": e.goals.moves(u), "failed": b.struck == u.struck(), "labels": of,
 		})
 	}
 	holds, err := r.compiled.IsTrue(ctx, map[string]any{

@@ -31,10 +31,9 @@ var (
 	simulated = regexp.MustCompile(`simulated-\d+`)
 )
 
-// State identifies what can still happen: two worlds of the same state go on in the same way. It is
-// what every object says but for times, what Pods there are, and when who looks again. For a wait of
-// which time is the end is one that somebody looks again at; and no code reads a message, or who has
-// written a field.
+// State identifies what can still happen: a world goes on as another one of the same state does. It has
+// everything that objects say but times, messages and managed fields, the Pods that are modelled by
+// numbers, and when each actor acts next: a wait for a time ends with an actor that acts then.
 func (p *Play) State() uint64 {
 	h := fnv.New64a()
 	live := map[string]string{}
@@ -86,7 +85,7 @@ func digestOf(obj client.Object) digest {
 	return digest{simulated.ReplaceAllString(bare, "U"), simulated.FindAllString(bare, -1)}
 }
 
-// writeLasting writes what a state is told apart by.
+// writeLasting writes what makes two states differ.
 func writeLasting(text *strings.Builder, at any) {
 	switch at := at.(type) {
 	case map[string]any:

@@ -15,7 +15,7 @@ type Interruption struct {
 	At int
 	// Stop is true if the manager stops there: no later write is made. Otherwise that one alone is refused.
 	Stop bool
-	// Unanswered is true if the write was made, though the manager learns that it was not.
+	// Unanswered is true if the write was made, though the manager receives an error.
 	Unanswered bool
 
 	// in is true until the moment is over.
@@ -23,7 +23,10 @@ type Interruption struct {
 	made int
 }
 
-var errInterrupted = errors.New("the manager has stopped")
+var (
+	errInterrupted = errors.New("the manager has stopped")
+	errRefused     = error(apierrors.NewInternalError(errors.New("the write was interrupted")))
+)
 
 // of says of a write whether it is made, and what the manager hears.
 func (i *Interruption) of() (made bool, heard error) {
@@ -34,7 +37,7 @@ func (i *Interruption) of() (made bool, heard error) {
 	case i.Stop:
 		return i.Unanswered && i.made == i.At, errInterrupted
 	default:
-		return i.Unanswered, apierrors.NewInternalError(errors.New("the write was interrupted"))
+		return i.Unanswered, errRefused
 	}
 }
 

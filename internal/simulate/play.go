@@ -60,7 +60,7 @@ func (p *Play) Fork(ctx context.Context) (*Play, error) {
 	f.s.GoOn(p.s.World)
 	f.s.Restart(func(a world.Actor) bool {
 		r, ok := a.(*ring)
-		return ok && r.learns
+		return ok && r.remembers
 	})
 	return f, nil
 }

@@ -37,8 +37,8 @@ type ring struct {
 	// repeats is true if what is due may be one more attempt, to which time alone makes no
 	// difference. Nil if the ring makes none.
 	repeats func() bool
-	// learns is true if what wakes the ring follows from what it has looked at.
-	learns bool
+	// remembers reports whether what wakes the ring follows from what it has read before.
+	remembers bool
 	// waits is all that the ring has that is not where it should be.
 	waits func(ctx context.Context) ([]record.Wait, error)
 }

@@ -25,7 +25,7 @@ func (s *simulation) newScaling() *ring {
 	return &ring{
 		Reconciler: run,
 		name:       record.RingZones,
-		learns:     true,
+		remembers:  true,
 		wakes: func(before, after client.Object) []types.NamespacedName {
 			obj := cmp.Or(after, before)
 			if run.Mirrors(obj.GetObjectKind().GroupVersionKind().GroupKind()) {

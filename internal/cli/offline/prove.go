@@ -29,12 +29,15 @@ type proof struct {
 	spend    time.Duration
 }
 
+// proveGuide documents the rules.
+const proveGuide = "https://github.com/spillway-dev/spillway/blob/main/docs/prove.md#rules"
+
 // outputMarkdown is the form of a comment on a pull request.
 const outputMarkdown = "markdown"
 
 // NewProve returns the command prove.
 func NewProve(env command.Environment) *cobra.Command {
-	p := &proof{simulation: simulation{env: env}}
+	p := &proof{simulation: simulation{env: env, called: "prove"}}
 	cmd := &cobra.Command{
 		Use:   "prove -f DIR [--change FILE]",
 		Short: "Explore what a change can do, over every single failure",
@@ -58,7 +61,7 @@ func NewProve(env command.Environment) *cobra.Command {
 	flags.StringArrayVar(&p.rules, "rules", nil, "a file of rules that must hold in every state; repeat it for several")
 	flags.IntVar(&p.failures, "failures", 1, "how many things may go wrong one after the other; more than 1 seldom completes")
 	flags.DurationVar(&p.spend, "within", 0, "end the exploration after this time, such as 30s; it is then a sample (default: until it is complete)")
-	command.OutputFlag(cmd, &p.output, outputMarkdown)
+	command.OutputFlag(cmd, &p.output, outputSARIF, outputMarkdown)
 	return cmd
 }
 
@@ -107,7 +110,7 @@ func (p *proof) run(cmd *cobra.Command) error {
 func readRules(files []string) ([]*prove.UserRule, error) {
 	var all []*prove.UserRule
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // the user names it
 		if err != nil {
 			return nil, fmt.Errorf("--rules: %w", err)
 		}
@@ -125,7 +128,8 @@ func (p *proof) explore(cmd *cobra.Command, o prove.Options) (*prove.Report, err
 	var visited atomic.Int64
 	o.Progress = func(states int) { visited.Store(int64(states)) }
 	if p.spend > 0 {
-		o.Until = p.env.Now().Add(p.spend)
+		until := p.env.Now().Add(p.spend)
+		o.Over = func() bool { return p.env.Now().After(until) }
 	}
 	o.Now = o.Now.Truncate(time.Second)
 	far := func() string { return fmt.Sprintf("exploring: %d states", visited.Load()) }
@@ -135,11 +139,48 @@ func (p *proof) explore(cmd *cobra.Command, o prove.Options) (*prove.Report, err
 }
 
 func (p *proof) show(w io.Writer, r *prove.Report) error {
-	if p.output == outputMarkdown {
+	switch p.output {
+	case outputSARIF:
+		directory, _ := os.Getwd() // without it, paths stay as they are
+		return command.Show(w, command.OutputJSON, report.ToSARIF(p.findings(r), rulesOf(r), command.CurrentVersion(), directory), nil)
+	case outputMarkdown:
 		_, err := io.WriteString(w, markdownOf(r))
 		return err //nolint:wrapcheck // of the writer
 	}
 	return command.Show(w, p.output, r, func(w io.Writer) { p.write(w, r) })
+}
+
+// findings are the counterexamples, each at what it is about if a manifest has that, and at the change otherwise.
+func (p *proof) findings(r *prove.Report) []report.Finding {
+	all := make([]report.Finding, 0, len(r.Counterexamples))
+	for i := range r.Counterexamples {
+		c := &r.Counterexamples[i]
+		f := report.Finding{Object: c.Object, Code: c.Rule, Level: report.Error, Message: headOf(c), Action: c.Action}
+		for k := range p.documents {
+			d := &p.documents[k]
+			f.File, f.Line = d.File, d.Line
+			if strings.EqualFold(d.Object.GetKind()+"/"+d.Object.GetName(), c.Object) {
+				break
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// rulesOf are the rules that are built in, and those of the user that are broken.
+func rulesOf(r *prove.Report) []report.Rule {
+	builtIn := prove.Rules()
+	all := make([]report.Rule, 0, len(builtIn))
+	for _, code := range slices.Sorted(maps.Keys(builtIn)) {
+		all = append(all, report.Rule{Code: code, Level: report.Error, Title: builtIn[code], Why: builtIn[code] + ".", Guide: proveGuide})
+	}
+	for i := range r.Counterexamples {
+		if c := &r.Counterexamples[i]; builtIn[c.Rule] == "" {
+			all = append(all, report.Rule{Code: c.Rule, Level: report.Error, Title: c.Sentence, Why: c.Sentence + ".", Guide: proveGuide})
+		}
+	}
+	return all
 }
 
 // write shows the report to people.
@@ -198,16 +239,24 @@ func summaryOf(r *prove.Report) []string {
 		lines = append(lines, "some failures need a person, and say so: "+strings.Join(stops, ", "))
 	}
 	if len(r.Counterexamples) == 0 {
-		lines = append(lines, "no rule is broken")
+		lines = append(lines, unbroken(r))
 	}
 	return lines
+}
+
+// unbroken says that no rule is broken, as far as that is known.
+func unbroken(r *prove.Report) string {
+	if !r.Complete {
+		return "no rule is broken in the states that were visited"
+	}
+	return "no rule is broken"
 }
 
 // markdownOf is the report as a comment on a pull request.
 func markdownOf(r *prove.Report) string {
 	text := &strings.Builder{}
 	if len(r.Counterexamples) == 0 {
-		text.WriteString("### Spillway: no rule is broken\n\n")
+		_, _ = fmt.Fprintf(text, "### Spillway: %s\n\n", unbroken(r))
 	} else {
 		_, _ = fmt.Fprintf(text, "### Spillway: %s\n\n", report.Plural(len(r.Counterexamples), "broken rule"))
 	}

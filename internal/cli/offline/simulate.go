@@ -27,7 +27,9 @@ import (
 
 // simulation is one run of the command.
 type simulation struct {
-	env            command.Environment
+	env command.Environment
+	// called is the name of the command.
+	called         string
 	cluster        command.Cluster
 	fromCluster    bool
 	everywhere     bool
@@ -49,7 +51,7 @@ type simulation struct {
 
 // NewSimulate returns the command simulate.
 func NewSimulate(env command.Environment) *cobra.Command {
-	s := &simulation{env: env}
+	s := &simulation{env: env, called: "simulate"}
 	cmd := &cobra.Command{
 		Use:   "simulate -f DIR [--change FILE]",
 		Short: "Show what a change would do, without a cluster",
@@ -180,14 +182,14 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 	case s.fromCluster && s.at != "":
 		return nil, nil, errors.New("--at: not valid with --cluster, which reads the present state")
 	case s.fromCluster && len(s.files)+len(s.changes) == 0:
-		return nil, nil, errors.New("name the change: spillway simulate --cluster --change FILE")
+		return nil, nil, fmt.Errorf("name the change: spillway %s --cluster --change FILE", s.called)
 	case s.fromCluster:
 		change, err = s.manifests(stdin, slices.Concat(s.files, s.changes))
 		return nil, change, err
 	case slices.Contains(s.files, source.Stdin) && slices.Contains(s.changes, source.Stdin):
 		return nil, nil, errors.New("--change: standard input is what -f reads; name a file for one of them")
 	case len(s.files) == 0:
-		return nil, nil, errors.New("name the manifests that run already: spillway simulate -f DIR")
+		return nil, nil, fmt.Errorf("name the manifests that run already: spillway %s -f DIR", s.called)
 	}
 	s.namespace = cmp.Or(s.namespace, "default")
 	if base, err = s.manifests(stdin, s.files); err != nil || len(s.changes) == 0 {

@@ -102,4 +102,6 @@ type Rule struct {
 	// Title says in a few words what is found, Why what comes of it, and Fix what
 	// to do about it.
 	Title, Why, Action string
+	// Guide is the address of what is written of it; the page of all rules of lint if it is empty.
+	Guide string
 }

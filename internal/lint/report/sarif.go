@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -138,7 +139,7 @@ func ToSARIF(findings []Finding, rules []Rule, version, directory string) SARIF 
 func (r *Rule) sarif() sarifRule {
 	return sarifRule{
 		ID: r.Code, ShortDescription: sarifText{r.Title + "."}, FullDescription: sarifText{r.Why}, Help: sarifText{r.Action},
-		HelpURI: r.Page(), DefaultConfiguration: sarifConfiguration{r.Level},
+		HelpURI: cmp.Or(r.Guide, r.Page()), DefaultConfiguration: sarifConfiguration{r.Level},
 	}
 }
 

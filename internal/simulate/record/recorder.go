@@ -46,7 +46,7 @@ func NewRecorder() *Recorder {
 	}
 }
 
-// Clone returns a recorder that has seen the same, and goes on by itself.
+// Clone returns a recorder that has seen the same, and shares nothing.
 func (r *Recorder) Clone() *Recorder {
 	c := *r
 	c.steps = slices.Clip(r.steps)

@@ -92,8 +92,7 @@ type World struct {
 	ran map[string]bool
 	// Looks is how often anybody has looked at anything.
 	Looks int
-	// Acting is the actor that looks at something now, nil if none does. After is called once it has
-	// done what it does; it may be nil.
+	// Acting is the actor that acts now, nil if none does. After is called once it has; it may be nil.
 	Acting Actor
 	After  func()
 }
