@@ -299,11 +299,7 @@ func (a *asking) clusters() []string {
 	if module == nil {
 		return nil
 	}
-	kind := "ProxyAssemblage"
-	if m.Kind == model.KindBootstrap {
-		kind = "RemoteAssemblage"
-	}
-	return a.list(fleetv1.GroupVersion.WithKind(kind), a.namespace)
+	return a.list(fleetv1.GroupVersion.WithKind(describe.AssemblageKind(m.Kind)), a.namespace)
 }
 
 func (a *asking) stages() []string {

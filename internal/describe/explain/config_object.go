@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
@@ -66,104 +65,43 @@ type waiter struct {
 // users are the workloads of the namespace that use an object, and the first that
 // lacks something of it.
 func (a *asker) users(ctx context.Context, ref describe.Ref, keys map[string]bool, exists bool) (users []string, waits *waiter, err error) {
-	templates, err := a.templates(ctx, ref.Namespace)
+	all, err := a.templatesWith(ctx, ref.Namespace, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, t := range templates {
-		if !t.mentions(ref) {
+	for i := range all {
+		w := &all[i]
+		uses := content.References(ref.Namespace, &w.template.Spec, nil, false)
+		if !slices.ContainsFunc(uses, func(r content.Reference) bool { return *describe.RefOf(r.Object) == ref }) {
 			continue
 		}
-		users = append(users, t.owner.String())
-		if lacks := t.lacks(ref, keys, exists); lacks != nil && waits == nil {
-			waits = &waiter{*lacks, t.owner.Kind + " " + t.owner.Name}
+		users = append(users, w.Ref().String())
+		if lacks := w.lacks(ref, keys, exists); lacks != nil && waits == nil {
+			waits = &waiter{*lacks, w.Name()}
 		}
 	}
 	return users, waits, nil
 }
 
-// lacks is what the template needs of an object and does not get, nil if it gets all.
-func (t *template) lacks(ref describe.Ref, keys map[string]bool, exists bool) *lack {
-	for _, n := range needsOf(ref.Namespace, t.spec) {
-		switch {
-		case n.Ref != ref || exists && (n.key == "" || keys[n.key]):
-		case exists:
-			return &n.lack
-		default:
-			return &lack{Ref: ref, wanted: n.key}
+// lacks is what the Pods need of an object and do not get, nil if they get all.
+func (w *Workload) lacks(ref describe.Ref, keys map[string]bool, exists bool) *lack {
+	for _, n := range needsOf(ref.Namespace, &w.template.Spec) {
+		if missing := n.unmet(keys, exists); n.Ref == ref && missing != nil {
+			return missing
 		}
 	}
 	return nil
-}
-
-// template is a Pod template, and whose it is.
-type template struct {
-	owner describe.Ref
-	spec  *corev1.PodSpec
-}
-
-// mentions is true if the template uses an object, be it optional.
-func (t *template) mentions(ref describe.Ref) bool {
-	spec := t.spec.DeepCopy()
-	required(spec)
-	return slices.ContainsFunc(needsOf(ref.Namespace, spec), func(n need) bool { return n.Ref == ref })
-}
-
-// required makes every use one that cannot be done without.
-func required(spec *corev1.PodSpec) {
-	for i := range spec.Volumes {
-		if v := &spec.Volumes[i].VolumeSource; v.Secret != nil {
-			v.Secret.Optional = nil
-		} else if v.ConfigMap != nil {
-			v.ConfigMap.Optional = nil
-		}
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			requiredBy(&containers[i])
-		}
-	}
-}
-
-func requiredBy(c *corev1.Container) {
-	for i := range c.EnvFrom {
-		if ref := c.EnvFrom[i].SecretRef; ref != nil {
-			ref.Optional = nil
-		}
-		if ref := c.EnvFrom[i].ConfigMapRef; ref != nil {
-			ref.Optional = nil
-		}
-	}
-	for i := range c.Env {
-		from := c.Env[i].ValueFrom
-		if from != nil && from.SecretKeyRef != nil {
-			from.SecretKeyRef.Optional = nil
-		}
-		if from != nil && from.ConfigMapKeyRef != nil {
-			from.ConfigMapKeyRef.Optional = nil
-		}
-	}
-}
-
-// templates are those of all workloads of a namespace.
-func (a *asker) templates(ctx context.Context, namespace string) ([]template, error) {
-	found, err := a.templatesWith(ctx, namespace, nil)
-	all := make([]template, len(found))
-	for i := range found {
-		all[i] = template{found[i].Ref(), &found[i].template.Spec}
-	}
-	return all, err
 }
 
 // templatesWith are the workloads of a namespace whose Pods have some labels.
 func (a *asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]Workload, error) {
 	var found []Workload
 	for _, kind := range []string{workloads.Deployment, workloads.StatefulSet, workloads.DaemonSet, describe.KindJob} {
-		list := listOf(kind)
-		if err := a.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("list %ss: %w", kind, err)
+		all, err := a.workloads(ctx, kind, namespace)
+		if err != nil {
+			return nil, err
 		}
-		for _, w := range workloadsIn(kind, list) {
+		for _, w := range all {
 			if labels.SelectorFromSet(with).Matches(labels.Set(w.template.Labels)) {
 				found = append(found, w)
 			}

@@ -8,8 +8,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
@@ -23,7 +26,6 @@ type Workload struct {
 	client.Object
 
 	Kind string
-	gvk  schema.GroupVersionKind
 	// wants is how many Pods it is to have, created how many it has.
 	Wants, created int32
 	observed       int64
@@ -35,7 +37,7 @@ type Workload struct {
 func (w *Workload) IsHealthy() bool { return w.health().Health == rollout.Healthy }
 
 // health is how it does, as kstatus says.
-func (w *Workload) health() health.Report { return health.Of(w.Object, w.gvk) }
+func (w *Workload) health() health.Report { return health.Of(w.Object, kindOf(w.Kind)) }
 
 // IsUnseen is true if its controller has not looked at it as it is now. A Job's does
 // not say.
@@ -43,52 +45,40 @@ func (w *Workload) IsUnseen() bool {
 	return w.Kind != describe.KindJob && w.observed < w.GetGeneration()
 }
 
-func listOf(kind string) client.ObjectList {
-	switch kind {
-	case workloads.Deployment:
-		return &appsv1.DeploymentList{}
-	case workloads.StatefulSet:
-		return &appsv1.StatefulSetList{}
-	case workloads.DaemonSet:
-		return &appsv1.DaemonSetList{}
-	case describe.KindReplicaSet:
-		return &appsv1.ReplicaSetList{}
-	default:
-		return &batchv1.JobList{}
+// kindOf is a kind that makes Pods, by its name.
+func kindOf(kind string) schema.GroupVersionKind {
+	if kind == describe.KindJob {
+		return batchv1.SchemeGroupVersion.WithKind(kind)
 	}
+	return appsv1.SchemeGroupVersion.WithKind(kind)
 }
 
-func workloadsIn(kind string, list client.ObjectList) []Workload {
+// workloads are those of a kind in a namespace.
+func (a *asker) workloads(ctx context.Context, kind, namespace string) ([]Workload, error) {
+	made, err := a.Client.Scheme().New(kindOf(kind).GroupVersion().WithKind(kind + "List"))
+	list, _ := made.(client.ObjectList)
+	if err == nil {
+		err = a.Client.List(ctx, list, client.InNamespace(namespace))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %ss: %w", kind, err)
+	}
 	var all []Workload
-	switch l := list.(type) {
-	case *appsv1.DeploymentList:
-		all = workloadsFrom(l.Items, func(o *appsv1.Deployment) client.Object { return o })
-	case *appsv1.StatefulSetList:
-		all = workloadsFrom(l.Items, func(o *appsv1.StatefulSet) client.Object { return o })
-	case *appsv1.DaemonSetList:
-		all = workloadsFrom(l.Items, func(o *appsv1.DaemonSet) client.Object { return o })
-	case *appsv1.ReplicaSetList:
-		all = workloadsFrom(l.Items, func(o *appsv1.ReplicaSet) client.Object { return o })
-	case *batchv1.JobList:
-		all = workloadsFrom(l.Items, func(o *batchv1.Job) client.Object { return o })
-	}
-	for i := range all {
-		all[i].Kind = kind
-	}
-	return all
-}
-
-func workloadsFrom[T any](items []T, object func(*T) client.Object) []Workload {
-	all := make([]Workload, len(items))
-	for i := range items {
-		all[i] = workloadOf(object(&items[i]))
-	}
-	return all
+	err = apimeta.EachListItem(list, func(item runtime.Object) error {
+		obj, _ := item.(client.Object) // it is
+		all = append(all, workloadOf(obj))
+		return nil
+	})
+	return all, err //nolint:wrapcheck // there is none of a list
 }
 
 // read reads a workload.
 func (a *asker) read(ctx context.Context, ref describe.Ref) (Workload, error) {
-	obj := newOf(ref.Kind)
+	made, err := a.Client.Scheme().New(kindOf(ref.Kind))
+	if err != nil {
+		return Workload{}, fmt.Errorf("get %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	obj, _ := made.(client.Object) // it is
 	if err := a.get(ctx, ref, obj); err != nil {
 		return Workload{}, err
 	}
@@ -98,50 +88,27 @@ func (a *asker) read(ctx context.Context, ref describe.Ref) (Workload, error) {
 // Ref names the workload.
 func (w *Workload) Ref() describe.Ref { return describe.RefTo(w.Kind, w.Object) }
 
-func newOf(kind string) client.Object {
-	switch kind {
-	case workloads.Deployment:
-		return &appsv1.Deployment{}
-	case workloads.StatefulSet:
-		return &appsv1.StatefulSet{}
-	case workloads.DaemonSet:
-		return &appsv1.DaemonSet{}
-	case describe.KindReplicaSet:
-		return &appsv1.ReplicaSet{}
-	default:
-		return &batchv1.Job{}
-	}
-}
-
 // workloadOf reads what is the same of all workloads.
 func workloadOf(obj client.Object) Workload {
 	w := Workload{Object: obj}
-	apps, batch := appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		w.Kind, w.gvk, w.selector, w.template = workloads.Deployment, apps.WithKind(workloads.Deployment), o.Spec.Selector, &o.Spec.Template
-		w.Wants, w.created, w.observed = number(o.Spec.Replicas), o.Status.Replicas, o.Status.ObservedGeneration
+		w.Kind, w.selector, w.template = workloads.Deployment, o.Spec.Selector, &o.Spec.Template
+		w.Wants, w.created, w.observed = ptr.Deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ObservedGeneration
 	case *appsv1.StatefulSet:
-		w.Kind, w.gvk, w.selector, w.template = workloads.StatefulSet, apps.WithKind(workloads.StatefulSet), o.Spec.Selector, &o.Spec.Template
-		w.Wants, w.created, w.observed = number(o.Spec.Replicas), o.Status.Replicas, o.Status.ObservedGeneration
+		w.Kind, w.selector, w.template = workloads.StatefulSet, o.Spec.Selector, &o.Spec.Template
+		w.Wants, w.created, w.observed = ptr.Deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ObservedGeneration
 	case *appsv1.DaemonSet:
-		w.Kind, w.gvk, w.selector, w.template = workloads.DaemonSet, apps.WithKind(workloads.DaemonSet), o.Spec.Selector, &o.Spec.Template
+		w.Kind, w.selector, w.template = workloads.DaemonSet, o.Spec.Selector, &o.Spec.Template
 		w.Wants, w.created, w.observed = o.Status.DesiredNumberScheduled, o.Status.CurrentNumberScheduled, o.Status.ObservedGeneration
 	case *appsv1.ReplicaSet:
-		w.Kind, w.gvk, w.selector, w.template = describe.KindReplicaSet, apps.WithKind(describe.KindReplicaSet), o.Spec.Selector, &o.Spec.Template
-		w.Wants, w.created, w.observed = number(o.Spec.Replicas), o.Status.Replicas, o.Status.ObservedGeneration
+		w.Kind, w.selector, w.template = describe.KindReplicaSet, o.Spec.Selector, &o.Spec.Template
+		w.Wants, w.created, w.observed = ptr.Deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ObservedGeneration
 	case *batchv1.Job:
-		w.Kind, w.gvk, w.selector, w.template = describe.KindJob, batch.WithKind(describe.KindJob), o.Spec.Selector, &o.Spec.Template
-		w.Wants, w.created = number(o.Spec.Parallelism), o.Status.Active+o.Status.Succeeded+o.Status.Failed
+		w.Kind, w.selector, w.template = describe.KindJob, o.Spec.Selector, &o.Spec.Template
+		w.Wants, w.created = ptr.Deref(o.Spec.Parallelism, 1), o.Status.Active+o.Status.Succeeded+o.Status.Failed
 	}
 	return w
-}
-
-func number(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
 }
 
 // pods are those of a workload; of a Deployment those of all its ReplicaSets.

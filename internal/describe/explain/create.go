@@ -37,16 +37,15 @@ func (a *asker) uncreated(ctx context.Context, w *Workload) (*answer, error) {
 }
 
 func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *Workload) (*answer, error) {
-	var list appsv1.ReplicaSetList
-	if err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace())); err != nil {
-		return nil, fmt.Errorf("list ReplicaSets: %w", err)
+	sets, err := a.workloads(ctx, describe.KindReplicaSet, w.GetNamespace())
+	if err != nil {
+		return nil, err
 	}
-	for i := range list.Items {
-		set := workloadOf(&list.Items[i])
-		if !metav1.IsControlledBy(set.Object, w.Object) {
+	for i := range sets {
+		if !metav1.IsControlledBy(sets[i].Object, w.Object) {
 			continue
 		}
-		if refused, err := a.uncreated(ctx, &set); err != nil || refused != nil {
+		if refused, err := a.uncreated(ctx, &sets[i]); err != nil || refused != nil {
 			return refused, err
 		}
 	}

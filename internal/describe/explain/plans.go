@@ -8,11 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
@@ -266,12 +265,9 @@ func (a *asker) isHealthy(ctx context.Context, ref describe.Ref, u *unstructured
 
 // waitsForConsumer is true of a claim that is bound only when a Pod uses it.
 func (a *asker) waitsForConsumer(ctx context.Context, u *unstructured.Unstructured) bool {
-	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
-	name, _, _ := unstructured.NestedString(u.Object, "spec", "storageClassName")
-	if u.GetKind() != "PersistentVolumeClaim" || phase != string(corev1.ClaimPending) || name == "" {
+	claim := &corev1.PersistentVolumeClaim{}
+	if u.GetKind() != describe.KindClaim || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, claim) != nil {
 		return false
 	}
-	class := &storagev1.StorageClass{}
-	err := a.get(ctx, describe.Ref{Kind: "StorageClass", Name: name}, class)
-	return err == nil && ptr.Deref(class.VolumeBindingMode, "") == storagev1.VolumeBindingWaitForFirstConsumer
+	return claim.Status.Phase == corev1.ClaimPending && a.waitsForPod(ctx, claim)
 }

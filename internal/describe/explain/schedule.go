@@ -47,7 +47,7 @@ func (a *asker) gatedPod(ctx context.Context, p *corev1.Pod) (answer, error) {
 			found := a.alone(p, ReasonGated, "", "Pod %s is waiting: its config does not exist yet", p.Name)
 			missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 			if missing != nil {
-				found.Links = append(found.Links, a.lacking(missing.lack))
+				found.Links = append(found.Links, a.lacking(*missing))
 			} else {
 				found.Then = a.aboutManager(p.Namespace)
 			}
@@ -90,7 +90,7 @@ func (a *asker) waitsForWave(ctx context.Context, p *corev1.Pod) (answer, error)
 	found := a.alone(p, ReasonGated, "", "Pod %s is waiting: its config does not exist yet", p.Name)
 	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 	if missing != nil {
-		found.Links = append(found.Links, a.lacking(missing.lack))
+		found.Links = append(found.Links, a.lacking(*missing))
 	}
 	return found, err
 }
