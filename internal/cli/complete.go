@@ -41,24 +41,6 @@ type completer struct {
 	lookup func(string) (string, bool)
 }
 
-// kindToType is a kind that a person may name, as KIND/NAME; those that are rolled are
-// proposed.
-type kindToType struct {
-	word string
-	gvk  schema.GroupVersionKind
-}
-
-var kindsToType = kindsOf(append(slices.Concat(command.Rolled, command.Releasing), corev1.SchemeGroupVersion.WithKind("Pod"),
-	spillwayv1.GroupVersion.WithKind(describe.KindGate)))
-
-func kindsOf(kinds []schema.GroupVersionKind) []kindToType {
-	typed := make([]kindToType, 0, len(kinds))
-	for _, kind := range kinds {
-		typed = append(typed, kindToType{strings.ToLower(kind.Kind), kind})
-	}
-	return typed
-}
-
 // complete lets a command complete its arguments, as its usage names them, and its flags.
 func (c completer) complete(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil {
@@ -156,10 +138,8 @@ func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 		kinds = append(slices.Clone(kinds), describe.KindConfigMap, describe.KindSecret)
 	}
 	var words []string
-	for _, k := range kindsToType {
-		if slices.Contains(kinds, k.gvk.Kind) {
-			words = append(words, k.word+"/")
-		}
+	for _, k := range kinds {
+		words = append(words, strings.ToLower(k)+"/")
 	}
 	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
@@ -243,11 +223,12 @@ func (c completer) ask(cmd *cobra.Command, args []string, question func(*asking)
 
 // namesOf are the names of a kind, by what a person calls it, each with a prefix.
 func (a *asking) namesOf(kind, prefix string) []string {
-	i := slices.IndexFunc(kindsToType, func(k kindToType) bool { return k.word == canonical(kind) })
-	if i < 0 {
+	ref, err := describe.Named(command.NoOtherKinds, "", kind+"/x")
+	if err != nil {
 		return nil
 	}
-	names := a.all(kindsToType[i].gvk)
+	gvk, _ := describe.KindNamed(ref.Kind)
+	names := a.all(gvk)
 	for j := range names {
 		names[j] = prefix + names[j]
 	}
@@ -260,15 +241,6 @@ func (a *asking) all(kind schema.GroupVersionKind) []string {
 		return nil
 	}
 	return a.list(kind, a.namespace)
-}
-
-// canonical is the name of a kind by which it is known here.
-func canonical(kind string) string {
-	ref, err := describe.Named(command.NoOtherKinds, "", kind+"/x")
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(ref.Kind)
 }
 
 func (a *asking) namespaces() []string {

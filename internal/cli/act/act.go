@@ -252,7 +252,10 @@ func isRolled(obj client.Object) bool {
 
 // read returns the object as it is.
 func read(ctx context.Context, c client.Client, ref describe.Ref) (client.Object, error) {
-	obj := newObject(ref.Kind)
+	obj, err := newObject(c.Scheme(), ref.Kind)
+	if err != nil {
+		return nil, err
+	}
 	if ref.Kind != describe.KindClusterPolicy {
 		obj.SetNamespace(ref.Namespace)
 	}

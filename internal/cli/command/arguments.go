@@ -9,44 +9,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
-// Rolled are the kinds of which a ring rolls objects, and RolledKinds their names.
+// RolledKinds are the kinds of which a ring rolls objects. ReleasingKinds say how config is released: what is released,
+// and the policies.
 var (
-	Rolled = []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind(workload.Deployment), appsv1.SchemeGroupVersion.WithKind(workload.StatefulSet),
-		appsv1.SchemeGroupVersion.WithKind(workload.DaemonSet), spillwayv1.GroupVersion.WithKind("RolloutGroup"),
-		v1beta1.GroupVersion.WithKind("Instance"), fleetv1.GroupVersion.WithKind(model.KindModule), fleetv1.GroupVersion.WithKind(model.KindBootstrap),
-	}
-	RolledKinds = kindNames(Rolled)
-
-	// Releasing are the kinds that say how config is released: what is released, and the
-	// policies. ReleasingKinds are their names.
-	Releasing = []schema.GroupVersionKind{
-		corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap), corev1.SchemeGroupVersion.WithKind(describe.KindSecret),
-		spillwayv1.GroupVersion.WithKind(describe.KindPolicy), spillwayv1.GroupVersion.WithKind(describe.KindClusterPolicy),
-	}
-	ReleasingKinds = kindNames(Releasing)
+	RolledKinds    = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindGroup, describe.KindInstance, model.KindModule, model.KindBootstrap}
+	ReleasingKinds = []string{describe.KindConfigMap, describe.KindSecret, describe.KindPolicy, describe.KindClusterPolicy}
 )
-
-func kindNames(kinds []schema.GroupVersionKind) []string {
-	names := make([]string, 0, len(kinds))
-	for _, kind := range kinds {
-		names = append(names, kind.Kind)
-	}
-	return names
-}
 
 // ObjectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.

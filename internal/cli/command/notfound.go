@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudov1 "github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
@@ -50,7 +46,7 @@ func NotFound(ctx context.Context, reader client.Reader, kind schema.GroupVersio
 // Missing is an error if an object that a person has named surely does not exist. What may not
 // be read may exist, and so may what is of a kind that is not known here.
 func Missing(ctx context.Context, reader client.Reader, ref describe.Ref) error {
-	kind, known := KindOf(ref.Kind)
+	kind, known := describe.KindNamed(ref.Kind)
 	if !known {
 		return nil
 	}
@@ -110,7 +106,8 @@ func Near(ctx context.Context, reader client.Reader, kind schema.GroupVersionKin
 // for, as far as they may be seen.
 func WithName(ctx context.Context, reader client.Reader, namespace, name string) []string {
 	var found []string
-	for _, kind := range slices.Concat(Rolled, Releasing[:2]) {
+	for _, of := range append(slices.Clone(RolledKinds), describe.KindConfigMap, describe.KindSecret) {
+		kind, _ := describe.KindNamed(of)
 		var obj metav1.PartialObjectMetadata
 		obj.SetGroupVersionKind(kind)
 		if reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &obj) == nil {
@@ -118,22 +115,4 @@ func WithName(ctx context.Context, reader client.Reader, namespace, name string)
 		}
 	}
 	return found
-}
-
-// beneath are kinds of what the rings' objects consist of, or use.
-var beneath = []schema.GroupVersionKind{
-	corev1.SchemeGroupVersion.WithKind(describe.KindPod), corev1.SchemeGroupVersion.WithKind(describe.KindService),
-	corev1.SchemeGroupVersion.WithKind(describe.KindClaim), batchv1.SchemeGroupVersion.WithKind(describe.KindJob),
-	appsv1.SchemeGroupVersion.WithKind(describe.KindReplicaSet), batchv1.SchemeGroupVersion.WithKind(describe.KindCronJob),
-	spillwayv1.GroupVersion.WithKind(describe.KindGate),
-}
-
-// KindOf is a kind that commands take, by its name.
-func KindOf(kind string) (schema.GroupVersionKind, bool) {
-	for _, known := range slices.Concat(Rolled, Releasing, beneath) {
-		if known.Kind == kind {
-			return known, true
-		}
-	}
-	return schema.GroupVersionKind{}, false
 }

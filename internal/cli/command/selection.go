@@ -8,14 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
@@ -91,7 +88,7 @@ func (s *Selection) Labeled(ctx context.Context, c client.Reader, namespace stri
 	}
 	found, asked := map[describe.Ref]bool{}, map[string]bool{}
 	for _, ref := range refs {
-		kind, known := selectedKind(ref.Kind)
+		kind, known := describe.KindNamed(ref.Kind)
 		if asked[ref.Kind] || !known {
 			continue
 		}
@@ -108,18 +105,6 @@ func (s *Selection) Labeled(ctx context.Context, c client.Reader, namespace stri
 	return func(ref describe.Ref) bool {
 		return found[describe.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}]
 	}, nil
-}
-
-// selectedKind is a kind of objects that are rolled, or that Events are about.
-func selectedKind(kind string) (schema.GroupVersionKind, bool) {
-	switch kind {
-	case describe.KindPod:
-		return corev1.SchemeGroupVersion.WithKind(kind), true
-	case describe.KindProxy, describe.KindRemote:
-		return fleetv1.GroupVersion.WithKind(kind), true
-	default:
-		return KindOf(kind)
-	}
 }
 
 // SortBy sorts items by the field that was asked for, if one was; fields are those that they

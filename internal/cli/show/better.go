@@ -33,7 +33,7 @@ func better(ctx context.Context, reader client.Reader, ref describe.Ref, err err
 	if missing := command.NamespaceMissing(ctx, reader, ref.Namespace); missing != nil {
 		return missing
 	}
-	kind, known := command.KindOf(ref.Kind)
+	kind, known := describe.KindNamed(ref.Kind)
 	if !known || !isNotFound(err) {
 		return err
 	}

@@ -331,7 +331,7 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 
 // missing is an error if the namespace or the object surely does not exist.
 func (w *watching) missing(ctx context.Context) error {
-	kind, known := command.KindOf(w.ref.Kind)
+	kind, known := describe.KindNamed(w.ref.Kind)
 	if !known {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,7 +36,10 @@ type Workload struct {
 func (w *Workload) IsHealthy() bool { return w.health().Health == rollout.Healthy }
 
 // health is how it does, as kstatus says.
-func (w *Workload) health() health.Report { return health.Of(w.Object, kindOf(w.Kind)) }
+func (w *Workload) health() health.Report {
+	gvk, _ := describe.KindNamed(w.Kind)
+	return health.Of(w.Object, gvk)
+}
 
 // IsUnseen is true if its controller has not looked at it as it is now. A Job's does
 // not say.
@@ -45,17 +47,10 @@ func (w *Workload) IsUnseen() bool {
 	return w.Kind != describe.KindJob && w.observed < w.GetGeneration()
 }
 
-// kindOf is a kind that makes Pods, by its name.
-func kindOf(kind string) schema.GroupVersionKind {
-	if kind == describe.KindJob {
-		return batchv1.SchemeGroupVersion.WithKind(kind)
-	}
-	return appsv1.SchemeGroupVersion.WithKind(kind)
-}
-
 // workloads are those of a kind in a namespace.
 func (a *asker) workloads(ctx context.Context, kind, namespace string) ([]Workload, error) {
-	made, err := a.Client.Scheme().New(kindOf(kind).GroupVersion().WithKind(kind + "List"))
+	gvk, _ := describe.KindNamed(kind)
+	made, err := a.Client.Scheme().New(gvk.GroupVersion().WithKind(kind + "List"))
 	list, _ := made.(client.ObjectList)
 	if err == nil {
 		err = a.Client.List(ctx, list, client.InNamespace(namespace))
@@ -74,7 +69,8 @@ func (a *asker) workloads(ctx context.Context, kind, namespace string) ([]Worklo
 
 // read reads a workload.
 func (a *asker) read(ctx context.Context, ref describe.Ref) (Workload, error) {
-	made, err := a.Client.Scheme().New(kindOf(ref.Kind))
+	gvk, _ := describe.KindNamed(ref.Kind)
+	made, err := a.Client.Scheme().New(gvk)
 	if err != nil {
 		return Workload{}, fmt.Errorf("get %s %s: %w", ref.Kind, ref.Name, err)
 	}

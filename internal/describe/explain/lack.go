@@ -82,10 +82,12 @@ func (a *asker) supply(l lack) string {
 }
 
 // needsOf are what a Pod, or a template of one, cannot start without. Optional uses
-// are none.
+// are none. What containers name comes before volumes, to which Kubernetes adds its own.
 func needsOf(namespace string, spec *corev1.PodSpec) []lack {
+	containers := &corev1.PodSpec{Containers: slices.Concat(spec.InitContainers, spec.Containers)}
+	volumes := &corev1.PodSpec{Volumes: spec.Volumes}
 	var needs []lack
-	for _, use := range content.References(namespace, spec, nil, false) {
+	for _, use := range slices.Concat(content.References(namespace, containers, nil, false), content.References(namespace, volumes, nil, false)) {
 		if !use.Required || use.Object.Name == "" {
 			continue
 		}
