@@ -54,9 +54,9 @@ func (r *demoRun) onCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(cfg, client.Options{})
+	c, err := connect(cfg)
 	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
+		return err
 	}
 	g := &guest{run: r, config: cfg, client: c, namespace: "spillway-demo-" + strconv.FormatInt(r.env.Now().Unix(), 36), stop: func() {}}
 	err = g.bringKinds(ctx)
