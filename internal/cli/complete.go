@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,7 +10,6 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,8 +24,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/packages/repository"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
 const (
@@ -52,16 +54,18 @@ func (c completer) complete(cmd *cobra.Command) {
 	for flag, names := range map[string]func(*asking) []string{
 		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
 		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
-		"from": (*asking).revisions, "context": (*asking).contexts, "to-context": (*asking).contexts, "instance": (*asking).instances,
+		"from": (*asking).revisions, "instance": (*asking).instances,
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
 		}
 	}
-	for _, flag := range []string{"repo", "url-repo", "merge-repo"} {
+	for flag, names := range map[string]func(*cobra.Command) []string{
+		"repo": c.repositories, "url-repo": c.repositories, "merge-repo": c.repositories, "context": c.contexts, "to-context": c.contexts,
+	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-				return c.repositories(cmd), cobra.ShellCompDirectiveNoFileComp
+				return names(cmd), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
@@ -199,10 +203,21 @@ func (c completer) repositories(cmd *cobra.Command) []string {
 	return names
 }
 
+// contexts are those of the kubeconfig; no cluster is asked.
+func (c completer) contexts(cmd *cobra.Command) []string {
+	_ = command.FromEnvironment(cmd.Flags(), c.lookup)
+	var cluster command.Cluster
+	cluster.Take(cmd.Flags())
+	raw, err := cluster.Loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
+}
+
 // asking is one question to a cluster.
 type asking struct {
 	ctx       context.Context
-	cluster   command.Cluster
 	client    client.Client
 	namespace string
 	args      []string
@@ -211,12 +226,15 @@ type asking struct {
 // ask asks the cluster that the flags mean.
 func (c completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
 	_ = command.FromEnvironment(cmd.Flags(), c.lookup)
-	a := &asking{args: args}
-	a.cluster.Take(cmd.Flags())
+	var cluster command.Cluster
+	cluster.Take(cmd.Flags())
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 	defer cancel()
-	a.ctx = ctx
-	names := question(a)
+	connected, namespace, err := cluster.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := question(&asking{ctx, connected, namespace, args})
 	slices.Sort(names)
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
@@ -236,34 +254,13 @@ func (a *asking) namesOf(kind, prefix string) []string {
 }
 
 // all are the names of a kind in the namespace.
-func (a *asking) all(kind schema.GroupVersionKind) []string {
-	if !a.connect() {
-		return nil
-	}
-	return a.list(kind, a.namespace)
-}
+func (a *asking) all(kind schema.GroupVersionKind) []string { return a.list(kind, a.namespace) }
 
 func (a *asking) namespaces() []string {
-	if !a.connect() {
-		return nil
-	}
 	return a.list(corev1.SchemeGroupVersion.WithKind("Namespace"), "")
 }
 
 func (a *asking) instances() []string { return a.namesOf("instance", "") }
-
-// contexts are those of the kubeconfig; no cluster is asked.
-func (a *asking) contexts() []string {
-	raw, err := a.cluster.Loader().RawConfig()
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for name := range raw.Contexts {
-		names = append(names, name)
-	}
-	return names
-}
 
 // clusters are those that the module that was named is on.
 func (a *asking) clusters() []string {
@@ -305,8 +302,7 @@ func (a *asking) gates() []string {
 
 // list are the names of the objects of a kind.
 func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
+	list := kube.MetadataList(gvk)
 	if err := a.client.List(a.ctx, list, client.InNamespace(namespace), client.Limit(completionsAtMost)); err != nil {
 		return nil
 	}
@@ -320,7 +316,7 @@ func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
 // revisions are where a module can go to, or the revisions of a workload or the contents of an
 // object that are kept.
 func (a *asking) revisions() []string {
-	if len(a.args) == 0 || !a.connect() {
+	if len(a.args) == 0 {
 		return nil
 	}
 	if ref, ok := command.NamedAs(a.args[0], revision.ReturnKinds...); ok {
@@ -344,7 +340,7 @@ func (a *asking) revisions() []string {
 
 // module is the one that was named before, nil if none was.
 func (a *asking) module() (act.Module, client.Object) {
-	if len(a.args) == 0 || !a.connect() {
+	if len(a.args) == 0 {
 		return act.Module{}, nil
 	}
 	m, err := fleet.Named(a.args[0])
@@ -361,36 +357,15 @@ func (a *asking) module() (act.Module, client.Object) {
 
 // plans are those of the Instance that was named.
 func (a *asking) plans() []string {
-	if len(a.args) == 0 || !a.connect() {
+	if len(a.args) == 0 {
 		return nil
 	}
 	i, version := &v1beta1.Instance{}, &v1beta1.OperatorVersion{}
 	if a.client.Get(a.ctx, client.ObjectKey{Namespace: a.namespace, Name: command.InstanceName(a.args[0])}, i) != nil {
 		return nil
 	}
-	key := client.ObjectKey{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
-	if key.Namespace == "" {
-		key.Namespace = i.Namespace
-	}
-	if a.client.Get(a.ctx, key, version) != nil {
+	if a.client.Get(a.ctx, choice.VersionKey(i.Namespace, &i.Spec), version) != nil {
 		return nil
 	}
-	var names []string
-	for name := range version.Spec.Plans {
-		names = append(names, name)
-	}
-	return names
-}
-
-// connect is false without a cluster.
-func (a *asking) connect() bool {
-	if a.client != nil {
-		return true
-	}
-	var err error
-	if a.client, err = a.cluster.Client(); err != nil {
-		return false
-	}
-	a.namespace, err = a.cluster.ResolveNamespace()
-	return err == nil
+	return slices.Collect(maps.Keys(version.Spec.Plans))
 }

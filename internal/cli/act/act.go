@@ -77,24 +77,28 @@ type Request struct {
 	Cluster string
 }
 
-// Words are those of the command that does the same, after the name of the program, each as a
-// shell takes it.
-func Words(r Request) []string {
-	words := []string{string(r.Verb), shell.Quote(r.String())}
+// Args are the arguments of the command that does the same.
+func Args(r Request) []string {
+	args := []string{string(r.Verb), r.String()}
 	switch {
 	case isModule(r.Kind) && (r.Verb == Rollback || r.Verb == Pin || r.Verb == Unpin):
-		words = append([]string{"fleet"}, words...)
+		args = append([]string{"fleet"}, args...)
 	case r.Kind == describe.KindInstance && r.Verb == Retry: // an Instance is retried as "plan retry" does
-		words = []string{"plan", string(r.Verb), shell.Quote(r.Name)}
+		args = []string{"plan", string(r.Verb), r.Name}
 	}
-	if r.Namespace != "" {
-		words = append(words, "-n", shell.Quote(r.Namespace))
+	for _, flag := range [][2]string{{"-n", r.Namespace}, {"--to", r.To}, {"--cluster", r.Cluster}} {
+		if flag[1] != "" {
+			args = append(args, flag[0], flag[1])
+		}
 	}
-	if r.To != "" {
-		words = append(words, "--to", shell.Quote(r.To))
-	}
-	if r.Cluster != "" {
-		words = append(words, "--cluster", shell.Quote(r.Cluster))
+	return args
+}
+
+// Words are [Args] as a shell takes them.
+func Words(r Request) []string {
+	words := Args(r)
+	for i, word := range words {
+		words[i] = shell.Quote(word)
 	}
 	return words
 }

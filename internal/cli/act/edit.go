@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -25,8 +25,7 @@ import (
 func newObject(scheme *runtime.Scheme, kind string) (client.Object, error) {
 	gvk, _ := describe.KindNamed(kind)
 	if kind == describe.KindConfigMap || kind == describe.KindSecret {
-		m := &metav1.PartialObjectMetadata{}
-		m.SetGroupVersionKind(gvk)
+		m := kube.Metadata(gvk)
 		return m, nil
 	}
 	made, err := scheme.New(gvk)

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,8 +49,7 @@ func (i *installation) checkKinds(ctx context.Context, c client.Client) []findin
 // checkKind is nil for a kind that is as this version installs it.
 func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructured) *finding {
 	what := "kind " + crd.GetName()
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(crd.GroupVersionKind())
+	live := kube.Metadata(crd.GroupVersionKind())
 	switch err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); {
 	case apierrors.IsNotFound(err):
 		return &finding{What: what + " not found", Action: reinstall, problem: "kind not found"}
@@ -123,8 +121,7 @@ func (i *installation) missing(ctx context.Context, c client.Client, wanted []*u
 			continue
 		}
 		what := strings.ToLower(kind.Kind) + "/" + obj.GetName()
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(kind)
+		live := kube.Metadata(kind)
 		switch err := c.Get(ctx, client.ObjectKeyFromObject(obj), live); {
 		case apierrors.IsNotFound(err):
 			f := finding{What: what + " not found", Action: reinstall, problem: kind.Kind + " not found"}

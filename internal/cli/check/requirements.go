@@ -9,7 +9,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	semver "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -185,8 +184,7 @@ func WithoutKUDO(ctx context.Context, reader client.Reader, rings []string) erro
 
 // kudoIsInstalled is true if its webhook is, as far as that may be seen.
 func kudoIsInstalled(ctx context.Context, reader client.Reader) bool {
-	webhook := &metav1.PartialObjectMetadata{}
-	webhook.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
+	webhook := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
 	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.KUDOWebhook}, webhook) == nil
 }
 

@@ -104,8 +104,7 @@ func checkProposed(ctx context.Context, c client.Client, namespaces []string) []
 func checkMetadata(
 	ctx context.Context, c client.Client, namespace string, kind schema.GroupVersionKind, ignored func(*metav1.PartialObjectMetadata) []vocabulary.WithoutEffect,
 ) (findings []finding) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind)
+	list := kube.MetadataList(kind)
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			return nil

@@ -16,6 +16,7 @@ import (
 
 	kudov1 "github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
@@ -52,9 +53,8 @@ func Missing(ctx context.Context, reader client.Reader, ref describe.Ref) error 
 	if !known {
 		return nil
 	}
-	var obj metav1.PartialObjectMetadata
-	obj.SetGroupVersionKind(kind)
-	switch err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &obj); {
+	obj := kube.Metadata(kind)
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj); {
 	case apimeta.IsNoMatchError(err):
 		return NotInstalled(ref.String(), ref.Kind)
 	case apierrors.IsNotFound(err):
@@ -78,12 +78,11 @@ func elsewhere(ctx context.Context, reader client.Reader, kind schema.GroupVersi
 	if namespace == "" {
 		return nil
 	}
-	var all metav1.PartialObjectMetadataList
-	all.SetGroupVersionKind(kind)
-	_ = reader.List(ctx, &all, client.MatchingFields{"metadata.name": name}) // without them there is nothing to suggest
+	all := kube.MetadataList(kind)
+	_ = reader.List(ctx, all, client.MatchingFields{"metadata.name": name}) // without them there is nothing to suggest
 	var in []string
 	for i := range all.Items {
-		if o := &all.Items[i]; o.Name == name && o.Namespace != namespace {
+		if o := all.Items[i]; o.Name == name && o.Namespace != namespace {
 			in = append(in, o.Namespace)
 		}
 	}
@@ -94,9 +93,8 @@ func elsewhere(ctx context.Context, reader client.Reader, kind schema.GroupVersi
 // Near is the name of the object of a kind that a person may have mistyped, "" if there is
 // none or it may not be seen.
 func Near(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace, name string) string {
-	var all metav1.PartialObjectMetadataList
-	all.SetGroupVersionKind(kind)
-	_ = reader.List(ctx, &all, client.InNamespace(namespace)) // without them there is nothing to suggest
+	all := kube.MetadataList(kind)
+	_ = reader.List(ctx, all, client.InNamespace(namespace)) // without them there is nothing to suggest
 	known := make([]string, 0, len(all.Items))
 	for i := range all.Items {
 		known = append(known, all.Items[i].Name)
@@ -110,9 +108,8 @@ func WithName(ctx context.Context, reader client.Reader, namespace, name string)
 	var found []string
 	for _, of := range append(slices.Clone(RolledKinds), describe.KindConfigMap, describe.KindSecret) {
 		kind, _ := describe.KindNamed(of)
-		var obj metav1.PartialObjectMetadata
-		obj.SetGroupVersionKind(kind)
-		if reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &obj) == nil {
+		obj := kube.Metadata(kind)
+		if reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj) == nil {
 			found = append(found, strings.ToLower(kind.Kind)+"/"+name)
 		}
 	}
@@ -126,20 +123,12 @@ var ErrBothNamespaces = errors.New("-n and -A contradict each other; leave one o
 // may not be looked at may exist.
 func NamespaceMissing(ctx context.Context, reader client.Reader, name string) error {
 	namespaces := corev1.SchemeGroupVersion.WithKind("Namespace")
-	var found metav1.PartialObjectMetadata
-	found.SetGroupVersionKind(namespaces)
-	err := reader.Get(ctx, client.ObjectKey{Name: name}, &found)
+	found := kube.Metadata(namespaces)
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, found)
 	if isAnswer := !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse); !apierrors.IsNotFound(err) || !isAnswer {
 		return nil
 	}
-	var all metav1.PartialObjectMetadataList
-	all.SetGroupVersionKind(namespaces)
-	_ = reader.List(ctx, &all) // without them there is nothing to suggest
-	known := make([]string, 0, len(all.Items))
-	for i := range all.Items {
-		known = append(known, all.Items[i].Name)
-	}
-	if near := nearest.Meant(name, known); near != "" {
+	if near := Near(ctx, reader, namespaces, "", name); near != "" {
 		return fmt.Errorf("namespace %s not found; did you mean %s?", name, near)
 	}
 	return fmt.Errorf("namespace %s not found; name another with -n", name)

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // Selection narrows and sorts a list, by the flags that kubectl has for it: -l, --field-selector and --sort-by.
@@ -94,8 +94,7 @@ func (s *Selection) Labeled(ctx context.Context, c client.Reader, namespace stri
 			continue
 		}
 		asked[ref.Kind] = true
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		list := kube.MetadataList(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 			return nil, fmt.Errorf("list %s: %w", ref.Kind, err)
 		}

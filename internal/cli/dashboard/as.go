@@ -10,7 +10,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/dashboard/hosted"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // tried is how many namespaces a person is asked about at most.
@@ -85,8 +85,7 @@ func (h *hosting) namespaces(ctx context.Context, who hosted.Person) ([]string, 
 		return nil, err
 	}
 	names := slices.Clone(h.offered)
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	list := kube.MetadataList(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	if err := c.List(ctx, list, client.Limit(tried)); err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list namespaces as %s: %w", who.User, err)
 	}

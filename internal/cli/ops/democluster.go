@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -200,8 +201,7 @@ func (g *guest) isUsed(ctx context.Context, kind *unstructured.Unstructured) (bo
 	if err != nil {
 		return true, err
 	}
-	objects := &metav1.PartialObjectMetadataList{}
-	objects.SetGroupVersionKind(gvk)
+	objects := kube.MetadataList(gvk)
 	if err := g.client.List(ctx, objects); err != nil {
 		return true, fmt.Errorf("look for objects of kind %s: %w", kind.GetName(), err)
 	}

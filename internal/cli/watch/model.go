@@ -356,34 +356,25 @@ func (m *watchModel) isFolded(b *branch) bool {
 var steerable = map[string]string{
 	"pause":  "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be paused",
 	"resume": "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be resumed",
-	"retry":  "groups, ConfigMaps, Secrets, releases and Instances can be retried", "approve": "groups, Instances, ConfigPolicies and modules can be approved",
+	"retry":  "groups, ConfigMaps, Secrets, releases, modules and Instances can be retried", "approve": "groups, Instances, ConfigPolicies and modules can be approved",
 }
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
 // selected may be a part of the unit.
 func commandFor(verb string, u, selected *describe.Unit) []string {
-	var words []string
-	switch verb + " " + u.Kind {
-	case "retry RolloutGroup", "retry ConfigMap", "retry Secret", "approve RolloutGroup", "approve Instance", "approve ConfigPolicy":
-		words = []string{verb, u.String()}
-	case "retry Release":
-		of := content.ReleaseNamed(u.Name, u.Namespace).Object
-		return []string{verb, describe.RefOf(of).String(), "-n", of.Namespace}
-	case "retry Instance":
-		words = []string{"plan", "retry", u.String()}
-	case "approve Module", "approve BootstrapModule":
-		words = []string{"fleet", verb, u.String()}
-	default:
-		if verb != "pause" && verb != "resume" || !slices.Contains(act.PausedKinds, u.Kind) {
-			return nil
-		}
-		words = []string{verb, u.String()}
+	ref := u.Ref
+	if u.Kind == describe.KindRelease && verb == string(act.Retry) {
+		ref = *describe.RefOf(content.ReleaseNamed(u.Name, u.Namespace).Object)
 	}
-	if u.Namespace != "" {
-		words = append(words, "-n", u.Namespace)
+	if !slices.Contains(act.Verbs(ref.Kind), act.Verb(verb)) {
+		return nil
 	}
-	if verb == "approve" && selected.Kind == "Stage" && selected.Reason == rollout.ReasonGate {
-		words = append(words, "--stage", selected.Name)
+	args := act.Args(act.Request{Ref: ref, Verb: act.Verb(verb)})
+	if verb == string(act.Approve) && describe.RingOf(ref.Kind) == describe.Fleet {
+		args = append([]string{describe.Fleet}, args...)
 	}
-	return words
+	if verb == string(act.Approve) && selected.Kind == describe.KindStage && selected.Reason == rollout.ReasonGate {
+		args = append(args, "--stage", selected.Name)
+	}
+	return args
 }

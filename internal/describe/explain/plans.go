@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/reasons"
@@ -148,11 +149,8 @@ func (p *planAnswer) noVersion() {
 
 // version is the OperatorVersion that the Instance refers to.
 func (p *planAnswer) version() describe.Ref {
-	ref := describe.Ref{Kind: describe.KindVersion, Namespace: p.i.Spec.OperatorVersion.Namespace, Name: p.i.Spec.OperatorVersion.Name}
-	if ref.Namespace == "" {
-		ref.Namespace = p.i.Namespace
-	}
-	return ref
+	key := choice.VersionKey(p.i.Namespace, &p.i.Spec)
+	return describe.Ref{Kind: describe.KindVersion, Namespace: key.Namespace, Name: key.Name}
 }
 
 // step is the first step that is begun and not complete.

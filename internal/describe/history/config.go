@@ -6,13 +6,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -102,8 +102,7 @@ func (h *historian) writerOfConfig(ctx context.Context, text string) string {
 	if of.Kind == "" {
 		return ""
 	}
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(of.Kind)))
+	obj := kube.Metadata(corev1.SchemeGroupVersion.WithKind(string(of.Kind)))
 	if err := h.reader.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, obj); err != nil {
 		return ""
 	}
