@@ -218,7 +218,8 @@ func TestKeysAreCommands(t *testing.T) {
 		"approve a stage":               {[]string{"pgdown", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop", "--stage", "canary"}},
 		"think better of it":            {[]string{"down", "p", "q", "esc"}, nil},
 		"pause a workload":              {[]string{"p", "enter"}, []string{"pause", "deployment/web", "-n", "shop"}},
-		"retry a module":                {[]string{"pgdown", "up", "up", "t"}, nil},
+		"retry a module":                {[]string{"pgdown", "up", "up", "t", "enter"}, []string{"retry", "module/shop", "-n", "shop"}},
+		"retry a workload":              {[]string{"t"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, commands := watched(80, 24)
