@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,7 +10,6 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,8 +24,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/packages/repository"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
 const (
@@ -41,24 +43,6 @@ type completer struct {
 	lookup func(string) (string, bool)
 }
 
-// kindToType is a kind that a person may name, as KIND/NAME; those that are rolled are
-// proposed.
-type kindToType struct {
-	word string
-	gvk  schema.GroupVersionKind
-}
-
-var kindsToType = kindsOf(append(slices.Concat(command.Rolled, command.Releasing), corev1.SchemeGroupVersion.WithKind("Pod"),
-	spillwayv1.GroupVersion.WithKind(describe.KindGate)))
-
-func kindsOf(kinds []schema.GroupVersionKind) []kindToType {
-	typed := make([]kindToType, 0, len(kinds))
-	for _, kind := range kinds {
-		typed = append(typed, kindToType{strings.ToLower(kind.Kind), kind})
-	}
-	return typed
-}
-
 // complete lets a command complete its arguments, as its usage names them, and its flags.
 func (c completer) complete(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil {
@@ -70,16 +54,18 @@ func (c completer) complete(cmd *cobra.Command) {
 	for flag, names := range map[string]func(*asking) []string{
 		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
 		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
-		"from": (*asking).revisions, "context": (*asking).contexts, "to-context": (*asking).contexts, "instance": (*asking).instances,
+		"from": (*asking).revisions, "instance": (*asking).instances,
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
 		}
 	}
-	for _, flag := range []string{"repo", "url-repo", "merge-repo"} {
+	for flag, names := range map[string]func(*cobra.Command) []string{
+		"repo": c.repositories, "url-repo": c.repositories, "merge-repo": c.repositories, "context": c.contexts, "to-context": c.contexts,
+	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-				return c.repositories(cmd), cobra.ShellCompDirectiveNoFileComp
+				return names(cmd), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
@@ -156,10 +142,8 @@ func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 		kinds = append(slices.Clone(kinds), describe.KindConfigMap, describe.KindSecret)
 	}
 	var words []string
-	for _, k := range kindsToType {
-		if slices.Contains(kinds, k.gvk.Kind) {
-			words = append(words, k.word+"/")
-		}
+	for _, k := range kinds {
+		words = append(words, strings.ToLower(k)+"/")
 	}
 	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
@@ -219,10 +203,21 @@ func (c completer) repositories(cmd *cobra.Command) []string {
 	return names
 }
 
+// contexts are those of the kubeconfig; no cluster is asked.
+func (c completer) contexts(cmd *cobra.Command) []string {
+	_ = command.FromEnvironment(cmd.Flags(), c.lookup)
+	var cluster command.Cluster
+	cluster.Take(cmd.Flags())
+	raw, err := cluster.Loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
+}
+
 // asking is one question to a cluster.
 type asking struct {
 	ctx       context.Context
-	cluster   command.Cluster
 	client    client.Client
 	namespace string
 	args      []string
@@ -231,23 +226,27 @@ type asking struct {
 // ask asks the cluster that the flags mean.
 func (c completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
 	_ = command.FromEnvironment(cmd.Flags(), c.lookup)
-	a := &asking{args: args}
-	a.cluster.Take(cmd.Flags())
+	var cluster command.Cluster
+	cluster.Take(cmd.Flags())
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 	defer cancel()
-	a.ctx = ctx
-	names := question(a)
+	connected, namespace, err := cluster.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := question(&asking{ctx, connected, namespace, args})
 	slices.Sort(names)
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
 // namesOf are the names of a kind, by what a person calls it, each with a prefix.
 func (a *asking) namesOf(kind, prefix string) []string {
-	i := slices.IndexFunc(kindsToType, func(k kindToType) bool { return k.word == canonical(kind) })
-	if i < 0 {
+	ref, err := describe.Named(command.NoOtherKinds, "", kind+"/x")
+	if err != nil {
 		return nil
 	}
-	names := a.all(kindsToType[i].gvk)
+	gvk, _ := describe.KindNamed(ref.Kind)
+	names := a.all(gvk)
 	for j := range names {
 		names[j] = prefix + names[j]
 	}
@@ -255,43 +254,13 @@ func (a *asking) namesOf(kind, prefix string) []string {
 }
 
 // all are the names of a kind in the namespace.
-func (a *asking) all(kind schema.GroupVersionKind) []string {
-	if !a.connect() {
-		return nil
-	}
-	return a.list(kind, a.namespace)
-}
-
-// canonical is the name of a kind by which it is known here.
-func canonical(kind string) string {
-	ref, err := describe.Named(command.NoOtherKinds, "", kind+"/x")
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(ref.Kind)
-}
+func (a *asking) all(kind schema.GroupVersionKind) []string { return a.list(kind, a.namespace) }
 
 func (a *asking) namespaces() []string {
-	if !a.connect() {
-		return nil
-	}
 	return a.list(corev1.SchemeGroupVersion.WithKind("Namespace"), "")
 }
 
 func (a *asking) instances() []string { return a.namesOf("instance", "") }
-
-// contexts are those of the kubeconfig; no cluster is asked.
-func (a *asking) contexts() []string {
-	raw, err := a.cluster.Loader().RawConfig()
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for name := range raw.Contexts {
-		names = append(names, name)
-	}
-	return names
-}
 
 // clusters are those that the module that was named is on.
 func (a *asking) clusters() []string {
@@ -299,11 +268,7 @@ func (a *asking) clusters() []string {
 	if module == nil {
 		return nil
 	}
-	kind := "ProxyAssemblage"
-	if m.Kind == model.KindBootstrap {
-		kind = "RemoteAssemblage"
-	}
-	return a.list(fleetv1.GroupVersion.WithKind(kind), a.namespace)
+	return a.list(fleetv1.GroupVersion.WithKind(describe.AssemblageKind(m.Kind)), a.namespace)
 }
 
 func (a *asking) stages() []string {
@@ -337,8 +302,7 @@ func (a *asking) gates() []string {
 
 // list are the names of the objects of a kind.
 func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
+	list := kube.MetadataList(gvk)
 	if err := a.client.List(a.ctx, list, client.InNamespace(namespace), client.Limit(completionsAtMost)); err != nil {
 		return nil
 	}
@@ -352,7 +316,7 @@ func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
 // revisions are where a module can go to, or the revisions of a workload or the contents of an
 // object that are kept.
 func (a *asking) revisions() []string {
-	if len(a.args) == 0 || !a.connect() {
+	if len(a.args) == 0 {
 		return nil
 	}
 	if ref, ok := command.NamedAs(a.args[0], revision.ReturnKinds...); ok {
@@ -376,7 +340,7 @@ func (a *asking) revisions() []string {
 
 // module is the one that was named before, nil if none was.
 func (a *asking) module() (act.Module, client.Object) {
-	if len(a.args) == 0 || !a.connect() {
+	if len(a.args) == 0 {
 		return act.Module{}, nil
 	}
 	m, err := fleet.Named(a.args[0])
@@ -393,36 +357,15 @@ func (a *asking) module() (act.Module, client.Object) {
 
 // plans are those of the Instance that was named.
 func (a *asking) plans() []string {
-	if len(a.args) == 0 || !a.connect() {
+	if len(a.args) == 0 {
 		return nil
 	}
 	i, version := &v1beta1.Instance{}, &v1beta1.OperatorVersion{}
 	if a.client.Get(a.ctx, client.ObjectKey{Namespace: a.namespace, Name: command.InstanceName(a.args[0])}, i) != nil {
 		return nil
 	}
-	key := client.ObjectKey{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
-	if key.Namespace == "" {
-		key.Namespace = i.Namespace
-	}
-	if a.client.Get(a.ctx, key, version) != nil {
+	if a.client.Get(a.ctx, choice.VersionKey(i.Namespace, &i.Spec), version) != nil {
 		return nil
 	}
-	var names []string
-	for name := range version.Spec.Plans {
-		names = append(names, name)
-	}
-	return names
-}
-
-// connect is false without a cluster.
-func (a *asking) connect() bool {
-	if a.client != nil {
-		return true
-	}
-	var err error
-	if a.client, err = a.cluster.Client(); err != nil {
-		return false
-	}
-	a.namespace, err = a.cluster.ResolveNamespace()
-	return err == nil
+	return slices.Collect(maps.Keys(version.Spec.Plans))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -22,14 +23,14 @@ func UnitOfGate(g *v1alpha1.RolloutGate) string {
 	}
 }
 
-// RingOfGate is the ring whose rollout has the gate.
-func RingOfGate(g *v1alpha1.RolloutGate) string {
-	switch g.Spec.TargetRef.Kind {
+// RingOf is the ring that rolls objects of a kind.
+func RingOf(kind string) string {
+	switch kind {
 	case KindGroup:
 		return Zones
 	case KindInstance:
 		return Plans
-	case KindPolicy:
+	case workload.Deployment, workload.StatefulSet, workload.DaemonSet, KindConfigMap, KindSecret, KindPolicy, KindClusterPolicy:
 		return Config
 	default:
 		return Fleet

@@ -6,45 +6,55 @@ import (
 	"fmt"
 	"strings"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
 // kindNames are the names that kubectl takes for a kind.
 type kindNames struct {
-	kind, group string
-	names       []string
+	schema.GroupVersionKind
+
+	names []string
 }
 
 // named are the kinds that need not be looked up.
 var named = []kindNames{
-	{"Deployment", "apps", []string{"deployment", "deployments", "deploy"}},
-	{"StatefulSet", "apps", []string{"statefulset", "statefulsets", "sts"}},
-	{"DaemonSet", "apps", []string{"daemonset", "daemonsets", "ds"}},
-	{KindReplicaSet, "apps", []string{"replicaset", "replicasets", "rs"}},
-	{KindJob, "batch", []string{"job", "jobs"}},
-	{KindCronJob, "batch", []string{"cronjob", "cronjobs", "cj"}},
-	{KindPod, "", []string{"pod", "pods", "po"}},
-	{KindConfigMap, "", []string{"configmap", "configmaps", "cm"}},
-	{KindSecret, "", []string{"secret", "secrets"}},
-	{KindService, "", []string{"service", "services", "svc"}},
-	{KindClaim, "", []string{"persistentvolumeclaim", "persistentvolumeclaims", "pvc"}},
-	{KindPDB, "policy", []string{"poddisruptionbudget", "poddisruptionbudgets", "pdb"}},
-	{KindZoneBudget, "rollout-operator.grafana.com", []string{"zoneawarepoddisruptionbudget", "zoneawarepoddisruptionbudgets", "zpdb"}},
-	{KindGroup, "spillway.dev", []string{"rolloutgroup", "rolloutgroups", "rog"}},
-	{KindGate, "spillway.dev", []string{"rolloutgate", "rolloutgates", "gate"}},
-	{KindPolicy, "spillway.dev", []string{"configpolicy", "configpolicies", "cfp"}},
-	{KindClusterPolicy, "spillway.dev", []string{"clusterconfigpolicy", "clusterconfigpolicies", "ccfp"}},
-	{KindRevision, "spillway.dev", []string{"modulerevision", "modulerevisions", "mrev"}},
-	{KindInstance, "kudo.dev", []string{"instance", "instances"}},
-	{KindVersion, "kudo.dev", []string{"operatorversion", "operatorversions", "ov"}},
-	{KindModule, "fleet.squaremo.dev", []string{"module", "modules"}},
-	{KindBootstrap, "fleet.squaremo.dev", []string{"bootstrapmodule", "bootstrapmodules"}},
-	{KindProxy, "fleet.squaremo.dev", []string{"proxyassemblage", "proxyassemblages"}},
-	{KindRemote, "fleet.squaremo.dev", []string{"remoteassemblage", "remoteassemblages"}},
-	{KindKustomization, "kustomize.toolkit.fluxcd.io", []string{"kustomization", "kustomizations", "ks"}},
+	{appsv1.SchemeGroupVersion.WithKind("Deployment"), []string{"deployment", "deployments", "deploy"}},
+	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), []string{"statefulset", "statefulsets", "sts"}},
+	{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), []string{"daemonset", "daemonsets", "ds"}},
+	{appsv1.SchemeGroupVersion.WithKind(KindReplicaSet), []string{"replicaset", "replicasets", "rs"}},
+	{batchv1.SchemeGroupVersion.WithKind(KindJob), []string{"job", "jobs"}},
+	{batchv1.SchemeGroupVersion.WithKind(KindCronJob), []string{"cronjob", "cronjobs", "cj"}},
+	{corev1.SchemeGroupVersion.WithKind(KindPod), []string{"pod", "pods", "po"}},
+	{corev1.SchemeGroupVersion.WithKind(KindConfigMap), []string{"configmap", "configmaps", "cm"}},
+	{corev1.SchemeGroupVersion.WithKind(KindSecret), []string{"secret", "secrets"}},
+	{corev1.SchemeGroupVersion.WithKind(KindService), []string{"service", "services", "svc"}},
+	{corev1.SchemeGroupVersion.WithKind(KindClaim), []string{"persistentvolumeclaim", "persistentvolumeclaims", "pvc"}},
+	{policyv1.SchemeGroupVersion.WithKind(KindPDB), []string{"poddisruptionbudget", "poddisruptionbudgets", "pdb"}},
+	{zonesv1.GroupVersion.WithKind(KindZoneBudget), []string{"zoneawarepoddisruptionbudget", "zoneawarepoddisruptionbudgets", "zpdb"}},
+	{spillwayv1.GroupVersion.WithKind(KindGroup), []string{"rolloutgroup", "rolloutgroups", "rog"}},
+	{spillwayv1.GroupVersion.WithKind(KindGate), []string{"rolloutgate", "rolloutgates", "gate"}},
+	{spillwayv1.GroupVersion.WithKind(KindPolicy), []string{"configpolicy", "configpolicies", "cfp"}},
+	{spillwayv1.GroupVersion.WithKind(KindClusterPolicy), []string{"clusterconfigpolicy", "clusterconfigpolicies", "ccfp"}},
+	{spillwayv1.GroupVersion.WithKind(KindRevision), []string{"modulerevision", "modulerevisions", "mrev"}},
+	{v1beta1.GroupVersion.WithKind(KindInstance), []string{"instance", "instances"}},
+	{v1beta1.GroupVersion.WithKind(KindVersion), []string{"operatorversion", "operatorversions", "ov"}},
+	{fleetv1.GroupVersion.WithKind(KindModule), []string{"module", "modules"}},
+	{fleetv1.GroupVersion.WithKind(KindBootstrap), []string{"bootstrapmodule", "bootstrapmodules"}},
+	{fleetv1.GroupVersion.WithKind(KindProxy), []string{"proxyassemblage", "proxyassemblages"}},
+	{fleetv1.GroupVersion.WithKind(KindRemote), []string{"remoteassemblage", "remoteassemblages"}},
+	{kustomizev1.GroupVersion.WithKind(KindKustomization), []string{"kustomization", "kustomizations", "ks"}},
 }
 
 // ErrNotNamed is returned for an argument that does not name an object.
@@ -90,18 +100,28 @@ func Named(mapper func() (apimeta.RESTMapper, error), namespace, arg string) (Re
 func kindOf(word string) string {
 	for _, k := range named {
 		for _, name := range k.names {
-			if word == name || word == name+"."+k.group {
-				return k.kind
+			if word == name || word == name+"."+k.Group {
+				return k.Kind
 			}
 		}
 	}
 	return ""
 }
 
+// KindNamed is a kind that is known here, by its name; false if it is none.
+func KindNamed(kind string) (schema.GroupVersionKind, bool) {
+	for _, k := range named {
+		if k.Kind == kind {
+			return k.GroupVersionKind, true
+		}
+	}
+	return schema.GroupVersionKind{}, false
+}
+
 // Installs is the command that installs one of Spillway's own kinds.
 func Installs(kind string) string {
 	for _, k := range named {
-		if k.kind == kind && (k.group == "fleet.squaremo.dev" || kind == KindRevision) {
+		if k.Kind == kind && (k.Group == fleetv1.GroupVersion.Group || kind == KindRevision) {
 			return "spillway install --rings=fleet"
 		}
 	}
@@ -146,3 +166,48 @@ func Split(arg string) (kind, name string, err error) {
 func resourceOf(word string) schema.GroupVersionResource {
 	return schema.ParseGroupResource(word).WithVersion("")
 }
+
+// KindCluster is a cluster of the fleet, which is no object of its own.
+const KindCluster = "Cluster"
+
+// The kinds that chains go through.
+const (
+	KindPod           = "Pod"
+	KindReplicaSet    = "ReplicaSet"
+	KindJob           = "Job"
+	KindCronJob       = "CronJob"
+	KindConfigMap     = "ConfigMap"
+	KindSecret        = "Secret"
+	KindClaim         = "PersistentVolumeClaim"
+	KindClass         = "StorageClass"
+	KindService       = "Service"
+	KindNode          = "Node"
+	KindQuota         = "ResourceQuota"
+	KindAccount       = "ServiceAccount"
+	KindPDB           = "PodDisruptionBudget"
+	KindZoneBudget    = "ZoneAwarePodDisruptionBudget"
+	KindGroup         = "RolloutGroup"
+	KindGate          = "RolloutGate"
+	KindPolicy        = "ConfigPolicy"
+	KindClusterPolicy = "ClusterConfigPolicy"
+	KindRevision      = "ModuleRevision"
+	KindInstance      = "Instance"
+	KindVersion       = "OperatorVersion"
+	KindModule        = "Module"
+	KindBootstrap     = "BootstrapModule"
+	KindProxy         = "ProxyAssemblage"
+	KindRemote        = "RemoteAssemblage"
+	KindKustomization = "Kustomization"
+	KindLease         = "Lease"
+
+	// What is no object.
+	KindZone    = "Zone"
+	KindRelease = "Release"
+	KindStage   = "Stage"
+	KindStep    = "Step"
+	KindLock    = "Lock"
+	KindManager = "Manager"
+)
+
+// NoObjects are the words for what is no object.
+var NoObjects = []string{KindCluster, KindZone, KindRelease, KindStage, KindStep, KindLock, KindManager}

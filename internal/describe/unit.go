@@ -6,8 +6,14 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/record"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/estimate"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -202,3 +208,108 @@ func Counts(units []Unit) string {
 	}
 	return strings.Join(phases, ", ")
 }
+
+// recorded adds to a unit what its record says: the numbers, and its stages with the units beneath that are not
+// complete, whatever the ring; those that are in no stage come last. It is the one function that makes units
+// of a record.
+func (u *Unit) recorded(r *record.Rollout, stage, unit string) {
+	if r == nil {
+		return
+	}
+	u.Done, u.Total = int(r.Units.Complete), int(r.Units.Total)
+	for i := range r.Stages {
+		u.Units = append(u.Units, u.stage(&r.Stages[i], stage))
+	}
+	stages := len(u.Units)
+	for i := range r.Causes {
+		for k, name := range r.Causes[i].Units {
+			in, own := ring.UnitOf(name)
+			isOf := func(s Unit) bool { return s.Name == in }
+			switch at := slices.IndexFunc(u.Units[:stages], isOf); {
+			case at >= 0:
+				s := &u.Units[at]
+				s.Units = append(s.Units, u.waiting(&r.Causes[i], unit, own, k))
+			case own != u.Name && !slices.ContainsFunc(u.Units[:stages], func(s Unit) bool { return s.Name == own }):
+				u.Units = append(u.Units, u.waiting(&r.Causes[i], unit, own, k))
+			}
+		}
+	}
+	for i := range u.Units[:stages] {
+		slices.SortStableFunc(u.Units[i].Units, func(a, b Unit) int { return strings.Compare(a.Name, b.Name) })
+	}
+}
+
+// stage is a stage of a unit.
+func (u *Unit) stage(s *record.Stage, kind string) Unit {
+	stage := Unit{
+		Ref: Ref{Kind: kind, Name: s.Name}, Ring: u.Ring, Phase: rollout.Phase(s.Phase), Reason: rollout.Reason(s.Reason),
+		Sentence: s.Message, Since: TimeOf(s.Since), Done: int(s.Complete), Total: int(s.Total), Counted: u.Counted,
+	}
+	if s.WaitsFor != "" {
+		stage.WaitsFor = &Ref{Kind: kind, Name: s.WaitsFor}
+	}
+	return stage
+}
+
+// waiting is a unit beneath that is not complete, at a place among those that wait for the same.
+func (u *Unit) waiting(c *record.Cause, kind, name string, at int) Unit {
+	is := ring.WaitingIn(c, name, at)
+	w := Unit{
+		Ref: Ref{Kind: kind, Name: name}, Ring: u.Ring, Phase: ring.PhaseOf(is.Reason), Reason: is.Reason, Why: is.Cause,
+		Sentence: is.Sentence(name, is.Position), Position: is.Position,
+		Since: TimeOrNil(is.Since), Until: TimeOrNil(is.Until), Deadline: TimeOrNil(is.Deadline),
+	}
+	if is.State == ring.StateWaiting && w.Phase == rollout.PhaseProgressing { // nothing moves
+		w.Phase = rollout.PhaseWaiting
+	}
+	if on := c.On; on != nil && on.Name != name {
+		w.WaitsFor = &Ref{Kind: on.Kind, Name: on.Name}
+	}
+	return w
+}
+
+// RefTo names an object that was read.
+func RefTo(kind string, obj client.Object) Ref {
+	return Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// TimeOf returns the time of a field of the API, nil if it is not set.
+func TimeOf(t *metav1.MicroTime) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return &t.Time
+}
+
+// TimeOrNil returns nil for the zero time.
+func TimeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Ref names an object, or a unit that is none, such as a zone or a step, as the tree
+// shows it.
+type Ref struct {
+	// Kind is as in a manifest: "RolloutGroup". Of what is no object it is the word
+	// for it: "Cluster", "Zone", "Phase", "Step".
+	Kind string `json:"kind"`
+	// APIVersion is that of the kind where its name alone does not say which it is: of
+	// what is neither Kubernetes', Flux' nor Spillway's own.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Namespace is empty for what has none, and for what belongs to the unit above it.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Cluster is the name of the cluster of a fleet in which it is, empty for the one
+	// that was asked.
+	Cluster string `json:"cluster,omitempty"`
+}
+
+// RefOf refers to a ConfigMap or Secret.
+func RefOf(o content.Object) *Ref {
+	return &Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name}
+}
+
+// String is how kubectl names it: "rolloutgroup/ingester".
+func (r Ref) String() string { return strings.ToLower(r.Kind) + "/" + r.Name }

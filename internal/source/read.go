@@ -1,14 +1,20 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Stdin is the path that stands for standard input, and the name under which
@@ -202,4 +208,134 @@ func (r *reader) unreadable(path string, err error) {
 	r.errs = append(r.errs, &Error{
 		File: path, Problem: "cannot be read: " + cause.Error(), Action: "give a file or directory that exists and can be read, or - for standard input", cause: err,
 	})
+}
+
+// Skipped is something below a directory that is no manifest, and was left out.
+type Skipped struct {
+	// Path is the file or directory.
+	Path string
+	// Why says what it is, such as "a Helm chart", and Action how it can be read all the same,
+	// empty if that is of no use.
+	Why, Action string
+}
+
+// Options say how directories are read. What a user names is read in any case.
+type Options struct {
+	// Exclude are patterns as in a .gitignore, relative to each directory that is named.
+	Exclude []string
+	// Skip, if it is not nil, is called with what is left out because it is no manifest. The
+	// directories are then read as repositories, which hold many other files: what .gitignore
+	// and .spillwayignore say is left out too. Nil takes anything else for a mistake.
+	Skip func(Skipped)
+	// Own, if it is not nil, reports whether the caller reads a directory below one that is named
+	// itself. It is then left out.
+	Own func(directory string) bool
+	// NotText, if it is not nil, is called with the files below a directory that are named as
+	// manifests and are not text, which are left out.
+	NotText func(path string)
+}
+
+// isText is false of what no manifest is: it has zero bytes, which only UTF-16 has in a text.
+func isText(raw []byte) bool {
+	isWide := bytes.HasPrefix(raw, []byte{0xff, 0xfe}) || bytes.HasPrefix(raw, []byte{0xfe, 0xff})
+	return isWide || !bytes.Contains(raw, []byte{0})
+}
+
+// ReadTree reads as [Read] does, by the options.
+func ReadTree(stdin io.Reader, o Options, paths ...string) ([]Document, error) {
+	return (&reader{Options: o, stdin: stdin, seen: map[string]bool{}}).all(paths)
+}
+
+// says is a line by which a text says that it is an object of Kubernetes.
+var says = regexp.MustCompile(`(?m)^\s*"?(apiVersion|kind)"?\s*:`)
+
+// isOther is true of a text that is no manifest: nothing in it says what it is, or it is a
+// template, from which manifests are made.
+func isOther(text []byte) bool {
+	return bytes.Contains(text, []byte("{{")) || len(says.FindAll(text, 2)) < 2
+}
+
+// isNoObject is true of a document that no API server stores: it does not say what it is,
+// or it is the configuration of some program, which has a kind and no name.
+func isNoObject(u *unstructured.Unstructured) bool {
+	version, kind := u.Object["apiVersion"], u.Object["kind"]
+	if version == nil && kind == nil {
+		return true
+	}
+	group := schema.FromAPIVersionAndKind(u.GetAPIVersion(), u.GetKind()).Group
+	isKubeconfig := group == "" && kind == "Config"
+	return u.Object["metadata"] == nil && (strings.Contains(group, ".") || isKubeconfig)
+}
+
+// ignoreFiles are those that say, as git does, which files are none of ours. A later one
+// wins.
+var ignoreFiles = []string{".gitignore", ".spillwayignore"}
+
+// ignored are the patterns of what is left out below a directory. Paths are those below
+// the root of the file system, as the patterns of the directories above count as well.
+type ignored struct{ patterns []gitignore.Pattern }
+
+// newIgnored reads what the directories above root say, up to the one that is a repository
+// of git. Patterns that were given are relative to root.
+func newIgnored(root string, given []string) *ignored {
+	i := &ignored{}
+	for _, dir := range parents(root) {
+		i.enter(dir)
+	}
+	for _, pattern := range given {
+		i.patterns = append(i.patterns, gitignore.ParsePattern(pattern, parts(root)))
+	}
+	return i
+}
+
+// parents are the directories above one in its repository, the outermost first; none
+// where there is no repository.
+func parents(dir string) []string {
+	dir = absolute(dir)
+	var above []string
+	for !isRepository(dir) {
+		up := filepath.Dir(dir)
+		if up == dir {
+			return nil
+		}
+		above, dir = append([]string{up}, above...), up
+	}
+	return above
+}
+
+func isRepository(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ".git"))
+	return err == nil
+}
+
+// enter reads what a directory says of what is below it. What cannot be read says nothing.
+func (i *ignored) enter(dir string) {
+	for _, name := range ignoreFiles {
+		raw, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // below what the user names
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(raw)) {
+			if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+				i.patterns = append(i.patterns, gitignore.ParsePattern(line, parts(dir)))
+			}
+		}
+	}
+}
+
+// has is true of a file or directory that is left out.
+func (i *ignored) has(path string, isDir bool) bool {
+	return len(i.patterns) > 0 && gitignore.NewMatcher(i.patterns).Match(parts(path), isDir)
+}
+
+// parts are the names in a path from the root of the file system.
+func parts(path string) []string {
+	return strings.Split(strings.Trim(filepath.ToSlash(absolute(path)), "/"), "/")
+}
+
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/shell"
+	"github.com/spillway-dev/spillway/internal/steering"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -76,24 +77,28 @@ type Request struct {
 	Cluster string
 }
 
-// Words are those of the command that does the same, after the name of the program, each as a
-// shell takes it.
-func Words(r Request) []string {
-	words := []string{string(r.Verb), shell.Quote(r.String())}
+// Args are the arguments of the command that does the same.
+func Args(r Request) []string {
+	args := []string{string(r.Verb), r.String()}
 	switch {
 	case isModule(r.Kind) && (r.Verb == Rollback || r.Verb == Pin || r.Verb == Unpin):
-		words = append([]string{"fleet"}, words...)
+		args = append([]string{"fleet"}, args...)
 	case r.Kind == describe.KindInstance && r.Verb == Retry: // an Instance is retried as "plan retry" does
-		words = []string{"plan", string(r.Verb), shell.Quote(r.Name)}
+		args = []string{"plan", string(r.Verb), r.Name}
 	}
-	if r.Namespace != "" {
-		words = append(words, "-n", shell.Quote(r.Namespace))
+	for _, flag := range [][2]string{{"-n", r.Namespace}, {"--to", r.To}, {"--cluster", r.Cluster}} {
+		if flag[1] != "" {
+			args = append(args, flag[0], flag[1])
+		}
 	}
-	if r.To != "" {
-		words = append(words, "--to", shell.Quote(r.To))
-	}
-	if r.Cluster != "" {
-		words = append(words, "--cluster", shell.Quote(r.Cluster))
+	return args
+}
+
+// Words are [Args] as a shell takes them.
+func Words(r Request) []string {
+	words := Args(r)
+	for i, word := range words {
+		words[i] = shell.Quote(word)
 	}
 	return words
 }
@@ -252,7 +257,10 @@ func isRolled(obj client.Object) bool {
 
 // read returns the object as it is.
 func read(ctx context.Context, c client.Client, ref describe.Ref) (client.Object, error) {
-	obj := newObject(ref.Kind)
+	obj, err := newObject(c.Scheme(), ref.Kind)
+	if err != nil {
+		return nil, err
+	}
 	if ref.Kind != describe.KindClusterPolicy {
 		obj.SetNamespace(ref.Namespace)
 	}
@@ -263,4 +271,43 @@ func read(ctx context.Context, c client.Client, ref describe.Ref) (client.Object
 func copyOf(obj client.Object) client.Object {
 	c, _ := obj.DeepCopyObject().(client.Object) // it always is one
 	return c
+}
+
+// Missing is the verb that the user of a client lacks for a write, empty if she lacks none. The
+// verb is that of the act, empty if there is none for it.
+func Missing(ctx context.Context, c client.Client, needs authorizationv1.ResourceAttributes, verb string) (string, error) {
+	a := asker{ctx: ctx, client: c, needs: needs}
+	verbs := steering.Verbs(needs.Group, needs.Resource)
+	isLimited := needs.Verb == "patch" && needs.Subresource == "" && len(verbs) > 0
+	switch {
+	case !a.may(needs.Verb):
+		return needs.Verb, a.err
+	case !isLimited || a.may("update") || slices.Contains(verbs, verb) && a.may(verb) || !slices.ContainsFunc(verbs, a.may):
+		return "", a.err
+	case slices.Contains(verbs, verb):
+		return verb, a.err
+	default:
+		return "update", a.err
+	}
+}
+
+// asker asks what the user may do with an object. After an error it asks nothing.
+type asker struct {
+	ctx    context.Context //nolint:containedctx // it lives as long as one answer
+	client client.Client
+	needs  authorizationv1.ResourceAttributes
+	err    error
+}
+
+func (a *asker) may(verb string) bool {
+	if a.err != nil {
+		return false
+	}
+	needs := a.needs
+	needs.Verb = verb
+	may, err := change.May(a.ctx, a.client, &needs)
+	if err != nil {
+		a.err = fmt.Errorf("ask whether you may do it: %w", err)
+	}
+	return may
 }

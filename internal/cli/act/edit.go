@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -16,37 +14,26 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/content"
-	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// newObject returns an empty object of a kind that can be paused.
-func newObject(kind string) client.Object {
-	switch kind {
-	case workload.Deployment:
-		return &appsv1.Deployment{}
-	case workload.StatefulSet:
-		return &appsv1.StatefulSet{}
-	case workload.DaemonSet:
-		return &appsv1.DaemonSet{}
-	case describe.KindGroup:
-		return &v1alpha1.RolloutGroup{}
-	case describe.KindPolicy:
-		return &v1alpha1.ConfigPolicy{}
-	case describe.KindClusterPolicy:
-		return &v1alpha1.ClusterConfigPolicy{}
-	case "Instance":
-		return &v1beta1.Instance{}
-	case describe.KindConfigMap, describe.KindSecret: // without its values
-		m := &metav1.PartialObjectMetadata{}
-		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-		return m
-	default:
-		return model.New(kind)
+// newObject returns an empty object of a kind that can be acted upon. Of ConfigMaps and Secrets it is without values.
+func newObject(scheme *runtime.Scheme, kind string) (client.Object, error) {
+	gvk, _ := describe.KindNamed(kind)
+	if kind == describe.KindConfigMap || kind == describe.KindSecret {
+		m := kube.Metadata(gvk)
+		return m, nil
 	}
+	made, err := scheme.New(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	obj, _ := made.(client.Object) // all of them are
+	return obj, nil
 }
 
 var errNotPaused = errors.New("is not paused")

@@ -13,6 +13,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/describe"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -53,7 +54,7 @@ func preparePin(ctx context.Context, c client.Client, r Request, who change.Auth
 }
 
 func (p *pinning) unpin(assemblage client.Object) error {
-	if assemblage == nil || !isPinned(assemblage, p.module.Name) {
+	if slot := slotIn(assemblage, p.module.Name); slot == nil || *slot == nil {
 		return fmt.Errorf("%s is not pinned on cluster %s; see its state with: %s", p.module, p.on, p.module.Command("explain", "--cluster", p.on))
 	}
 	*p.slot(assemblage) = nil
@@ -124,11 +125,6 @@ func (p *pinning) pinBefore(ctx context.Context) (client.Object, error) {
 	return assemblage, nil
 }
 
-func isPinned(assemblage client.Object, module string) bool {
-	slot := slotIn(assemblage, module)
-	return slot != nil && *slot != nil
-}
-
 // slot is where the hold of the module stands in an assemblage; it is made where
 // there is none.
 func (p *pinning) slot(assemblage client.Object) **fleetv1.Hold {
@@ -145,20 +141,11 @@ func (p *pinning) slot(assemblage client.Object) **fleetv1.Hold {
 	return slotIn(assemblage, p.module.Name)
 }
 
+// slotIn is where the hold of a module stands, nil if the assemblage does not have the module.
 func slotIn(assemblage client.Object, module string) **fleetv1.Hold {
-	switch a := assemblage.(type) {
-	case *fleetv1.ProxyAssemblage:
-		for i := range a.Spec.Assemblage.Syncs {
-			if s := &a.Spec.Assemblage.Syncs[i]; s.Name == module {
-				return &s.Hold
-			}
-		}
-	case *fleetv1.RemoteAssemblage:
-		for i := range a.Spec.Syncs {
-			if s := &a.Spec.Syncs[i]; s.Name == module {
-				return &s.Hold
-			}
-		}
+	all := describe.AssemblageOf(assemblage)
+	if s := all.Assignment(module); s != nil {
+		return &s.Hold
 	}
 	return nil
 }

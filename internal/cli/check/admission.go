@@ -5,20 +5,23 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/admission/leftout"
+	"github.com/spillway-dev/spillway/internal/admission/serve"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
@@ -46,8 +49,7 @@ func (i *installation) checkKinds(ctx context.Context, c client.Client) []findin
 // checkKind is nil for a kind that is as this version installs it.
 func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructured) *finding {
 	what := "kind " + crd.GetName()
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(crd.GroupVersionKind())
+	live := kube.Metadata(crd.GroupVersionKind())
 	switch err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); {
 	case apierrors.IsNotFound(err):
 		return &finding{What: what + " not found", Action: reinstall, problem: "kind not found"}
@@ -119,8 +121,7 @@ func (i *installation) missing(ctx context.Context, c client.Client, wanted []*u
 			continue
 		}
 		what := strings.ToLower(kind.Kind) + "/" + obj.GetName()
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(kind)
+		live := kube.Metadata(kind)
 		switch err := c.Get(ctx, client.ObjectKeyFromObject(obj), live); {
 		case apierrors.IsNotFound(err):
 			f := finding{What: what + " not found", Action: reinstall, problem: kind.Kind + " not found"}
@@ -181,4 +182,60 @@ func certificate(raw []byte, now time.Time) finding {
 		f.Advice, f.Action = now.Before(cert.NotAfter), "it should have been renewed: check that a replica of the manager is ready"
 	}
 	return f
+}
+
+// checkPaths looks for webhooks that lead to this installation without a key in the path, so
+// that the manager does not know who asks.
+func (i *installation) checkPaths(ctx context.Context, c client.Client) []finding {
+	all, err := admission.ListRegistered(ctx, c)
+	if err != nil {
+		return []finding{unread("the paths of webhooks", err)}
+	}
+	served := i.servedPaths()
+	var findings []finding
+	for n := range all {
+		findings = append(findings, i.withoutKey(&all[n], served)...)
+	}
+	return findings
+}
+
+// withoutKey names the webhooks of a configuration that lack the key.
+func (i *installation) withoutKey(r *admission.Registered, served map[string]bool) []finding {
+	own := manifests.IsInstalled(r, i.deployment.Namespace)
+	if !own && !r.AsksFor(i.deployment.Namespace) {
+		return nil
+	}
+	var names []string
+	for n := range r.Hooks {
+		at := ""
+		if s := r.Hooks[n].Client.Service; s != nil {
+			at = ptr.Deref(s.Path, "")
+		}
+		if !serve.IsKey(path.Base(at)) && (own || served[at]) {
+			names = append(names, r.Hooks[n].Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("%s/%s has no key in the path of %s, so that the manager cannot tell an API server from others and refuses what it would have to look up",
+		strings.ToLower(r.Kind), r.GetName(), strings.Join(names, ", "))
+	action := "check that a replica of the manager is ready"
+	if !own {
+		action = "name it in --webhook-configurations of spillway install, and have the tool that applies it ignore /webhooks/*/clientConfig/service/path"
+	}
+	return []finding{{What: what, Action: action}}
+}
+
+// servedPaths are those at which the manager answers.
+func (i *installation) servedPaths() map[string]bool {
+	served := map[string]bool{}
+	for _, ring := range i.args.Rings() {
+		for _, w := range (manager.Options{}).Declarations(ring).Webhooks {
+			for _, at := range w.Served() {
+				served[at] = true
+			}
+		}
+	}
+	return served
 }

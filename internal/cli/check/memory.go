@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,8 +78,7 @@ func (i *installation) memoryNeeded(ctx context.Context, c client.Reader) (resou
 
 // count is how many objects of a kind a namespace has, in one small answer.
 func count(ctx context.Context, c client.Reader, kind schema.GroupVersionKind, namespace string) (int64, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	list := kube.MetadataList(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		if apimeta.IsNoMatchError(err) {
 			return 0, nil

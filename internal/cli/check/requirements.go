@@ -2,21 +2,25 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	semver "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // oldestServer is the first version with all that the rings build on: Pod
@@ -163,4 +167,91 @@ func checkFlux(c client.Client, rings []string) []finding {
 		f.Action = "install Flux if BootstrapModules are used: the hub applies them with it; for Modules each workload cluster needs it"
 	}
 	return []finding{f}
+}
+
+const (
+	kudoRuns   = "KUDO runs the plans of Instances, or its webhook still denies every change of them"
+	kudoAction = "stop it and delete mutatingwebhookconfiguration/" + vocabulary.KUDOWebhook + ", or leave plans out of --rings"
+)
+
+// WithoutKUDO is an error if two managers would run the plans of Instances.
+func WithoutKUDO(ctx context.Context, reader client.Reader, rings []string) error {
+	if slices.Contains(rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
+		return errors.New("nothing was installed: " + kudoRuns + "; " + kudoAction)
+	}
+	return nil
+}
+
+// kudoIsInstalled is true if its webhook is, as far as that may be seen.
+func kudoIsInstalled(ctx context.Context, reader client.Reader) bool {
+	webhook := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
+	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.KUDOWebhook}, webhook) == nil
+}
+
+// checkServesPins says what points Pods at the config of their revision. A cluster where nothing
+// does works all the same: no workload keeps the config of its revisions.
+func checkServesPins(c client.Client, by pin.By) finding {
+	f := finding{Group: groupCluster, What: "pins (revisions that keep their config)"}
+	refused, err := snapshots.Refusal(c.RESTMapper(), by)
+	switch {
+	case err != nil:
+		return unread(f.What, err)
+	case refused != "":
+		f.Advice, f.Action = true, refused
+		f.What += " are not possible"
+	case by == pin.ByWebhook:
+		f.OK, f.What = true, f.What+": the manager's webhook applies them"
+	default:
+		f.OK, f.What = true, f.What+": MutatingAdmissionPolicies are served"
+	}
+	return f
+}
+
+// checkPins checks the permissions of the manager in the namespaces with pins.
+func (i *installation) checkPins(ctx context.Context, c client.Client, permitted ask) []finding {
+	pins := i.args.PinNamespaces()
+	if pins.IsEmpty() {
+		return nil
+	}
+	f := checkServesPins(c, i.args.PinBy())
+	f.Advice = false // it was asked for
+	findings := []finding{f}
+	rules, err := manifests.PinRules(pins)
+	if err != nil {
+		return append(findings, unread("permissions for pins", err))
+	}
+	denied, namespaces, where := 0, pins.Names, "in namespace "+strings.Join(pins.Names, ", ")
+	if pins.ReachAll() {
+		namespaces, where = []string{""}, "in all namespaces"
+	}
+	for _, namespace := range namespaces {
+		for n := range rules {
+			more, err := checkRule(ctx, c, namespace, &rules[n], permitted)
+			if err != nil {
+				return append(findings, unread("what the manager may do for pins", err))
+			}
+			denied += len(more)
+			findings = append(findings, more...)
+		}
+	}
+	if denied == 0 {
+		findings = append(findings, finding{OK: true, What: fmt.Sprintf("all %d permissions for pins %s", len(rules), where)})
+	}
+	for n := range findings {
+		findings[n].Group = ring(manager.RingConfig)
+	}
+	return findings
+}
+
+// askOfManager asks about the ServiceAccount of the manager.
+func (i *installation) askOfManager(user string) ask {
+	return func(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			ResourceAttributes: attributes, User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.deployment.Namespace, "system:authenticated"},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("ask what the manager may do: %w", err)
+		}
+		return review.Status.Allowed, nil
+	}
 }

@@ -1,22 +1,32 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/source"
 )
 
 // checkUpgrades says for each manager what this version would change.
@@ -88,13 +98,13 @@ func upgradeKind(ctx context.Context, c client.Client, live, next *unstructured.
 			findings = append(findings, finding{OK: true, What: fmt.Sprintf("%s gets version %s", what, version)})
 			continue
 		}
-		if gone := less(before[version], after[version]); len(gone) > 0 {
+		if gone := sets.List(before[version].Difference(after[version])); len(gone) > 0 {
 			findings = append(findings, finding{
 				Advice: true, What: fmt.Sprintf("%s %s loses %s", what, version, counted(gone, "field")),
 				Action: "what objects have there is dropped when they are next written",
 			})
 		}
-		if more := less(after[version], before[version]); len(more) > 0 {
+		if more := sets.List(after[version].Difference(before[version])); len(more) > 0 {
 			findings = append(findings, finding{OK: true, What: fmt.Sprintf("%s %s gets %s", what, version, counted(more, "field"))})
 		}
 	}
@@ -112,21 +122,21 @@ func changes(ctx context.Context, c client.Client, live, next *unstructured.Unst
 }
 
 // fieldsOf are the fields of each served version of a kind, by their paths.
-func fieldsOf(crd *unstructured.Unstructured) map[string]map[string]bool {
+func fieldsOf(crd *unstructured.Unstructured) map[string]sets.Set[string] {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	all := map[string]map[string]bool{}
+	all := map[string]sets.Set[string]{}
 	for _, v := range versions {
 		version, _ := v.(map[string]any)
 		name, _, _ := unstructured.NestedString(version, "name")
 		schema, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
-		all[name] = map[string]bool{}
+		all[name] = sets.New[string]()
 		addFields(all[name], "", schema)
 	}
 	return all
 }
 
 // addFields adds the fields below a schema. A list and a map are as what they are of.
-func addFields(to map[string]bool, path string, schema map[string]any) {
+func addFields(to sets.Set[string], path string, schema map[string]any) {
 	for _, of := range []string{"items", "additionalProperties"} {
 		if inner, ok := schema[of].(map[string]any); ok {
 			addFields(to, path, inner)
@@ -135,7 +145,7 @@ func addFields(to map[string]bool, path string, schema map[string]any) {
 	properties, _ := schema["properties"].(map[string]any)
 	for name, property := range properties {
 		field := strings.TrimPrefix(path+"."+name, ".")
-		to[field] = true
+		to.Insert(field)
 		if inner, ok := property.(map[string]any); ok {
 			addFields(to, field, inner)
 		}
@@ -161,16 +171,12 @@ func (i *installation) upgradePermissions(ctx context.Context, c client.Client) 
 	if err != nil {
 		return []finding{unread("permissions", err)}
 	}
-	for _, chosen := range chosenPermissions {
-		if before[chosen] {
-			next[chosen] = true
-		}
-	}
+	next = next.Union(before.Intersection(sets.New(chosenPermissions...)))
 	var findings []finding
-	if more := less(next, before); len(more) > 0 {
+	if more := sets.List(next.Difference(before)); len(more) > 0 {
 		findings = append(findings, finding{Advice: true, What: "the manager gets " + counted(more, "permission"), Action: "docs/security.md says what each is for"})
 	}
-	if fewer := less(before, next); len(fewer) > 0 {
+	if fewer := sets.List(before.Difference(next)); len(fewer) > 0 {
 		findings = append(findings, finding{OK: true, What: "the manager loses " + counted(fewer, "permission")})
 	}
 	if len(findings) == 0 {
@@ -181,7 +187,7 @@ func (i *installation) upgradePermissions(ctx context.Context, c client.Client) 
 
 // permissions are those of the manager now: of its ClusterRole, or of its Role in the first
 // namespace that it watches, which are alike.
-func (i *installation) permissions(ctx context.Context, c client.Client) (map[string]bool, error) {
+func (i *installation) permissions(ctx context.Context, c client.Client) (sets.Set[string], error) {
 	role := i.deployment.Spec.Template.Spec.ServiceAccountName // its roles have the name of its account
 	if watched := i.args.Namespaces(); len(watched) > 0 {
 		of := &rbacv1.Role{}
@@ -194,14 +200,14 @@ func (i *installation) permissions(ctx context.Context, c client.Client) (map[st
 }
 
 // granted are the permissions of rules, such as "patch deployments.apps".
-func granted(rules []rbacv1.PolicyRule) map[string]bool {
-	all := map[string]bool{}
+func granted(rules []rbacv1.PolicyRule) sets.Set[string] {
+	all := sets.New[string]()
 	for i := range rules {
 		r := &rules[i]
 		for _, group := range r.APIGroups {
 			for _, resource := range r.Resources {
 				for _, verb := range r.Verbs {
-					all[strings.TrimSuffix(verb+" "+resource+"."+group, ".")+named(r.ResourceNames)] = true
+					all.Insert(strings.TrimSuffix(verb+" "+resource+"."+group, ".") + named(r.ResourceNames))
 				}
 			}
 		}
@@ -242,17 +248,6 @@ func (i *installation) upgradeFlags(flags *pflag.FlagSet) []finding {
 	return findings
 }
 
-// less are the elements of one set that another does not have.
-func less(all, without map[string]bool) []string {
-	var rest []string
-	for _, element := range slices.Sorted(maps.Keys(all)) {
-		if !without[element] {
-			rest = append(rest, element)
-		}
-	}
-	return rest
-}
-
 // mostNamed is how many names a line has room for.
 const mostNamed = 10
 
@@ -266,4 +261,103 @@ func counted(names []string, what string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// upgradeManifests lints what is in the cluster by the rules of this version: an error may
+// be one that the version before did not know.
+func (i *installation) upgradeManifests(ctx context.Context, c client.Client, now time.Time) []finding {
+	const what = "the manifests of users"
+	text, objects, err := i.manifests(ctx, c)
+	if err != nil {
+		return []finding{unread(what, err)}
+	}
+	if objects == 0 {
+		return []finding{{OK: true, What: "there are no manifests that lint could find an error in"}}
+	}
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return []finding{unread(what, err)}
+	}
+	documents, unreadable := source.ReadTree(bytes.NewReader(text), source.Options{}, source.Stdin)
+	found, err := lint.Lint(documents, unreadable, manifest.Options{Scheme: scheme, Namespace: "default", Now: now})
+	if err != nil {
+		return []finding{unread(what, err)}
+	}
+	var findings []finding
+	for n := range found {
+		if f := &found[n]; f.Level == report.Error {
+			findings = append(findings, finding{What: fmt.Sprintf("%s: %s (%s)", f.Object, f.Message, f.Code), Action: f.Action, problem: f.Code})
+		}
+	}
+	if len(findings) == 0 {
+		findings = []finding{{OK: true, What: fmt.Sprintf("lint finds no error in %d objects", objects)}}
+	}
+	return findings
+}
+
+// manifests are the workloads that the manager watches, and the objects of its kinds, as
+// their users have written them.
+func (i *installation) manifests(ctx context.Context, c client.Client) (text []byte, objects int, err error) {
+	kinds, err := i.kinds()
+	if err != nil {
+		return nil, 0, err
+	}
+	namespaces := kube.OrAll(i.args.Namespaces())
+	for _, kind := range kinds {
+		for _, namespace := range namespaces {
+			more, n, err := listed(ctx, c, kind, namespace)
+			if err != nil {
+				return nil, 0, err
+			}
+			text, objects = append(text, more...), objects+n
+		}
+	}
+	return text, objects, nil
+}
+
+// kinds are those of which users write objects for the rings.
+func (i *installation) kinds() ([]schema.GroupVersionKind, error) {
+	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
+	kinds := []schema.GroupVersionKind{apps.WithKind("Deployment"), apps.WithKind("StatefulSet"), apps.WithKind("DaemonSet")}
+	own, err := manifests.KindsOf(i.args.Rings())
+	if err != nil {
+		return nil, fmt.Errorf("kinds: %w", err)
+	}
+	for _, crd := range own {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		versions := slices.Sorted(maps.Keys(fieldsOf(crd)))
+		kinds = append(kinds, schema.GroupVersionKind{Group: group, Version: versions[len(versions)-1], Kind: kind})
+	}
+	return kinds, nil
+}
+
+// page is how many objects are read at a time.
+const page = 500
+
+func listed(ctx context.Context, c client.Client, kind schema.GroupVersionKind, namespace string) (text []byte, objects int, err error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	for {
+		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.GetContinue()))
+		if apimeta.IsNoMatchError(err) {
+			return text, objects, nil // the upgrade adds the kind
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("list %s: %w", kind.Kind, err)
+		}
+		for n := range list.Items {
+			obj := &list.Items[n]
+			delete(obj.Object, "status")
+			obj.SetManagedFields(nil)
+			raw, err := yaml.Marshal(obj.Object)
+			if err != nil {
+				return nil, 0, fmt.Errorf("write %s %s: %w", kind.Kind, obj.GetName(), err)
+			}
+			text, objects = append(append(text, "---\n"...), raw...), objects+1
+		}
+		if list.GetContinue() == "" {
+			return text, objects, nil
+		}
+	}
 }

@@ -4,49 +4,27 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
-// Rolled are the kinds of which a ring rolls objects, and RolledKinds their names.
+// RolledKinds are the kinds of which a ring rolls objects. ReleasingKinds say how config is released: what is released,
+// and the policies.
 var (
-	Rolled = []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind(workload.Deployment), appsv1.SchemeGroupVersion.WithKind(workload.StatefulSet),
-		appsv1.SchemeGroupVersion.WithKind(workload.DaemonSet), spillwayv1.GroupVersion.WithKind("RolloutGroup"),
-		v1beta1.GroupVersion.WithKind("Instance"), fleetv1.GroupVersion.WithKind(model.KindModule), fleetv1.GroupVersion.WithKind(model.KindBootstrap),
-	}
-	RolledKinds = kindNames(Rolled)
-
-	// Releasing are the kinds that say how config is released: what is released, and the
-	// policies. ReleasingKinds are their names.
-	Releasing = []schema.GroupVersionKind{
-		corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap), corev1.SchemeGroupVersion.WithKind(describe.KindSecret),
-		spillwayv1.GroupVersion.WithKind(describe.KindPolicy), spillwayv1.GroupVersion.WithKind(describe.KindClusterPolicy),
-	}
-	ReleasingKinds = kindNames(Releasing)
+	RolledKinds    = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindGroup, describe.KindInstance, model.KindModule, model.KindBootstrap}
+	ReleasingKinds = []string{describe.KindConfigMap, describe.KindSecret, describe.KindPolicy, describe.KindClusterPolicy}
 )
-
-func kindNames(kinds []schema.GroupVersionKind) []string {
-	names := make([]string, 0, len(kinds))
-	for _, kind := range kinds {
-		names = append(names, kind.Kind)
-	}
-	return names
-}
 
 // ObjectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.
@@ -193,3 +171,33 @@ func NamedAs(arg string, kinds ...string) (describe.Ref, bool) {
 
 // NoOtherKinds says that kinds which are not known here need not be looked up.
 func NoOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no other kind is rolled") }
+
+// CheckNamespaces is an error for what cannot be the name of a namespace.
+func CheckNamespaces(flag string, names ...string) error {
+	for _, name := range names {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return fmt.Errorf("--%s: %q cannot be a namespace; use lower-case letters, digits and -", flag, name)
+		}
+	}
+	return nil
+}
+
+// CheckName is an error for what cannot be the name of an object; nothing is its default.
+func CheckName(flag, name string) error {
+	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("--%s: %q cannot be a name; use lower-case letters, digits, - and dots", flag, name)
+	}
+	return nil
+}
+
+// CheckAddress is an error for what cannot be an address to listen at; "0" disables it.
+func CheckAddress(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil && address != "0" && address != "" {
+		return fmt.Errorf("--%s: %q is not an address to listen at; write it as :8080 or 127.0.0.1:8080", flag, address)
+	}
+	return nil
+}

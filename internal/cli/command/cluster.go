@@ -118,14 +118,10 @@ func (c *Cluster) Take(given *pflag.FlagSet) {
 		if g == nil {
 			return
 		}
-		if all, several := g.Value.(pflag.SliceValue); several {
-			for _, value := range all.GetSlice() {
+		for _, value := range Values(g) {
+			if value != "" && g.Value.Type() == f.Value.Type() {
 				_ = flags.Set(f.Name, value) // it was accepted before
 			}
-			return
-		}
-		if text := g.Value.String(); text != "" && g.Value.Type() == f.Value.Type() {
-			_ = flags.Set(f.Name, text)
 		}
 	})
 }
@@ -150,7 +146,9 @@ func (c *Cluster) connection() []string {
 	}
 	c.flags.Visit(func(f *pflag.Flag) {
 		if f.Annotations[ConnectionFlags] != nil && f.Name != clientcmd.FlagBearerToken {
-			words = append(words, "--"+f.Name+"="+shell.Quote(f.Value.String()))
+			for _, value := range Values(f) {
+				words = append(words, "--"+f.Name+"="+shell.Quote(value))
+			}
 		}
 	})
 	return words

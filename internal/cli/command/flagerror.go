@@ -110,3 +110,11 @@ func names(flags *pflag.FlagSet) []string {
 	})
 	return names
 }
+
+// Values are those of a flag that was given, one unless it may be given several times.
+func Values(f *pflag.Flag) []string {
+	if several, ok := f.Value.(pflag.SliceValue); ok {
+		return several.GetSlice()
+	}
+	return []string{f.Value.String()}
+}

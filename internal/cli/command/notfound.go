@@ -2,12 +2,11 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -16,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudov1 "github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
@@ -50,13 +49,12 @@ func NotFound(ctx context.Context, reader client.Reader, kind schema.GroupVersio
 // Missing is an error if an object that a person has named surely does not exist. What may not
 // be read may exist, and so may what is of a kind that is not known here.
 func Missing(ctx context.Context, reader client.Reader, ref describe.Ref) error {
-	kind, known := KindOf(ref.Kind)
+	kind, known := describe.KindNamed(ref.Kind)
 	if !known {
 		return nil
 	}
-	var obj metav1.PartialObjectMetadata
-	obj.SetGroupVersionKind(kind)
-	switch err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &obj); {
+	obj := kube.Metadata(kind)
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj); {
 	case apimeta.IsNoMatchError(err):
 		return NotInstalled(ref.String(), ref.Kind)
 	case apierrors.IsNotFound(err):
@@ -80,12 +78,11 @@ func elsewhere(ctx context.Context, reader client.Reader, kind schema.GroupVersi
 	if namespace == "" {
 		return nil
 	}
-	var all metav1.PartialObjectMetadataList
-	all.SetGroupVersionKind(kind)
-	_ = reader.List(ctx, &all, client.MatchingFields{"metadata.name": name}) // without them there is nothing to suggest
+	all := kube.MetadataList(kind)
+	_ = reader.List(ctx, all, client.MatchingFields{"metadata.name": name}) // without them there is nothing to suggest
 	var in []string
 	for i := range all.Items {
-		if o := &all.Items[i]; o.Name == name && o.Namespace != namespace {
+		if o := all.Items[i]; o.Name == name && o.Namespace != namespace {
 			in = append(in, o.Namespace)
 		}
 	}
@@ -96,9 +93,8 @@ func elsewhere(ctx context.Context, reader client.Reader, kind schema.GroupVersi
 // Near is the name of the object of a kind that a person may have mistyped, "" if there is
 // none or it may not be seen.
 func Near(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace, name string) string {
-	var all metav1.PartialObjectMetadataList
-	all.SetGroupVersionKind(kind)
-	_ = reader.List(ctx, &all, client.InNamespace(namespace)) // without them there is nothing to suggest
+	all := kube.MetadataList(kind)
+	_ = reader.List(ctx, all, client.InNamespace(namespace)) // without them there is nothing to suggest
 	known := make([]string, 0, len(all.Items))
 	for i := range all.Items {
 		known = append(known, all.Items[i].Name)
@@ -110,30 +106,30 @@ func Near(ctx context.Context, reader client.Reader, kind schema.GroupVersionKin
 // for, as far as they may be seen.
 func WithName(ctx context.Context, reader client.Reader, namespace, name string) []string {
 	var found []string
-	for _, kind := range slices.Concat(Rolled, Releasing[:2]) {
-		var obj metav1.PartialObjectMetadata
-		obj.SetGroupVersionKind(kind)
-		if reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &obj) == nil {
+	for _, of := range append(slices.Clone(RolledKinds), describe.KindConfigMap, describe.KindSecret) {
+		kind, _ := describe.KindNamed(of)
+		obj := kube.Metadata(kind)
+		if reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj) == nil {
 			found = append(found, strings.ToLower(kind.Kind)+"/"+name)
 		}
 	}
 	return found
 }
 
-// beneath are kinds of what the rings' objects consist of, or use.
-var beneath = []schema.GroupVersionKind{
-	corev1.SchemeGroupVersion.WithKind(describe.KindPod), corev1.SchemeGroupVersion.WithKind(describe.KindService),
-	corev1.SchemeGroupVersion.WithKind(describe.KindClaim), batchv1.SchemeGroupVersion.WithKind(describe.KindJob),
-	appsv1.SchemeGroupVersion.WithKind(describe.KindReplicaSet), batchv1.SchemeGroupVersion.WithKind(describe.KindCronJob),
-	spillwayv1.GroupVersion.WithKind(describe.KindGate),
-}
+// ErrBothNamespaces is that one namespace was named, and all.
+var ErrBothNamespaces = errors.New("-n and -A contradict each other; leave one out")
 
-// KindOf is a kind that commands take, by its name.
-func KindOf(kind string) (schema.GroupVersionKind, bool) {
-	for _, known := range slices.Concat(Rolled, Releasing, beneath) {
-		if known.Kind == kind {
-			return known, true
-		}
+// NamespaceMissing returns an error that says so if a namespace is surely not found. What
+// may not be looked at may exist.
+func NamespaceMissing(ctx context.Context, reader client.Reader, name string) error {
+	namespaces := corev1.SchemeGroupVersion.WithKind("Namespace")
+	found := kube.Metadata(namespaces)
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, found)
+	if isAnswer := !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse); !apierrors.IsNotFound(err) || !isAnswer {
+		return nil
 	}
-	return schema.GroupVersionKind{}, false
+	if near := Near(ctx, reader, namespaces, "", name); near != "" {
+		return fmt.Errorf("namespace %s not found; did you mean %s?", name, near)
+	}
+	return fmt.Errorf("namespace %s not found; name another with -n", name)
 }

@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // Selection narrows and sorts a list, by the flags that kubectl has for it: -l, --field-selector and --sort-by.
@@ -91,13 +89,12 @@ func (s *Selection) Labeled(ctx context.Context, c client.Reader, namespace stri
 	}
 	found, asked := map[describe.Ref]bool{}, map[string]bool{}
 	for _, ref := range refs {
-		kind, known := selectedKind(ref.Kind)
+		kind, known := describe.KindNamed(ref.Kind)
 		if asked[ref.Kind] || !known {
 			continue
 		}
 		asked[ref.Kind] = true
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		list := kube.MetadataList(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 			return nil, fmt.Errorf("list %s: %w", ref.Kind, err)
 		}
@@ -110,22 +107,80 @@ func (s *Selection) Labeled(ctx context.Context, c client.Reader, namespace stri
 	}, nil
 }
 
-// selectedKind is a kind of objects that are rolled, or that Events are about.
-func selectedKind(kind string) (schema.GroupVersionKind, bool) {
-	switch kind {
-	case describe.KindPod:
-		return corev1.SchemeGroupVersion.WithKind(kind), true
-	case describe.KindProxy, describe.KindRemote:
-		return fleetv1.GroupVersion.WithKind(kind), true
-	default:
-		return KindOf(kind)
-	}
-}
-
 // SortBy sorts items by the field that was asked for, if one was; fields are those that they
 // have, as text.
 func SortBy[T any](s *Selection, items []T, fields map[string]func(*T) string) {
 	if by := fields[s.field()]; by != nil {
 		slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(by(&a), by(&b)) })
 	}
+}
+
+// The fields that units can be selected and sorted by.
+var (
+	unitSelectable = []string{"metadata.name", "metadata.namespace"}
+	unitSortable   = []string{"name", "namespace", "kind", "phase", "reason", "since"}
+)
+
+// unitFields are the fields that units are sorted by.
+var unitFields = map[string]func(u *describe.Unit) string{
+	"name": func(u *describe.Unit) string { return u.Name }, "namespace": func(u *describe.Unit) string { return u.Namespace },
+	"kind": func(u *describe.Unit) string { return u.Kind }, "phase": func(u *describe.Unit) string { return string(u.Phase) },
+	"reason": func(u *describe.Unit) string { return string(u.Reason) },
+	"since":  func(u *describe.Unit) string { return Sortable(u.Since) },
+}
+
+// Sortable is a time as text that sorts as times do, after all others if there is none.
+func Sortable(at *time.Time) string {
+	if at == nil {
+		return "~"
+	}
+	return at.UTC().Format("2006-01-02T15:04:05.000000000")
+}
+
+// UnitSelection narrows and sorts what is rolled.
+type UnitSelection struct{ Selection }
+
+// AddFlags adds the flags.
+func (s *UnitSelection) AddFlags(flags *pflag.FlagSet) {
+	s.Selection.AddFlags(flags, unitSelectable, unitSortable)
+}
+
+// Apply narrows and sorts the units. Where they are sorted, each stands alone, and not
+// beneath the config that it waits for.
+func (s *UnitSelection) Apply(ctx context.Context, c client.Reader, namespace string, units []describe.Unit) ([]describe.Unit, error) {
+	if s.Narrows() {
+		rolled := describe.Rolled(units)
+		refs := make([]describe.Ref, len(rolled))
+		for i := range rolled {
+			refs[i] = rolled[i].Ref
+		}
+		labeled, err := s.Labeled(ctx, c, namespace, refs)
+		if err != nil {
+			return nil, err
+		}
+		units = kept(units, func(ref describe.Ref) bool { return s.HasFields(NamedFields(ref)) && labeled(ref) })
+	}
+	if s.Sorts() {
+		units = describe.Rolled(units)
+		SortBy(&s.Selection, units, unitFields)
+	}
+	return units, nil
+}
+
+// kept are the units that are meant, and of causes those beneath them.
+func kept(units []describe.Unit, meant func(describe.Ref) bool) []describe.Unit {
+	var rest []describe.Unit
+	for i := range units {
+		u := units[i]
+		if u.Cause {
+			if u.Units = kept(u.Units, meant); len(u.Units) > 0 {
+				rest = append(rest, u)
+			}
+			continue
+		}
+		if meant(u.Ref) {
+			rest = append(rest, u)
+		}
+	}
+	return rest
 }

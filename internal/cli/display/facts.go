@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 )
 
 // Facts are lines in columns. The last column of each is text: on a terminal it is
@@ -62,4 +67,37 @@ func (f *Facts) beside(lead, text string) string {
 		return lead + f.style.Fold(text, width)
 	}
 	return strings.TrimRight(lead, " ") + "\n" + strings.Repeat(" ", beneath) + f.style.Fold(text, beneath)
+}
+
+// Modules writes a line for each module.
+func Modules(w io.Writer, s Style, found []decision.Explanation) {
+	if len(found) == 0 {
+		return
+	}
+	f := NewFacts(w, s)
+	f.Line("NAMESPACE", "MODULE", "PHASE", "STAGE", "CLUSTERS", "FAILED", "TARGET", "WHY")
+	for i := range found {
+		e := &found[i]
+		failed := int32(0)
+		if e.Summary != nil {
+			failed = e.Summary.Failed
+		}
+		f.Line(e.Namespace, strings.ToLower(e.Kind)+"/"+e.Name, e.Phase, e.Stage, e.UpToDate, strconv.Itoa(int(failed)), e.Target, e.Sentence)
+	}
+	f.Write()
+}
+
+func timeText(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return describe.Moment(*t)
+}
+
+// elapsed is the time until now in whole seconds, if there is no end yet.
+func elapsed(from time.Time, to *time.Time, now time.Time) string {
+	if to != nil {
+		return to.Sub(from).Round(100 * time.Millisecond).String()
+	}
+	return max(now.Sub(from), 0).Truncate(time.Second).String()
 }

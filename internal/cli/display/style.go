@@ -1,10 +1,15 @@
 package display
 
 import (
+	"cmp"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // Style is how text looks where it is written to: in color and folded on a terminal,
@@ -92,4 +97,133 @@ func Plain(text string) string {
 			return r
 		}
 	}, text)
+}
+
+// TerminalWidth is the width of a terminal, zero if it is none.
+func TerminalWidth(w io.Writer) int {
+	width, _ := TerminalSize(w)
+	return width
+}
+
+// Redraws is true of a terminal on which what was drawn can be drawn over: of none that has no
+// more than ASCII.
+func Redraws(w io.Writer) bool {
+	for r, ok := w.(replacingWriter); ok; r, ok = r.Writer.(replacingWriter) {
+		if r.isASCII {
+			return false
+		}
+	}
+	return TerminalWidth(w) > 0
+}
+
+// TerminalSize is the size of a terminal, zero if it is none.
+func TerminalSize(w io.Writer) (width, height int) {
+	f, ok := Raw(w).(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, 0
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
+}
+
+// IsASCII is true where the terminal or the locale has no other characters: of TERM=dumb,
+// and of the locales C and POSIX.
+func IsASCII(lookup func(string) (string, bool)) bool {
+	terminal, _ := lookup("TERM")
+	all, _ := lookup("LC_ALL")
+	characters, _ := lookup("LC_CTYPE")
+	language, _ := lookup("LANG")
+	locale := cmp.Or(all, characters, language)
+	return terminal == "dumb" || locale == "C" || locale == "POSIX"
+}
+
+// drawn are the characters that commands draw with, each with one that every terminal has.
+var drawn = strings.NewReplacer("…", ".", "→", ">", "✓", "+", "✗", "x", "↻", "*", "├", "|", "└", "`", "─", "-", "│", "|", "█", "#", "░", ".")
+
+// replacingWriter writes text with some of it replaced, write by write.
+type replacingWriter struct {
+	io.Writer
+
+	replace func(string) string
+	isASCII bool
+}
+
+// Replacing writes what people read with some of it replaced.
+func Replacing(w io.Writer, replace func(string) string) io.Writer {
+	return replacingWriter{Writer: w, replace: replace}
+}
+
+// ASCII writes what commands draw with characters that every terminal has. The names and
+// texts of others stay as they are.
+func ASCII(w io.Writer) io.Writer {
+	return replacingWriter{Writer: w, replace: drawn.Replace, isASCII: true}
+}
+
+// Write implements [io.Writer].
+func (r replacingWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(r.Writer, r.replace(string(p))); err != nil {
+		return 0, fmt.Errorf("write: %w", err)
+	}
+	return len(p), nil
+}
+
+// Raw is the writer to which machines' output goes, in which nothing is replaced.
+func Raw(w io.Writer) io.Writer {
+	for {
+		r, ok := w.(replacingWriter)
+		if !ok {
+			return w
+		}
+		w = r.Writer
+	}
+}
+
+// WriteHanging writes a text beside what leads to it, and goes on below the text where
+// it is longer than a line.
+func WriteHanging(w io.Writer, lead, text string) {
+	indent := utf8.RuneCountInString(lead)
+	for i, line := range Wrap(text, lineWidth-indent) {
+		if i > 0 {
+			lead = strings.Repeat(" ", indent)
+		}
+		_, _ = fmt.Fprintln(w, lead+line)
+	}
+}
+
+// Wrap breaks a sentence between words into lines of at most a width; a word that is
+// longer than that has a line to itself. There is always one line.
+func Wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
+// Cut shortens a line that would wrap.
+func Cut(line string, width int) string {
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	return string([]rune(line)[:max(width-1, 0)]) + "…"
+}
+
+// TrimLines removes the blanks at the ends of lines.
+func TrimLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return strings.Join(lines, "\n")
 }

@@ -127,11 +127,7 @@ func (s *settings) passed(cmd *cobra.Command) (args []string) {
 		if !f.Changed || slices.Contains(otherwise, f.Name) {
 			return
 		}
-		values := []string{f.Value.String()}
-		if several, ok := f.Value.(pflag.SliceValue); ok {
-			values = several.GetSlice()
-		}
-		for _, value := range values {
+		for _, value := range command.Values(f) {
 			args = append(args, "--"+f.Name+"="+value)
 		}
 	})

@@ -1,16 +1,22 @@
 package lifecycle
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
+	"github.com/rogpeppe/go-internal/diff"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
@@ -18,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // difference is what a plan would do to an object.
@@ -202,4 +209,159 @@ func (t trial) knownScope(gvk schema.GroupVersionKind) object.Scope {
 		return object.NoSuchKind
 	}
 	return t.scope(gvk)
+}
+
+// write writes what would become of an object, if anything.
+func (d *difference) write(w io.Writer) {
+	name := strings.ToLower(d.Ref.Kind) + "/" + d.Ref.Name
+	switch {
+	case d.Refused != "":
+		_, _ = fmt.Fprintf(w, "%s would be refused: %s\n", name, d.Refused)
+		return
+	case d.Unknown != "":
+		_, _ = fmt.Fprintf(w, "%s is not compared: %s\n", name, d.Unknown)
+		return
+	case d.before == nil && d.after == nil:
+		return
+	case d.after == nil:
+		_, _ = fmt.Fprintf(w, "%s would be deleted\n", name)
+		return
+	case d.Recreated:
+		_, _ = fmt.Fprintf(w, "%s would be deleted and created again, because an immutable field changes\n", name)
+	case d.before == nil:
+		_, _ = fmt.Fprintf(w, "%s would be created\n", name)
+	case d.Unchecked != "":
+		_, _ = fmt.Fprintf(w, "%s: it is not known whether objects stay valid: %s\n", name, d.Unchecked)
+	}
+	before, after := stripped(d.before), stripped(d.after)
+	hideTokens(before, after)
+	before, after = withoutValues(before, after)
+	_, lines, _ := bytes.Cut(diff.Diff(name+" now", text(before), name+" then", text(after)), []byte("\n")) // the first names both again
+	_, _ = w.Write(lines)
+}
+
+// stripped is an object without what the API server and the manager set on their own.
+func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	c := u.DeepCopy()
+	unstructured.RemoveNestedField(c.Object, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "ownerReferences", "selfLink"} {
+		unstructured.RemoveNestedField(c.Object, "metadata", field)
+	}
+	for _, key := range []string{vocabulary.PlanAnnotation, vocabulary.PhaseAnnotation, vocabulary.StepAnnotation, vocabulary.ExecutionAnnotation} {
+		unstructured.RemoveNestedField(c.Object, "metadata", "annotations", key)
+	}
+	unstructured.RemoveNestedField(c.Object, "spec", "template", "metadata", "creationTimestamp")
+	return c
+}
+
+// text is an object as YAML, empty if there is none.
+func text(u *unstructured.Unstructured) []byte {
+	if u == nil {
+		return nil
+	}
+	raw, err := yaml.Marshal(u.Object)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return bytes.TrimLeft(raw, "\n")
+}
+
+// withoutValues are two states of an object without the values of a Secret: whether they differ is
+// all that is shown.
+func withoutValues(before, after *unstructured.Unstructured) (_, _ *unstructured.Unstructured) {
+	if isSecret(before) || isSecret(after) {
+		mask(before, after, hiddenText)
+		for _, u := range []*unstructured.Unstructured{before, after} {
+			if u != nil {
+				unstructured.RemoveNestedField(u.Object, "metadata", "annotations", vocabulary.LastAppliedConfiguration)
+				unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+			}
+		}
+	}
+	return before, after
+}
+
+// isSecret is true of a Secret.
+func isSecret(u *unstructured.Unstructured) bool {
+	return u != nil && u.GroupVersionKind().GroupKind() == object.SecretKind
+}
+
+// mask replaces the values of Secrets: equal ones by the same text.
+func mask(before, after *unstructured.Unstructured, text string) {
+	for _, field := range []string{"data", "stringData"} {
+		old, was := fieldsOf(before, field), fieldsOf(after, field)
+		for key, value := range was {
+			if other, ok := old[key]; ok && other != value {
+				was[key] = text + " changed"
+			} else {
+				was[key] = text
+			}
+		}
+		for key := range old {
+			old[key] = text
+		}
+	}
+}
+
+func fieldsOf(u *unstructured.Unstructured, field string) map[string]any {
+	if u == nil {
+		return nil
+	}
+	fields, _ := u.Object[field].(map[string]any)
+	return fields
+}
+
+// hiddenText stands where a value is that may be secret.
+const hiddenText = "(hidden)"
+
+// hideTokens hides what parameters from Secrets, which are not read here, make: where what would be
+// applied has a token, what exists perhaps has the value.
+func hideTokens(before, after *unstructured.Unstructured) {
+	switch {
+	case after == nil:
+	case before == nil:
+		after.Object, _ = hidden(nil, after.Object)
+	default:
+		after.Object, before.Object = hidden(before.Object, after.Object)
+	}
+}
+
+// hidden returns both states of a map without what stands at the places of tokens.
+func hidden(live, wanted map[string]any) (after, before map[string]any) {
+	for key, value := range wanted {
+		other, is := live[key]
+		if wanted[key], other = hide(other, value); is {
+			live[key] = other
+		}
+	}
+	return wanted, live
+}
+
+// hide is hidden for a value of any type.
+func hide(live, wanted any) (after, before any) {
+	switch at := wanted.(type) {
+	case string:
+		raw, err := base64.StdEncoding.DecodeString(at)
+		if choice.HasToken(at) || err == nil && choice.HasToken(string(raw)) {
+			return hiddenText, hiddenText
+		}
+	case map[string]any:
+		if other, ok := live.(map[string]any); ok || live == nil {
+			after, before := hidden(other, at)
+			return after, before
+		}
+	case []any:
+		other, _ := live.([]any)
+		for i := range at {
+			if i < len(other) {
+				at[i], other[i] = hide(other[i], at[i])
+			} else {
+				at[i], _ = hide(nil, at[i])
+			}
+		}
+	}
+	return wanted, live
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -133,8 +134,7 @@ func (o *operation) previewCleanup(ctx context.Context, r *results, i *v1beta1.I
 // previewOwned shows what becomes of an object that the Instance has applied. Kubernetes
 // deletes those that the Instance owns, unless the plan has before.
 func (o *operation) previewOwned(ctx context.Context, r *results, i *v1beta1.Instance, entry v1beta1.InventoryEntry) error {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(schema.GroupVersionKind{Group: entry.Group, Version: entry.Version, Kind: entry.Kind})
+	live := kube.Metadata(schema.GroupVersionKind{Group: entry.Group, Version: entry.Version, Kind: entry.Kind})
 	name := strings.ToLower(entry.Kind) + "/" + entry.Name
 	err := o.client.Get(ctx, client.ObjectKey{Namespace: entry.Namespace, Name: entry.Name}, live)
 	switch {

@@ -327,11 +327,7 @@ func (m *migration) connection() (args []string) {
 		if f.Annotations[command.ConnectionFlags] == nil && f.Name != "kubeconfig" && f.Name != "context" {
 			return
 		}
-		values := []string{f.Value.String()}
-		if several, ok := f.Value.(pflag.SliceValue); ok {
-			values = several.GetSlice()
-		}
-		for _, value := range values {
+		for _, value := range command.Values(f) {
 			args = append(args, "--"+f.Name+"="+value)
 		}
 	})

@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -75,8 +74,7 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 func (m *migration) config(ctx context.Context) (map[string]map[string]string, error) {
 	all := map[string]map[string]string{}
 	for _, kind := range []string{"ConfigMap", "Secret"} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		list := kube.MetadataList(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 		if err := m.client.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list %ss: %w", kind, err)
 		}

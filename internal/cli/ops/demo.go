@@ -107,7 +107,9 @@ func (r *demoRun) onOwn(ctx context.Context) error {
 		return demoError(ctx, fmt.Errorf("start the control plane: %w", err), nil, ended)
 	}
 	_, _ = fmt.Fprintf(r.env.Out, "it is ready after %.1f s\n", r.env.Now().Sub(started).Seconds())
-	err = r.installKinds(ctx, cp.Config())
+	if err = installKinds(ctx, cp.Config(), manager.RingConfig, manager.RingZones); err == nil {
+		err = awaitKinds(ctx, cp.Config())
+	}
 	st := stage{config: cp.Config(), kubeconfig: cp.Kubeconfig(), namespace: "shop", simulated: true}
 	st.start = func(path string, args []string) error { return cp.Run(path, args...) }
 	if err == nil {
@@ -193,13 +195,9 @@ func (r *demoRun) explain(ctx context.Context, st *stage, o config.Options, obje
 	if err != nil {
 		return err
 	}
-	known, err := kube.NewScheme()
+	c, err := connect(st.config)
 	if err != nil {
 		return err
-	}
-	c, err := client.New(st.config, client.Options{Scheme: known})
-	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	o.Now = r.env.Now
 	why, err := explain.Explain(ctx, explain.World{Client: c, Options: o}, ref)
@@ -215,27 +213,36 @@ func (r *demoRun) once() bool {
 	return once
 }
 
-// installKinds makes the kinds of the rings known, as install does.
-func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
-	kinds, err := manifests.KindsOf([]string{manager.RingConfig, manager.RingZones})
+// installKinds makes the kinds of rings known, as install does.
+func installKinds(ctx context.Context, cfg *rest.Config, rings ...string) error {
+	kinds, err := manifests.KindsOf(rings)
 	if err != nil {
 		return err
 	}
-	c, err := client.New(cfg, client.Options{})
+	c, err := connect(cfg)
 	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
-	}
-	if err := (&installing{}).apply(ctx, io.Discard, c, kinds); err != nil {
 		return err
 	}
-	return awaitKinds(ctx, cfg)
+	return (&installing{}).apply(ctx, io.Discard, c, kinds)
+}
+
+func connect(cfg *rest.Config) (client.Client, error) {
+	known, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: known})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return c, nil
 }
 
 // knowsKind is true if a cluster has a kind of Spillway.
 func knowsKind(cfg *rest.Config, kind string) (bool, error) {
-	c, err := client.New(cfg, client.Options{})
+	c, err := connect(cfg)
 	if err != nil {
-		return false, fmt.Errorf("connect to the cluster: %w", err)
+		return false, err
 	}
 	_, err = c.RESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind(kind).GroupKind())
 	if apimeta.IsNoMatchError(err) {
@@ -251,9 +258,9 @@ func knowsKind(cfg *rest.Config, kind string) (bool, error) {
 // returns what it created: nothing where the API server has no such policies, or where the user
 // may not create them.
 func bringPins(ctx context.Context, cfg *rest.Config, namespace string) ([]client.Object, error) {
-	c, err := client.New(cfg, client.Options{})
+	c, err := connect(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
+		return nil, err
 	}
 	var created []client.Object
 	for _, obj := range pin.Policy(pin.In(namespace)) {
@@ -273,9 +280,9 @@ func bringPins(ctx context.Context, cfg *rest.Config, namespace string) ([]clien
 }
 
 func makeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
-	c, err := client.New(cfg, client.Options{})
+	c, err := connect(cfg)
 	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
+		return err
 	}
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return fmt.Errorf("make namespace %s: %w", name, err)

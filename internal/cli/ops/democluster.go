@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -54,9 +55,9 @@ func (r *demoRun) onCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(cfg, client.Options{})
+	c, err := connect(cfg)
 	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
+		return err
 	}
 	g := &guest{run: r, config: cfg, client: c, namespace: "spillway-demo-" + strconv.FormatInt(r.env.Now().Unix(), 36), stop: func() {}}
 	err = g.bringKinds(ctx)
@@ -200,8 +201,7 @@ func (g *guest) isUsed(ctx context.Context, kind *unstructured.Unstructured) (bo
 	if err != nil {
 		return true, err
 	}
-	objects := &metav1.PartialObjectMetadataList{}
-	objects.SetGroupVersionKind(gvk)
+	objects := kube.MetadataList(gvk)
 	if err := g.client.List(ctx, objects); err != nil {
 		return true, fmt.Errorf("look for objects of kind %s: %w", kind.GetName(), err)
 	}

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/demo"
 	"github.com/spillway-dev/spillway/internal/lab/flux"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
 // fleetRepository is what the demo's module fetches; the demo itself serves it.
@@ -92,7 +87,7 @@ func (r *demoRun) furnish(ctx context.Context, cp *controlplane.ControlPlane, as
 	if err := assets.Install(ctx, cp.Config()); err != nil {
 		return err
 	}
-	if err := installKindsOf(ctx, cp.Config(), ring); err != nil {
+	if err := installKinds(ctx, cp.Config(), ring); err != nil {
 		return err
 	}
 	if err := sources.Play(ctx, cp.Config()); err != nil {
@@ -108,17 +103,4 @@ func (r *demoRun) furnish(ctx context.Context, cp *controlplane.ControlPlane, as
 	return cp.Run(self, "manager", "--rings="+ring, "--kubeconfig="+cp.Kubeconfig(), "--leader-elect=false",
 		"--allow-cluster-addresses=127.0.0.0/8", // where the demo's clusters are
 		"--metrics-bind-address=0", "--health-probe-bind-address=0")
-}
-
-// installKindsOf makes the kinds of a ring known, as install does.
-func installKindsOf(ctx context.Context, cfg *rest.Config, ring string) error {
-	kinds, err := manifests.KindsOf([]string{ring})
-	if err != nil {
-		return err
-	}
-	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return (&installing{}).apply(ctx, io.Discard, c, kinds)
 }

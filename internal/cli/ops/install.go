@@ -156,8 +156,7 @@ func (i *installing) keepDashboard(ctx context.Context, w io.Writer, c client.Cl
 	if !d.Enabled || d.Namespace != "" {
 		return nil
 	}
-	found := &metav1.PartialObjectMetadata{}
-	found.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	found := kube.Metadata(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: i.options.Values.DashboardName()}, found)
 	if err == nil {
 		d.Namespace = namespace
@@ -172,8 +171,7 @@ func (i *installing) keepDashboard(ctx context.Context, w io.Writer, c client.Cl
 // keepsName is an error if the manager of the namespace is installed by another name: it would stay
 // beside the one that is installed.
 func keepsName(ctx context.Context, c client.Client, o *manifests.Options) error {
-	found := &metav1.PartialObjectMetadataList{}
-	found.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
+	found := kube.MetadataList(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
 	labels := manifests.ManagerLabels()
 	maps.Copy(labels, manifests.SelectInstalled(o.Namespace))
 	err := c.List(ctx, found, client.InNamespace(o.Namespace), client.MatchingLabels(labels))

@@ -223,8 +223,7 @@ func (u *uninstall) tellRest(ctx context.Context) error {
 		_, _ = fmt.Fprintf(u.out, "Nothing is installed in namespace %s.\n", u.namespace)
 		return nil
 	}
-	kinds := &metav1.PartialObjectMetadataList{}
-	kinds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
+	kinds := kube.MetadataList(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
 	if err := u.client.List(ctx, kinds, client.MatchingLabels(manifests.ManagerLabels())); err != nil {
 		return fmt.Errorf("look for kinds that stay: %w", err)
 	}

@@ -80,34 +80,25 @@ func newRepoAdd(env command.Environment) *cobra.Command {
 }
 
 func newRepoRemove(env command.Environment) *cobra.Command {
-	l := listing{env: env}
-	cmd := &cobra.Command{
-		Use: "remove REPOSITORY", Short: "Remove a repository from the list",
-		Example: "  spillway package repo remove team",
-		Args:    command.Exactly(1, "name the repository; see all with: spillway package repo list"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := l.change(func(list *repository.List) error { return list.Remove(args[0]) }); err != nil {
-				return err
-			}
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "repository %s removed\n", args[0])
-			return nil
-		},
-	}
-	l.home.AddFlag(cmd.Flags())
-	return cmd
+	return newRepoEdit(env, "remove", "Remove a repository from the list", "removed", (*repository.List).Remove)
 }
 
 func newRepoContext(env command.Environment) *cobra.Command {
+	return newRepoEdit(env, "context", "Set the repository that is used where none is named", "is used where none is named", (*repository.List).SetContext)
+}
+
+// newRepoEdit is a command that does something with a repository of the list, and says what.
+func newRepoEdit(env command.Environment, verb, short, done string, edit func(*repository.List, string) error) *cobra.Command {
 	l := listing{env: env}
 	cmd := &cobra.Command{
-		Use: "context REPOSITORY", Short: "Set the repository that is used where none is named",
-		Example: "  spillway package repo context team",
+		Use: verb + " REPOSITORY", Short: short,
+		Example: "  spillway package repo " + verb + " team",
 		Args:    command.Exactly(1, "name the repository; see all with: spillway package repo list"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := l.change(func(list *repository.List) error { return list.SetContext(args[0]) }); err != nil {
+			if err := l.change(func(list *repository.List) error { return edit(list, args[0]) }); err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "repository %s is used where none is named\n", args[0])
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "repository %s %s\n", args[0], done)
 			return nil
 		},
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
@@ -26,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/nearest"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -141,8 +140,7 @@ func (p *planner) explain(ctx context.Context) (plans.Explanation, error) {
 // hasPlan is an error if a plan surely does not exist.
 func (p *planner) hasPlan(ctx context.Context, i *v1beta1.Instance, plan string) error {
 	version := &v1beta1.OperatorVersion{}
-	key := client.ObjectKey{Namespace: cmp.Or(i.Spec.OperatorVersion.Namespace, i.Namespace), Name: i.Spec.OperatorVersion.Name}
-	if err := p.Client.Get(ctx, key, version); err != nil {
+	if err := p.Client.Get(ctx, choice.VersionKey(i.Namespace, &i.Spec), version); err != nil {
 		return nil //nolint:nilerr // what may not be looked at may have it
 	}
 	if _, has := version.Spec.Plans[plan]; has {

@@ -356,34 +356,86 @@ func (m *watchModel) isFolded(b *branch) bool {
 var steerable = map[string]string{
 	"pause":  "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be paused",
 	"resume": "workloads, groups, Instances, modules, ConfigMaps, Secrets and policies can be resumed",
-	"retry":  "groups, ConfigMaps, Secrets, releases and Instances can be retried", "approve": "groups, Instances, ConfigPolicies and modules can be approved",
+	"retry":  "groups, ConfigMaps, Secrets, releases, modules and Instances can be retried", "approve": "groups, Instances, ConfigPolicies and modules can be approved",
 }
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
 // selected may be a part of the unit.
 func commandFor(verb string, u, selected *describe.Unit) []string {
-	var words []string
-	switch verb + " " + u.Kind {
-	case "retry RolloutGroup", "retry ConfigMap", "retry Secret", "approve RolloutGroup", "approve Instance", "approve ConfigPolicy":
-		words = []string{verb, u.String()}
-	case "retry Release":
-		of := content.ReleaseNamed(u.Name, u.Namespace).Object
-		return []string{verb, describe.RefOf(of).String(), "-n", of.Namespace}
-	case "retry Instance":
-		words = []string{"plan", "retry", u.String()}
-	case "approve Module", "approve BootstrapModule":
-		words = []string{"fleet", verb, u.String()}
+	ref := u.Ref
+	if u.Kind == describe.KindRelease && verb == string(act.Retry) {
+		ref = *describe.RefOf(content.ReleaseNamed(u.Name, u.Namespace).Object)
+	}
+	if !slices.Contains(act.Verbs(ref.Kind), act.Verb(verb)) {
+		return nil
+	}
+	args := act.Args(act.Request{Ref: ref, Verb: act.Verb(verb)})
+	if verb == string(act.Approve) && describe.RingOf(ref.Kind) == describe.Fleet {
+		args = append([]string{describe.Fleet}, args...)
+	}
+	if verb == string(act.Approve) && selected.Kind == describe.KindStage && selected.Reason == rollout.ReasonGate {
+		args = append(args, "--stage", selected.Name)
+	}
+	return args
+}
+
+// find takes what is typed for the filter, which applies immediately.
+func (m *watchModel) find(key tea.KeyPressMsg) {
+	switch key.String() {
+	case "esc", "ctrl+c":
+		m.filter, m.filtering = "", false
+	case "enter":
+		m.filtering = false
+	case "backspace":
+		typed := []rune(m.filter)
+		m.filter = string(typed[:max(len(typed)-1, 0)])
 	default:
-		if verb != "pause" && verb != "resume" || !slices.Contains(act.PausedKinds, u.Kind) {
-			return nil
+		m.filter += display.Plain(key.Text)
+	}
+	m.selectShown()
+}
+
+// selectShown selects something that is shown, if there is anything.
+func (m *watchModel) selectShown() {
+	if branches := m.branches(); len(branches) > 0 && indexOf(branches, m.selected) < 0 {
+		m.selected = branches[min(max(m.top, 0), len(branches)-1)].key
+	}
+}
+
+// finds is true of a unit whose name or sentence contains the filter, and of one that has
+// such a unit beneath it.
+func (m *watchModel) finds(u *describe.Unit) bool {
+	if m.filter == "" {
+		return true
+	}
+	has := func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(m.filter)) }
+	if has(u.Namespace+"/"+display.Name(u)) || has(u.Sentence) {
+		return true
+	}
+	for i := range u.Units {
+		if m.finds(&u.Units[i]) {
+			return true
 		}
-		words = []string{verb, u.String()}
 	}
-	if u.Namespace != "" {
-		words = append(words, "-n", u.Namespace)
+	return false
+}
+
+// jump selects the next that waits or needs an action; what consists of others counts only
+// if it is folded.
+func (m *watchModel) jump() {
+	branches := m.branches()
+	from := indexOf(branches, m.selected) + 1
+	for i := range branches {
+		b := &branches[(from+i)%len(branches)]
+		if isStopped(b.unit) && (len(b.unit.Units) == 0 || m.isFolded(b)) {
+			m.selected = b.key
+			return
+		}
 	}
-	if verb == "approve" && selected.Kind == "Stage" && selected.Reason == rollout.ReasonGate {
-		words = append(words, "--stage", selected.Name)
-	}
-	return words
+	m.said = &steered{said: m.soFar("nothing waits"), ok: true}
+}
+
+// isStopped is true of what neither is complete nor moves, as far as that is known.
+func isStopped(u *describe.Unit) bool {
+	return !slices.Contains([]rollout.Phase{"", describe.PhaseReading, rollout.PhaseComplete, rollout.PhaseProgressing}, u.Phase)
 }

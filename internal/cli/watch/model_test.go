@@ -6,6 +6,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -192,8 +193,8 @@ func TestAFrameFits(t *testing.T) {
 					t.Fatalf("%v after %q: %d lines", size, key, len(frame))
 				}
 				for _, line := range frame {
-					if seenLength(line) > size[0] {
-						t.Errorf("%v after %q: %d columns in %q", size, key, seenLength(line), line)
+					if ansi.StringWidth(line) > size[0] {
+						t.Errorf("%v after %q: %d columns in %q", size, key, ansi.StringWidth(line), line)
 					}
 				}
 			}
@@ -217,7 +218,8 @@ func TestKeysAreCommands(t *testing.T) {
 		"approve a stage":               {[]string{"pgdown", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop", "--stage", "canary"}},
 		"think better of it":            {[]string{"down", "p", "q", "esc"}, nil},
 		"pause a workload":              {[]string{"p", "enter"}, []string{"pause", "deployment/web", "-n", "shop"}},
-		"retry a module":                {[]string{"pgdown", "up", "up", "t"}, nil},
+		"retry a module":                {[]string{"pgdown", "up", "up", "t", "enter"}, []string{"retry", "module/shop", "-n", "shop"}},
+		"retry a workload":              {[]string{"t"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, commands := watched(80, 24)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -267,7 +268,7 @@ func (m *watchModel) line(r *display.Row, w display.ColumnWidths, width int, isS
 	if w.Since > 0 {
 		line += "  " + display.Pad(r.Since, w.Since)
 	}
-	if seenLength(line) > width {
+	if ansi.StringWidth(line) > width {
 		line = display.Cut(strings.TrimRight(r.Name+"  "+r.Phase, " "), width)
 	}
 	if isSelected {
@@ -278,22 +279,7 @@ func (m *watchModel) line(r *display.Row, w display.ColumnWidths, width int, isS
 
 // padSeen pads what is seen of a line, which colors are no part of.
 func padSeen(line string, width int) string {
-	return line + strings.Repeat(" ", max(width-seenLength(line), 0))
-}
-
-func seenLength(line string) int {
-	n, escape := 0, false
-	for _, r := range line {
-		switch {
-		case r == '\x1b':
-			escape = true
-		case escape:
-			escape = r != 'm'
-		default:
-			n++
-		}
-	}
-	return n
+	return line + strings.Repeat(" ", max(width-ansi.StringWidth(line), 0))
 }
 
 // told is the end of the timeline, as much as fits.

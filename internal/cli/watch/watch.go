@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -128,7 +127,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 		w.namespace = ""
 	}
 	if w.ref != nil {
-		w.look.Rings = ringsOf(w.ref.Kind)
+		w.look.Rings = []string{describe.RingOf(w.ref.Kind)}
 	}
 	w.look.Namespace, w.look.Memory, w.began = w.namespace, describe.NewMemory(), w.Env.Now()
 	// What takes longest begins first.
@@ -160,20 +159,6 @@ func (w *watching) check(args []string) error {
 		return errors.New("--selector, --field-selector, --sort-by and --rings: one object is watched; leave them out, or the object")
 	default:
 		return w.selection.Check()
-	}
-}
-
-// ringsOf are the rings that roll objects of a kind.
-func ringsOf(kind string) []string {
-	switch kind {
-	case "RolloutGroup":
-		return []string{describe.Zones}
-	case "Instance":
-		return []string{describe.Plans}
-	case "Deployment", "StatefulSet", "DaemonSet", describe.KindConfigMap, describe.KindSecret, describe.KindPolicy, describe.KindClusterPolicy:
-		return []string{describe.Config}
-	default:
-		return []string{describe.Fleet}
 	}
 }
 
@@ -319,7 +304,7 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 	if len(snapshot.Unseen) > 0 {
 		return nil, errors.New(snapshot.Unseen[0].Why)
 	}
-	if err := w.missing(ctx); err != nil {
+	if err := command.Missing(ctx, w.live, *w.ref); err != nil {
 		return nil, err
 	}
 	if w.ref.Namespace == "" {
@@ -327,21 +312,6 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 	}
 	return nil, fmt.Errorf("%s not found in namespace %s, or no ring rolls it; spillway explain %s -n %s shows which",
 		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
-}
-
-// missing is an error if the namespace or the object surely does not exist.
-func (w *watching) missing(ctx context.Context) error {
-	kind, known := command.KindOf(w.ref.Kind)
-	if !known {
-		return nil
-	}
-	one := &metav1.PartialObjectMetadata{}
-	one.SetGroupVersionKind(kind)
-	err := w.live.Get(ctx, client.ObjectKey{Namespace: w.ref.Namespace, Name: w.ref.Name}, one)
-	if !apierrors.IsNotFound(err) {
-		return nil
-	}
-	return command.NotFound(ctx, w.live, kind, w.ref.Namespace, w.ref.Name)
 }
 
 // New returns the command watch. run runs the commands that a person chooses by a key.

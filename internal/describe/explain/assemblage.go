@@ -15,7 +15,6 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
-	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -24,39 +23,31 @@ import (
 
 // assigned asks about what a cluster is assigned by a module.
 func (a *asker) assigned(module describe.Ref, name string) *question {
-	ref := describe.Ref{Kind: assemblageKind(module), Namespace: module.Namespace, Name: name}
+	ref := describe.Ref{Kind: describe.AssemblageKind(module.Kind), Namespace: module.Namespace, Name: name}
 	return a.ask(ref, func(ctx context.Context, _ bool) (answer, error) { return a.sync(ctx, ref, module.Name) })
-}
-
-// assembled is what is assigned to a cluster, whichever kind says so.
-type assembled struct {
-	client.Object
-
-	cluster, secret string
-	reports         []fleetv1.SyncStatus
-	syncs           []string
 }
 
 // assemblage continues with the first of its syncs that is not healthy.
 func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (answer, error) {
-	obj := newAssemblage(ref.Kind)
+	obj := model.NewAssemblage(modulesOf(ref.Kind))
 	if err := a.get(ctx, ref, obj); err != nil {
 		return answer{}, err
 	}
-	all := assembledOf(obj)
-	for _, sync := range all.syncs {
-		if r := all.report(sync); r == nil || r.State != fleetv1.StateSucceeded {
-			return a.syncOf(ctx, ref, &all, sync)
+	all := describe.AssemblageOf(obj)
+	for _, sync := range all.Assigned {
+		if r := report(&all, sync.Name); r == nil || r.State != fleetv1.StateSucceeded {
+			return a.syncOf(ctx, ref, &all, sync.Name)
 		}
 	}
-	return answer{Links: []Link{a.link(ref, "", "all %d modules are applied to cluster %s and healthy", len(all.syncs), all.cluster)}}, nil
+	return answer{Links: []Link{a.link(ref, "", "all %d modules are applied to cluster %s and healthy", len(all.Assigned), all.Cluster)}}, nil
 }
 
-func newAssemblage(kind string) client.Object {
-	if kind == describe.KindRemote {
-		return model.NewAssemblage(model.KindBootstrap)
+// modulesOf is the kind of the modules that write assemblages of a kind.
+func modulesOf(assemblage string) string {
+	if assemblage == describe.KindRemote {
+		return model.KindBootstrap
 	}
-	return model.NewAssemblage(model.KindModule)
+	return model.KindModule
 }
 
 // sync is what became of a module on a cluster. The reference names the cluster; the
@@ -74,69 +65,31 @@ func (a *asker) sync(ctx context.Context, ref describe.Ref, name string) (answer
 	return a.syncOf(ctx, ref, all, name)
 }
 
-func (a *asker) assemblageOf(ctx context.Context, ref describe.Ref) (*assembled, error) {
-	all, err := a.assemblages(ctx, ref)
-	for i := range all {
-		if all[i].cluster == ref.Name {
-			return &all[i], nil
-		}
+func (a *asker) assemblageOf(ctx context.Context, ref describe.Ref) (*describe.Assemblage, error) {
+	all, err := a.assemblages(ctx, ref.Namespace, modulesOf(ref.Kind))
+	if i := slices.IndexFunc(all, func(s describe.Assemblage) bool { return s.Cluster == ref.Name }); i >= 0 {
+		return &all[i], nil
 	}
 	return nil, err
 }
 
-// assemblages are those of the kind and in the namespace of a reference.
-func (a *asker) assemblages(ctx context.Context, ref describe.Ref) ([]assembled, error) {
-	var all []assembled
-	if ref.Kind == describe.KindRemote {
-		list := &fleetv1.RemoteAssemblageList{}
-		if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
-			return nil, fmt.Errorf("list RemoteAssemblages: %w", err)
-		}
-		for i := range list.Items {
-			all = append(all, assembledOf(&list.Items[i]))
-		}
-		return all, nil
+// assemblages are those of a kind of modules in a namespace.
+func (a *asker) assemblages(ctx context.Context, namespace, module string) ([]describe.Assemblage, error) {
+	list := describe.NewAssemblages(module)
+	if err := a.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", describe.AssemblageKind(module), err)
 	}
-	list := &fleetv1.ProxyAssemblageList{}
-	if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
-		return nil, fmt.Errorf("list ProxyAssemblages: %w", err)
-	}
-	for i := range list.Items {
-		all = append(all, assembledOf(&list.Items[i]))
-	}
-	return all, nil
-}
-
-func assembledOf(obj client.Object) assembled {
-	all := assembled{Object: obj}
-	var ref *fleetv1.ClusterReference
-	switch o := obj.(type) {
-	case *fleetv1.ProxyAssemblage:
-		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
-		for i := range o.Spec.Assemblage.Syncs {
-			all.syncs = append(all.syncs, o.Spec.Assemblage.Syncs[i].Name)
-		}
-	case *fleetv1.RemoteAssemblage:
-		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
-		for i := range o.Spec.Syncs {
-			all.syncs = append(all.syncs, o.Spec.Syncs[i].Name)
-		}
-	}
-	all.cluster = cluster.NameOf(all.secret)
-	if ref != nil {
-		all.cluster = ref.Name
-	}
-	return all
+	return describe.AssemblagesIn(list), nil
 }
 
 // syncOf goes on to Flux: for a BootstrapModule on the hub, and otherwise on the cluster.
-func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, name string) (answer, error) {
-	link := a.link(ref, rollout.ReasonProgressing, "cluster %s has not reported %s yet", all.cluster, name)
+func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *describe.Assemblage, name string) (answer, error) {
+	link := a.link(ref, rollout.ReasonProgressing, "cluster %s has not reported %s yet", all.Cluster, name)
 	link.Ring, link.Phase, link.Next = manager.RingFleet, rollout.PhaseProgressing, a.kubectl("describe", ref)
-	r := all.report(name)
+	r := report(all, name)
 	if r != nil {
 		link.Reason, link.Phase = rollout.Reason(r.Reason), rollout.PhaseWaiting
-		link.Sentence = a.place() + fmt.Sprintf("cluster %s reports %s as %s%s", all.cluster, name, r.State, colon(r.Message))
+		link.Sentence = a.place() + fmt.Sprintf("cluster %s reports %s as %s%s", all.Cluster, name, r.State, colon(r.Message))
 		if r.LastTransitionTime != nil {
 			link.Since = describe.TimeOrNil(r.LastTransitionTime.Time)
 		}
@@ -150,7 +103,7 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, na
 	case r != nil && r.State == fleetv1.StateUnreachable:
 		found.Links = append(found.Links, a.unreachable(ref, all))
 	default:
-		inside, why := a.enter(ctx, all.cluster, describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret})
+		inside, why := a.enter(ctx, all.Cluster, describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.Secret})
 		if why != nil {
 			found.Links = append(found.Links, *why)
 			return found, nil
@@ -160,12 +113,13 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, na
 	return found, nil
 }
 
-func (s *assembled) report(sync string) *fleetv1.SyncStatus {
-	i := slices.IndexFunc(s.reports, func(r fleetv1.SyncStatus) bool { return r.Name == sync })
+// report is what a cluster has reported of a module, nil if nothing.
+func report(all *describe.Assemblage, sync string) *fleetv1.SyncStatus {
+	i := slices.IndexFunc(all.Status.Syncs, func(r fleetv1.SyncStatus) bool { return r.Name == sync })
 	if i < 0 {
 		return nil
 	}
-	return &s.reports[i]
+	return &all.Status.Syncs[i]
 }
 
 // kustomizationOf is the Kustomization that a sync was made into: by the name that it has
@@ -184,18 +138,18 @@ func (a *asker) kustomizationOf(ctx context.Context, key *agent.Assemblage, sync
 	return former
 }
 
-func secretOf(ref describe.Ref, all *assembled) string {
+func secretOf(ref describe.Ref, all *describe.Assemblage) string {
 	if ref.Kind == describe.KindRemote {
-		return all.secret
+		return all.Secret
 	}
 	return ""
 }
 
 // unreachable is a cluster that does not answer.
-func (a *asker) unreachable(ref describe.Ref, all *assembled) Link {
-	link := a.link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret}, outcome.ReasonUnreachable,
-		"cluster %s is unreachable with the address and credentials in Secret %s", all.cluster, all.secret)
-	inside := a.inside(all.cluster, link.Ref)
+func (a *asker) unreachable(ref describe.Ref, all *describe.Assemblage) Link {
+	link := a.link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.Secret}, outcome.ReasonUnreachable,
+		"cluster %s is unreachable with the address and credentials in Secret %s", all.Cluster, all.Secret)
+	inside := a.inside(all.Cluster, link.Ref)
 	link.First, link.Next = inside.First, inside.command("kubectl cluster-info")
 	return link
 }

@@ -45,9 +45,9 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):
 		m.found.Then = a.about(module)
 	case c.Reason == decision.ReasonForeign:
-		m.own().Next = a.command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s " + shell.Join("-n", module.Namespace))
+		m.own().Next = a.command("kubectl get " + strings.ToLower(describe.AssemblageKind(module.Kind)) + "s " + shell.Join("-n", module.Namespace))
 	case c.Reason == outcome.ReasonUnreachable && c.Revision == "": // nothing is assigned before it is known what it has
-		m.add(a.unreachable(ref, &assembled{cluster: name, secret: cluster.SecretName(name)}))
+		m.add(a.unreachable(ref, &describe.Assemblage{Cluster: name, Secret: cluster.SecretName(name)}))
 	case c.IsNext:
 		m.found.Then = a.aboutManager(module.Namespace)
 	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // ofConfig is a ConfigMap or a Secret: which workloads use it, and which wait for
@@ -66,108 +69,147 @@ type waiter struct {
 // users are the workloads of the namespace that use an object, and the first that
 // lacks something of it.
 func (a *asker) users(ctx context.Context, ref describe.Ref, keys map[string]bool, exists bool) (users []string, waits *waiter, err error) {
-	templates, err := a.templates(ctx, ref.Namespace)
+	all, err := a.templatesWith(ctx, ref.Namespace, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, t := range templates {
-		if !t.mentions(ref) {
+	for i := range all {
+		w := &all[i]
+		uses := content.References(ref.Namespace, &w.template.Spec, nil, false)
+		if !slices.ContainsFunc(uses, func(r content.Reference) bool { return *describe.RefOf(r.Object) == ref }) {
 			continue
 		}
-		users = append(users, t.owner.String())
-		if lacks := t.lacks(ref, keys, exists); lacks != nil && waits == nil {
-			waits = &waiter{*lacks, t.owner.Kind + " " + t.owner.Name}
+		users = append(users, w.Ref().String())
+		if lacks := w.lacks(ref, keys, exists); lacks != nil && waits == nil {
+			waits = &waiter{*lacks, w.Name()}
 		}
 	}
 	return users, waits, nil
 }
 
-// lacks is what the template needs of an object and does not get, nil if it gets all.
-func (t *template) lacks(ref describe.Ref, keys map[string]bool, exists bool) *lack {
-	for _, n := range needsOf(ref.Namespace, t.spec) {
-		switch {
-		case n.Ref != ref || exists && (n.key == "" || keys[n.key]):
-		case exists:
-			return &n.lack
-		default:
-			return &lack{Ref: ref, wanted: n.key}
+// lacks is what the Pods need of an object and do not get, nil if they get all.
+func (w *Workload) lacks(ref describe.Ref, keys map[string]bool, exists bool) *lack {
+	for _, n := range needsOf(ref.Namespace, &w.template.Spec) {
+		if missing := n.unmet(keys, exists); n.Ref == ref && missing != nil {
+			return missing
 		}
 	}
 	return nil
-}
-
-// template is a Pod template, and whose it is.
-type template struct {
-	owner describe.Ref
-	spec  *corev1.PodSpec
-}
-
-// mentions is true if the template uses an object, be it optional.
-func (t *template) mentions(ref describe.Ref) bool {
-	spec := t.spec.DeepCopy()
-	required(spec)
-	return slices.ContainsFunc(needsOf(ref.Namespace, spec), func(n need) bool { return n.Ref == ref })
-}
-
-// required makes every use one that cannot be done without.
-func required(spec *corev1.PodSpec) {
-	for i := range spec.Volumes {
-		if v := &spec.Volumes[i].VolumeSource; v.Secret != nil {
-			v.Secret.Optional = nil
-		} else if v.ConfigMap != nil {
-			v.ConfigMap.Optional = nil
-		}
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			requiredBy(&containers[i])
-		}
-	}
-}
-
-func requiredBy(c *corev1.Container) {
-	for i := range c.EnvFrom {
-		if ref := c.EnvFrom[i].SecretRef; ref != nil {
-			ref.Optional = nil
-		}
-		if ref := c.EnvFrom[i].ConfigMapRef; ref != nil {
-			ref.Optional = nil
-		}
-	}
-	for i := range c.Env {
-		from := c.Env[i].ValueFrom
-		if from != nil && from.SecretKeyRef != nil {
-			from.SecretKeyRef.Optional = nil
-		}
-		if from != nil && from.ConfigMapKeyRef != nil {
-			from.ConfigMapKeyRef.Optional = nil
-		}
-	}
-}
-
-// templates are those of all workloads of a namespace.
-func (a *asker) templates(ctx context.Context, namespace string) ([]template, error) {
-	found, err := a.templatesWith(ctx, namespace, nil)
-	all := make([]template, len(found))
-	for i := range found {
-		all[i] = template{found[i].Ref(), &found[i].template.Spec}
-	}
-	return all, err
 }
 
 // templatesWith are the workloads of a namespace whose Pods have some labels.
 func (a *asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]Workload, error) {
 	var found []Workload
 	for _, kind := range []string{workloads.Deployment, workloads.StatefulSet, workloads.DaemonSet, describe.KindJob} {
-		list := listOf(kind)
-		if err := a.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("list %ss: %w", kind, err)
+		all, err := a.workloads(ctx, kind, namespace)
+		if err != nil {
+			return nil, err
 		}
-		for _, w := range workloadsIn(kind, list) {
+		for _, w := range all {
 			if labels.SelectorFromSet(with).Matches(labels.Set(w.template.Labels)) {
 				found = append(found, w)
 			}
 		}
 	}
 	return found, nil
+}
+
+// configObject is a ConfigMap or a Secret. If it exists, and nothing of it is missing, the
+// answer goes on to the tracked workload that is furthest from having its content.
+func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) (answer, error) {
+	found, err := a.ofConfig(ctx, ref, first)
+	if err != nil || !first || found.Links[0].Next != "" {
+		return found, err
+	}
+	survey, err := a.survey(ctx, ref.Namespace)
+	all := survey.Workloads
+	if err != nil { // who uses it is known all the same
+		found.Facts = append(found.Facts, describe.FactOf("note", "it is unknown how its workloads are rolled: "+lastOf(err)))
+		return found, nil
+	}
+	users := trackedUsers(all, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
+	if len(users) == 0 {
+		return found, nil
+	}
+	for _, same := range alike(users) {
+		found.Facts = append(found.Facts, usersFact(same))
+	}
+	found.Facts = append(found.Facts, releaseFacts(survey.Policies, &ref)...)
+	done, total := survey.Count(content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
+	link := &found.Links[0]
+	link.Sentence = a.place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, total)
+	if by := describe.PauseOf(users[0], ref); by != nil {
+		link.Sentence += "; " + by.Clause()
+		link.Next = a.spillway("resume", ref)
+	}
+	if e := users[0]; e.State != config.StateUpToDate {
+		found.Then = a.about(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+	}
+	return found, nil
+}
+
+// alike are workloads by their states and what they wait for, in their order.
+func alike(users []*config.Explanation) (groups [][]*config.Explanation) {
+	type likeness struct {
+		state config.State
+		cause rollout.Cause
+	}
+	places := map[likeness]int{}
+	for _, e := range users {
+		is := likeness{e.State, e.Cause}
+		at, ok := places[is]
+		if !ok {
+			at = len(groups)
+			places[is], groups = at, append(groups, nil)
+		}
+		groups[at] = append(groups[at], e)
+	}
+	return groups
+}
+
+// usersFact is what there is to say of workloads that are alike: of one its sentence, of several once for all.
+func usersFact(same []*config.Explanation) describe.Fact {
+	first := same[0]
+	if len(same) == 1 {
+		return describe.FactOf("rolled for it", first.Sentence)
+	}
+	sentence := "each is up to date"
+	if first.State != config.StateUpToDate {
+		sentence = first.Cause.Sentence("each", first.Position)
+	}
+	names := message.Join(same, ", ", func(e *config.Explanation) string { return e.Kind + " " + e.Name })
+	return describe.FactOf("rolled for it", names+": "+sentence)
+}
+
+// releaseFacts say which policies release an object, in which stage, and which stages come next.
+func releaseFacts(policies []policy.Explanation, of *describe.Ref) []describe.Fact {
+	var facts []describe.Fact
+	for i := range policies {
+		p := &policies[i]
+		for j := range p.Releases {
+			r := &p.Releases[j]
+			if string(r.Object.Kind) != of.Kind || r.Object.Name != of.Name || r.Object.Namespace != of.Namespace {
+				continue
+			}
+			facts = append(facts, describe.FactOf("policy", p.Kind+" "+p.Name, "in "+r.Namespace, r.Text()))
+			for _, s := range r.Stages {
+				facts = append(facts, describe.FactOf("stage", s.Name, string(s.Phase), fmt.Sprintf("%d/%d workloads", s.Updated, s.Of)))
+			}
+		}
+	}
+	return facts
+}
+
+// trackedUsers are the workloads that are rolled for an object, what needs a user first.
+func trackedUsers(all []config.Explanation, o content.Object) []*config.Explanation {
+	var users []*config.Explanation
+	for i := range all {
+		if all[i].IsFor(o) && all[i].State.Urgency() >= 0 {
+			users = append(users, &all[i])
+		}
+	}
+	slices.SortStableFunc(users, func(a, b *config.Explanation) int {
+		return a.State.Urgency() - b.State.Urgency()
+	})
+	return users
 }

@@ -47,8 +47,8 @@ func (a *asker) startingPod(ctx context.Context, p *corev1.Pod) (answer, error) 
 	if err != nil || missing == nil || missing.err != nil {
 		return found, err
 	}
-	found.Links[0] = a.link(describe.RefTo(describe.KindPod, p), ReasonConfig, "Pod %s cannot start: %s", p.Name, missing.lack)
-	found.Links = append(found.Links, a.lacking(missing.lack))
+	found.Links[0] = a.link(describe.RefTo(describe.KindPod, p), ReasonConfig, "Pod %s cannot start: %s", p.Name, *missing)
+	found.Links = append(found.Links, a.lacking(*missing))
 	return found, nil
 }
 
@@ -183,7 +183,7 @@ func (a *asker) misconfigured(ctx context.Context, p *corev1.Pod, c *corev1.Cont
 		why = c.State.Waiting.Message // the kubelet may look
 	}
 	found := a.alone(p, ReasonConfig, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, why)
-	found.Links = append(found.Links, a.lacking(missing.lack))
+	found.Links = append(found.Links, a.lacking(*missing))
 	return found, nil
 }
 

@@ -78,13 +78,13 @@ func (m *moduleAnswer) deleting(ctx context.Context) error {
 		m.found = m.found.And(gone)
 		return nil
 	}
-	all, err := m.assemblages(ctx, describe.Ref{Kind: assemblageKind(m.ref), Namespace: m.ref.Namespace})
+	all, err := m.assemblages(ctx, m.ref.Namespace, m.ref.Kind)
 	if err != nil {
 		return err
 	}
 	for i := range all {
-		if slices.Contains(all[i].syncs, m.ref.Name) {
-			m.found.Then = m.assigned(m.ref, all[i].cluster)
+		if all[i].Assignment(m.ref.Name) != nil {
+			m.found.Then = m.assigned(m.ref, all[i].Cluster)
 			return nil
 		}
 	}
@@ -200,13 +200,6 @@ func (m *moduleAnswer) failing() error {
 
 func (m *moduleAnswer) fleet(verb string, args ...string) string {
 	return m.spillway("fleet "+verb, m.ref, args...)
-}
-
-func assemblageKind(module describe.Ref) string {
-	if module.Kind == describe.KindBootstrap {
-		return describe.KindRemote
-	}
-	return describe.KindProxy
 }
 
 // module is a module: its rollout, the stage that it is at, and the cluster there that

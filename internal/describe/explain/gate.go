@@ -57,7 +57,7 @@ func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (answer, err
 	link := a.undecided(g)
 	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "True" {
 		link = a.link(ref, "", "gate %s of %s has passed for %s%s", g.Spec.Gate, describe.UnitOfGate(g), g.Spec.Revision, colon(c.Message))
-		link.Ring, link.Phase, link.Since = describe.RingOfGate(g), rollout.PhaseComplete, describe.TimeOrNil(c.LastTransitionTime.Time)
+		link.Ring, link.Phase, link.Since = describe.RingOf(g.Spec.TargetRef.Kind), rollout.PhaseComplete, describe.TimeOrNil(c.LastTransitionTime.Time)
 	}
 	facts := []describe.Fact{
 		describe.FactOf("of", strings.ToLower(g.Spec.TargetRef.Kind)+"/"+g.Spec.TargetRef.Name), describe.FactOf("unit", describe.UnitOfGate(g)), describe.FactOf("revision", g.Spec.Revision), describe.FactOf("when", g.Spec.When),
@@ -85,7 +85,7 @@ func (a *asker) undecided(g *v1alpha1.RolloutGate) Link {
 	s, unit := &g.Spec, describe.UnitOfGate(g)
 	target := describe.Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
 	link := a.link(describe.RefTo(describe.KindGate, g), rollout.ReasonGate, "gate %s of %s has not been decided for %s", s.Gate, unit, s.Revision)
-	link.Ring, link.Phase, link.Since = describe.RingOfGate(g), rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
+	link.Ring, link.Phase, link.Since = describe.RingOf(g.Spec.TargetRef.Kind), rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
 	c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed)
 	switch {
 	case c != nil && c.Status == "False":

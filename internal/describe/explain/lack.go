@@ -29,7 +29,7 @@ type lack struct {
 // lackOf is what a workload lacks. Of an object that does not exist it finds the key that
 // the template asks for.
 func lackOf(m content.Missing, w *Workload) lack {
-	l := lack{describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
+	l := lack{Ref: *describe.RefOf(m.Object), key: m.Key}
 	for _, n := range needsOf(w.GetNamespace(), &w.template.Spec) {
 		if n.Ref == l.Ref && l.key == "" && l.wanted == "" {
 			l.wanted = n.key
@@ -81,104 +81,55 @@ func (a *asker) supply(l lack) string {
 	return a.command("kubectl create " + what + shell.Join(l.Name, "-n", l.Namespace, "--from-literal="+key+"=VALUE"))
 }
 
-// need is a use of a ConfigMap or a Secret without which a Pod cannot start.
-type need struct {
-	lack
-
-	container string
-}
-
 // needsOf are what a Pod, or a template of one, cannot start without. Optional uses
-// are none.
-func needsOf(namespace string, spec *corev1.PodSpec) []need {
-	n := needs{namespace: namespace}
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		n.container = c.Name
-		for _, from := range c.EnvFrom {
-			n.envFrom(from)
+// are none. What containers name comes before volumes, to which Kubernetes adds its own.
+func needsOf(namespace string, spec *corev1.PodSpec) []lack {
+	containers := &corev1.PodSpec{Containers: slices.Concat(spec.InitContainers, spec.Containers)}
+	volumes := &corev1.PodSpec{Volumes: spec.Volumes}
+	var needs []lack
+	for _, use := range slices.Concat(content.References(namespace, containers, nil, false), content.References(namespace, volumes, nil, false)) {
+		if !use.Required || use.Object.Name == "" {
+			continue
 		}
-		for _, env := range c.Env {
-			n.env(env.ValueFrom)
+		if use.Whole() {
+			needs = append(needs, lack{Ref: *describe.RefOf(use.Object)})
 		}
-	}
-	n.container = ""
-	for i := range spec.Volumes {
-		n.volume(&spec.Volumes[i].VolumeSource)
-	}
-	return n.found
-}
-
-// needs collects uses.
-type needs struct {
-	namespace, container string
-	found                []need
-}
-
-func (n *needs) envFrom(from corev1.EnvFromSource) {
-	if ref := from.ConfigMapRef; ref != nil {
-		n.add(describe.KindConfigMap, ref.Name, "", ref.Optional)
-	}
-	if ref := from.SecretRef; ref != nil {
-		n.add(describe.KindSecret, ref.Name, "", ref.Optional)
-	}
-}
-
-func (n *needs) env(from *corev1.EnvVarSource) {
-	if from == nil {
-		return
-	}
-	if ref := from.ConfigMapKeyRef; ref != nil {
-		n.add(describe.KindConfigMap, ref.Name, ref.Key, ref.Optional)
-	}
-	if ref := from.SecretKeyRef; ref != nil {
-		n.add(describe.KindSecret, ref.Name, ref.Key, ref.Optional)
-	}
-}
-
-func (n *needs) volume(v *corev1.VolumeSource) {
-	if v.ConfigMap != nil {
-		n.items(describe.KindConfigMap, v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
-	}
-	if v.Secret != nil {
-		n.items(describe.KindSecret, v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
-	}
-	if v.Projected == nil {
-		return
-	}
-	for _, source := range v.Projected.Sources {
-		if ref := source.ConfigMap; ref != nil {
-			n.items(describe.KindConfigMap, ref.Name, ref.Items, ref.Optional)
-		}
-		if ref := source.Secret; ref != nil {
-			n.items(describe.KindSecret, ref.Name, ref.Items, ref.Optional)
+		for _, key := range use.Keys {
+			needs = append(needs, lack{Ref: *describe.RefOf(use.Object), key: key.Name})
 		}
 	}
+	return needs
 }
 
-func (n *needs) items(kind, name string, items []corev1.KeyToPath, optional *bool) {
-	n.add(kind, name, "", optional)
-	for _, item := range items {
-		n.add(kind, name, item.Key, optional)
+// unmet is what is lacking of an object that has some keys, or that does not exist, if it is needed; nil if it has
+// what is needed.
+func (l lack) unmet(keys map[string]bool, exists bool) *lack {
+	switch {
+	case !exists:
+		return &lack{Ref: l.Ref, wanted: l.key}
+	case l.key != "" && !keys[l.key]:
+		return &l
+	default:
+		return nil
 	}
 }
 
 // firstLack is the first of some needs that is not met, nil if all are. One that the
 // caller may not look at is taken for it if no other is.
-func (a *asker) firstLack(ctx context.Context, all []need) (*need, error) {
-	var unseen *need
-	for i := range all {
-		n := &all[i]
+func (a *asker) firstLack(ctx context.Context, needs []lack) (*lack, error) {
+	var unseen *lack
+	for _, n := range needs {
 		keys, exists, err := a.keys(ctx, n.Ref)
 		switch {
 		case apierrors.IsForbidden(err):
 			n.err = err
-			unseen = cmp.Or(unseen, n)
+			unseen = cmp.Or(unseen, &n)
 		case err != nil:
 			return nil, err
-		case !exists:
-			return &need{lack{n.Ref, "", n.key, nil}, n.container}, nil
-		case n.key != "" && !keys[n.key]:
-			return n, nil
+		default:
+			if missing := n.unmet(keys, exists); missing != nil {
+				return missing, nil
+			}
 		}
 	}
 	return unseen, nil
@@ -206,10 +157,4 @@ func (a *asker) keys(ctx context.Context, ref describe.Ref) (keys map[string]boo
 		return nil, false, nil
 	}
 	return keys, err == nil, err
-}
-
-func (n *needs) add(kind, name, key string, optional *bool) {
-	if name != "" && (optional == nil || !*optional) {
-		n.found = append(n.found, need{lack{describe.Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
-	}
 }

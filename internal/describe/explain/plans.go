@@ -8,17 +8,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/reasons"
@@ -149,11 +149,8 @@ func (p *planAnswer) noVersion() {
 
 // version is the OperatorVersion that the Instance refers to.
 func (p *planAnswer) version() describe.Ref {
-	ref := describe.Ref{Kind: describe.KindVersion, Namespace: p.i.Spec.OperatorVersion.Namespace, Name: p.i.Spec.OperatorVersion.Name}
-	if ref.Namespace == "" {
-		ref.Namespace = p.i.Namespace
-	}
-	return ref
+	key := choice.VersionKey(p.i.Namespace, &p.i.Spec)
+	return describe.Ref{Kind: describe.KindVersion, Namespace: key.Namespace, Name: key.Name}
 }
 
 // step is the first step that is begun and not complete.
@@ -266,12 +263,9 @@ func (a *asker) isHealthy(ctx context.Context, ref describe.Ref, u *unstructured
 
 // waitsForConsumer is true of a claim that is bound only when a Pod uses it.
 func (a *asker) waitsForConsumer(ctx context.Context, u *unstructured.Unstructured) bool {
-	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
-	name, _, _ := unstructured.NestedString(u.Object, "spec", "storageClassName")
-	if u.GetKind() != "PersistentVolumeClaim" || phase != string(corev1.ClaimPending) || name == "" {
+	claim := &corev1.PersistentVolumeClaim{}
+	if u.GetKind() != describe.KindClaim || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, claim) != nil {
 		return false
 	}
-	class := &storagev1.StorageClass{}
-	err := a.get(ctx, describe.Ref{Kind: "StorageClass", Name: name}, class)
-	return err == nil && ptr.Deref(class.VolumeBindingMode, "") == storagev1.VolumeBindingWaitForFirstConsumer
+	return claim.Status.Phase == corev1.ClaimPending && a.waitsForPod(ctx, claim)
 }

@@ -1,7 +1,10 @@
 package history
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -88,4 +91,139 @@ func (e *Entry) knows(n *Event) bool {
 	return slices.ContainsFunc(e.Notes, func(known Event) bool {
 		return known.Reason == n.Reason && known.About == n.About && known.At.Sub(n.At).Abs() <= sameMoment
 	})
+}
+
+// ErrNoSuchRollout is that an object has no rollout of a name.
+var ErrNoSuchRollout = errors.New("no such rollout")
+
+// Comparison is two rollouts of an object, side by side.
+type Comparison struct {
+	A Entry `json:"a"`
+	B Entry `json:"b"`
+	// Rows are what is known of at least one of them.
+	Rows []Row `json:"rows"`
+}
+
+// Row is one thing that is known of two rollouts.
+type Row struct {
+	// About is what it is: "by", "change", "to", "began", "took", "outcome", "message", or a
+	// part, as "zone/ingester-a".
+	About string `json:"about"`
+	// A and B are what is known of each, empty if nothing is.
+	A string `json:"a,omitempty"`
+	B string `json:"b,omitempty"`
+	// Differs is true if they are not the same.
+	Differs bool `json:"differs,omitempty"`
+}
+
+// Compare compares two of the rollouts of an object, by their names: what the history calls
+// them, such as "rollout 3", or the last word of that, where they got to, or a uid.
+func Compare(all []Entry, a, b string) (Comparison, error) {
+	i, noA := find(all, a)
+	j, noB := find(all, b)
+	if err := errors.Join(noA, noB); err != nil {
+		return Comparison{}, err
+	}
+	c := Comparison{A: all[i], B: all[j], Rows: []Row{}}
+	add := func(about, a, b string) {
+		if a != "" || b != "" {
+			c.Rows = append(c.Rows, Row{about, a, b, a != b})
+		}
+	}
+	for _, f := range fields {
+		add(f.about, f.of(&c.A), f.of(&c.B))
+	}
+	partsA, partsB := stretches(c.A.Units, ""), stretches(c.B.Units, "")
+	for _, p := range slices.Concat(partsA, partsB) {
+		if !slices.ContainsFunc(c.Rows, func(r Row) bool { return r.About == p.name }) {
+			add(p.name, saidOf(partsA, p.name), saidOf(partsB, p.name))
+		}
+	}
+	return c, nil
+}
+
+// fields are what is compared of two rollouts as a whole.
+var fields = []struct {
+	about string
+	of    func(*Entry) string
+}{
+	{"outcome", func(e *Entry) string { return e.Outcome }},
+	{"by", func(e *Entry) string { return e.By }},
+	{"change", func(e *Entry) string { return e.Change }},
+	{"to", func(e *Entry) string { return e.To }},
+	{"began", func(e *Entry) string {
+		if e.Started == nil {
+			return ""
+		}
+		return e.Started.UTC().Format("2006-01-02 15:04:05 UTC")
+	}},
+	{"took", func(e *Entry) string { return took(e.Started, e.Ended) }},
+	{"message", func(e *Entry) string { return e.Message }},
+}
+
+// stretch is what is said of a part of a rollout.
+type stretch struct{ name, said string }
+
+// stretches are the parts, and theirs.
+func stretches(units []Part, above string) []stretch {
+	var all []stretch
+	for i := range units {
+		u := &units[i]
+		name := above + u.String()
+		all = append(all, stretch{name, strings.TrimSpace(u.Outcome + " " + took(u.Started, u.Ended))})
+		all = append(all, stretches(u.Units, name+" ")...)
+	}
+	return all
+}
+
+// saidOf is what is said of a part, empty if the rollout does not have it.
+func saidOf(parts []stretch, name string) string {
+	i := slices.IndexFunc(parts, func(p stretch) bool { return p.name == name })
+	if i < 0 {
+		return ""
+	}
+	return parts[i].said
+}
+
+// took is how long something took, empty if that is not known.
+func took(started, ended *time.Time) string {
+	if started == nil || ended == nil {
+		return ""
+	}
+	return ended.Sub(*started).Round(100 * time.Millisecond).String()
+}
+
+// find is the newest rollout of a name.
+func find(all []Entry, name string) (int, error) {
+	if i := index(all, name); i >= 0 {
+		return i, nil
+	}
+	var known []string
+	for i := range all {
+		known = append(known, fmt.Sprintf("%q", Name(all, i)))
+	}
+	if len(known) == 0 {
+		return 0, fmt.Errorf("%q: %w: none is recorded", name, ErrNoSuchRollout)
+	}
+	return 0, fmt.Errorf("%q: %w; there are %s", name, ErrNoSuchRollout, strings.Join(known, ", "))
+}
+
+// index is the place of the newest rollout of a name, -1 if there is none.
+func index(all []Entry, name string) int {
+	return slices.IndexFunc(all, func(e Entry) bool { return name != "" && slices.Contains(e.names(), name) })
+}
+
+// names are those by which a rollout is known, the plainest first.
+func (e *Entry) names() []string {
+	return []string{e.What, e.UID, e.What[strings.LastIndex(e.What, " ")+1:], e.To}
+}
+
+// Name is the plainest name that no newer rollout has.
+func Name(all []Entry, i int) string {
+	for _, name := range all[i].names() {
+		if index(all, name) == i {
+			return name
+		}
+	}
+	return all[i].What
 }

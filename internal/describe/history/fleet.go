@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/tracing/identity"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -134,16 +136,18 @@ func (h *historian) clusters(ctx context.Context, status *fleetv1.ModuleStatus) 
 		s := &status.Stages[i]
 		units = append(units, Part{Ref: describe.Ref{Kind: "Stage", Name: s.Name}, Started: describe.TimeOf(s.StartedAt), Ended: describe.TimeOf(s.FinishedAt), Outcome: s.State, Message: s.Message})
 	}
-	assigned, err := h.assigned(ctx)
-	if err != nil {
+	list := describe.NewAssemblages(h.ref.Kind)
+	if err := h.inNamespace(ctx, list); err != nil {
 		return nil, err
 	}
-	assigned = slices.DeleteFunc(assigned, func(a assignee) bool { return a.is.Revision != status.TargetRevision || a.is.AssignedAt == nil })
-	slices.SortFunc(assigned, func(a, b assignee) int {
-		if c := a.is.AssignedAt.Compare(b.is.AssignedAt.Time); c != 0 {
-			return c
+	var assigned []assignee
+	for _, a := range describe.AssemblagesIn(list) {
+		if is := a.Assignment(h.ref.Name); is != nil && is.Revision == status.TargetRevision && is.AssignedAt != nil {
+			assigned = append(assigned, assignee{a.GetName(), is, outcome.Find(a.Status, is)})
 		}
-		return strings.Compare(a.cluster, b.cluster)
+	}
+	slices.SortFunc(assigned, func(a, b assignee) int {
+		return cmp.Or(a.is.AssignedAt.Compare(b.is.AssignedAt.Time), strings.Compare(a.cluster, b.cluster))
 	})
 	for i := range assigned {
 		units = append(units, assigned[i].stretch())
@@ -151,59 +155,11 @@ func (h *historian) clusters(ctx context.Context, status *fleetv1.ModuleStatus) 
 	return units, nil
 }
 
-// assignee is what a cluster is assigned, and what became of it.
+// assignee is what a cluster is assigned, and what became of exactly that: nil if nothing was reported.
 type assignee struct {
 	cluster string
 	is      *fleetv1.Assignment
 	became  *fleetv1.SyncStatus
-}
-
-// assigned are the clusters that are assigned something of the module.
-func (h *historian) assigned(ctx context.Context) ([]assignee, error) {
-	if h.ref.Kind == model.KindBootstrap {
-		return h.assignedRemotely(ctx)
-	}
-	list := &fleetv1.ProxyAssemblageList{}
-	if err := h.inNamespace(ctx, list); err != nil {
-		return nil, err
-	}
-	var found []assignee
-	for i := range list.Items {
-		a := &list.Items[i]
-		for j := range a.Spec.Assemblage.Syncs {
-			if s := &a.Spec.Assemblage.Syncs[j]; s.Name == h.ref.Name {
-				found = append(found, assignee{a.Name, &s.Assignment, becameOf(a.Status.Syncs, &s.Assignment)})
-			}
-		}
-	}
-	return found, nil
-}
-
-func (h *historian) assignedRemotely(ctx context.Context) ([]assignee, error) {
-	list := &fleetv1.RemoteAssemblageList{}
-	if err := h.inNamespace(ctx, list); err != nil {
-		return nil, err
-	}
-	var found []assignee
-	for i := range list.Items {
-		a := &list.Items[i]
-		for j := range a.Spec.Syncs {
-			if s := &a.Spec.Syncs[j]; s.Name == h.ref.Name {
-				found = append(found, assignee{a.Name, &s.Assignment, becameOf(a.Status.Syncs, &s.Assignment)})
-			}
-		}
-	}
-	return found, nil
-}
-
-// becameOf is what was reported of exactly this assignment, nil if nothing was.
-func becameOf(reports []fleetv1.SyncStatus, a *fleetv1.Assignment) *fleetv1.SyncStatus {
-	for i := range reports {
-		if r := &reports[i]; r.Name == a.Name && r.Revision == a.Revision && r.AssignedAt.Equal(a.AssignedAt) {
-			return r
-		}
-	}
-	return nil
 }
 
 func (a *assignee) stretch() Part {

@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -147,15 +145,16 @@ func (s *Snapshot) Hashed() *content.HashCache {
 
 // listFor is an empty list of the kind of an object, nil if there is none.
 func (s *Snapshot) listFor(obj client.Object) client.ObjectList {
-	switch obj.(type) {
-	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-		return nil
-	}
 	gvk, err := apiutil.GVKForObject(obj, s.Scheme)
-	if err != nil {
+	if err != nil || isUntyped(obj) {
 		return nil
 	}
-	made, err := s.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return newList(s.Scheme, gvk)
+}
+
+// newList is an empty list of a kind, nil if there is none.
+func newList(scheme *runtime.Scheme, of schema.GroupVersionKind) client.ObjectList {
+	made, err := scheme.New(of.GroupVersion().WithKind(of.Kind + "List"))
 	if err != nil {
 		return nil
 	}

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // Watched is a client that reads a kind once, and from then on keeps up with it by a
@@ -119,8 +120,7 @@ func (m *Watched) Reaches(ctx context.Context) error {
 	if !m.isCut.Load() {
 		return nil
 	}
-	one := &metav1.PartialObjectMetadataList{}
-	one.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	one := kube.MetadataList(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	err := m.Client.List(ctx, one, client.InNamespace(m.namespace), client.Limit(1))
 	if err == nil || isAnswer(err) {
 		m.isCut.Store(false)
@@ -243,8 +243,7 @@ func (m *Watched) itemOf(list client.ObjectList) client.Object {
 		u.SetGroupVersionKind(gvk)
 		return u
 	case *metav1.PartialObjectMetadataList:
-		p := &metav1.PartialObjectMetadata{}
-		p.SetGroupVersionKind(gvk)
+		p := kube.Metadata(gvk)
 		return p
 	}
 	made, err := m.Scheme().New(gvk)
@@ -336,11 +335,14 @@ func isAnswer(err error) bool {
 // begin asks whether the kind may be listed, since a watch would try for ever; and then
 // waits until all of it is listed.
 func (m *Watched) begin(ctx context.Context, kind *watchedKind, gvk schema.GroupVersionKind, obj client.Object, like client.ObjectList) error {
-	page, err := m.listLike(gvk, like)
-	if err != nil {
-		return err
+	page := newList(m.Scheme(), gvk)
+	if like != nil {
+		page = emptyLike(like)
 	}
-	err = m.Client.List(ctx, page, client.InNamespace(m.namespace), client.Limit(firstPage(obj)))
+	if page == nil {
+		return errors.New(gvk.Kind + " has no list")
+	}
+	err := m.Client.List(ctx, page, client.InNamespace(m.namespace), client.Limit(firstPage(obj)))
 	kind.preview.Do(func() {
 		if err == nil {
 			kind.page = page
@@ -381,20 +383,4 @@ func touch(changed chan<- struct{}) {
 	case changed <- struct{}{}:
 	default: // a change is reported already
 	}
-}
-
-// listLike is an empty list of a kind.
-func (m *Watched) listLike(gvk schema.GroupVersionKind, like client.ObjectList) (client.ObjectList, error) {
-	if like != nil {
-		return emptyLike(like), nil
-	}
-	made, err := m.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", gvk.Kind, err)
-	}
-	list, ok := made.(client.ObjectList)
-	if !ok {
-		return nil, errors.New(gvk.Kind + " has no list")
-	}
-	return list, nil
 }

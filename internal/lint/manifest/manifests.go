@@ -7,16 +7,22 @@ package manifest
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/reloader"
 	"github.com/spillway-dev/spillway/internal/config/workload"
@@ -178,3 +184,139 @@ func (o *Object) CanTrack() bool {
 		return false
 	}
 }
+
+// named is what a reference between objects finds.
+type named interface {
+	client.Object
+	comparable
+}
+
+// Each visits the objects of a type, in their order.
+func Each[T named](m *Manifests, visit func(*Object, T)) {
+	for _, o := range m.Objects {
+		if typed, ok := o.Typed.(T); ok {
+			visit(o, typed)
+		}
+	}
+}
+
+// Find is the object of a type by its name, nil if it is not among the manifests.
+func Find[T named](m *Manifests, namespace, name string) (*Object, T) {
+	for _, o := range m.Objects {
+		if typed, ok := o.Typed.(T); ok && o.Namespace() == namespace && o.Name() == name {
+			return o, typed
+		}
+	}
+	var none T
+	return nil, none
+}
+
+// Run is something that runs Pods.
+type Run struct {
+	O      *Object
+	labels labels.Set
+}
+
+// Selected are the runs that a selector finds; none if it cannot be understood.
+func (m *Manifests) Selected(namespace string, selector *metav1.LabelSelector) []Run {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(m.Runs(namespace), func(w Run) bool { return !s.Matches(w.labels) })
+}
+
+// Runs are those in a namespace.
+func (m *Manifests) Runs(namespace string) []Run {
+	var found []Run
+	for _, o := range m.Objects {
+		template, _ := o.Pods()
+		if template == nil || o.Namespace() != namespace {
+			continue
+		}
+		found = append(found, Run{o, template.Labels})
+	}
+	return found
+}
+
+// running are fields by which kinds that are not known here say how many Pods they run,
+// what is in them, or which chart or repository has them.
+var running = regexp.MustCompile(`^(replicas|replicaCount|instances|nodeSets|containers|chart|repoURL)$`)
+
+// MayRunPods is true if something among the manifests may bring Pods to a namespace
+// that the manifests do not show: an operator's resource, a release, an Instance.
+func (m *Manifests) MayRunPods(namespace string) bool {
+	return slices.ContainsFunc(m.Objects, func(o *Object) bool {
+		if !m.isOperated(o) {
+			return false
+		}
+		return !o.placed || o.Namespace() == namespace || slices.Contains(namespacesIn(o.Object.Object["spec"], nil), namespace)
+	})
+}
+
+func (m *Manifests) isOperated(o *Object) bool {
+	switch o.Typed.(type) {
+	case *v1beta1.Instance, *kustomizev1.Kustomization:
+		return true
+	default:
+		return !m.Scheme.Recognizes(o.Object.GroupVersionKind()) && hasField(o.Object.Object["spec"], running)
+	}
+}
+
+// hasField is true of a value with a field of such a name, however deep.
+func hasField(value any, name *regexp.Regexp) bool {
+	switch v := value.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return hasField(item, name) })
+	case map[string]any:
+		for key, inner := range v {
+			if name.MatchString(key) || hasField(inner, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// KeyUse is one of our keys as an object has it.
+type KeyUse struct {
+	vocabulary.Entry
+
+	Name, Value string
+	At          vocabulary.Place
+	Path        []string
+}
+
+// Keys are the labels and annotations of an object, those of its Pods last.
+func (o *Object) Keys() []KeyUse {
+	uses := slices.Concat(
+		usesIn(o.Object.GetAnnotations(), vocabulary.Annotation, []string{"metadata", "annotations"}),
+		usesIn(o.Object.GetLabels(), vocabulary.Label, []string{"metadata", "labels"}),
+	)
+	if template, path := o.Pods(); template != nil && path != nil {
+		uses = append(uses, usesIn(template.Annotations, vocabulary.Template, append(slices.Clone(path), "metadata", "annotations"))...)
+	}
+	return uses
+}
+
+func usesIn(values map[string]string, place vocabulary.Place, path []string) []KeyUse {
+	var uses []KeyUse
+	for _, name := range SortedKeys(values) {
+		uses = append(uses, KeyUse{Entry: Entries()[name], Name: name, Value: values[name], At: place, Path: append(slices.Clone(path), name)})
+	}
+	return uses
+}
+
+// IsOurs is true of a name that the vocabulary has.
+func (u *KeyUse) IsOurs() bool { return u.Native != "" }
+
+// Entries are the keys of the vocabulary, by all of their names.
+var Entries = sync.OnceValue(func() map[string]vocabulary.Entry {
+	found := map[string]vocabulary.Entry{}
+	for _, e := range vocabulary.Entries() {
+		for _, name := range e.Names() {
+			found[name] = e
+		}
+	}
+	return found
+})

@@ -47,13 +47,11 @@ func gateRules() []rule {
 }
 
 func brokenFilters(m *manifest.Manifests, r *reporter) {
-	for _, o := range m.Objects {
-		if n, ok := o.Typed.(*v1alpha1.Notifier); ok {
-			if _, err := notify.CompileFilter(n.Spec.Filter); err != nil {
-				r.findf(o, manifest.Fields("spec.filter"), "%s", err)
-			}
+	manifest.Each(m, func(o *manifest.Object, n *v1alpha1.Notifier) {
+		if _, err := notify.CompileFilter(n.Spec.Filter); err != nil {
+			r.findf(o, manifest.Fields("spec.filter"), "%s", err)
 		}
-	}
+	})
 }
 
 // missingAddresses finds nothing where no Secret of a namespace is among the manifests: then they
@@ -63,11 +61,7 @@ func missingAddresses(m *manifest.Manifests, r *reporter) {
 	for ref := range m.Configs {
 		secrets[ref.Namespace] = secrets[ref.Namespace] || ref.Kind == content.Secret
 	}
-	for _, o := range m.Objects {
-		n, ok := o.Typed.(*v1alpha1.Notifier)
-		if !ok {
-			continue
-		}
+	manifest.Each(m, func(o *manifest.Object, n *v1alpha1.Notifier) {
 		ref := content.Object{Kind: content.Secret, Namespace: o.Namespace(), Name: n.Spec.SecretRef.Name}
 		switch there := m.Configs[ref]; {
 		case there != nil && !slices.Contains(keysOf(there.Typed), "address"):
@@ -75,17 +69,15 @@ func missingAddresses(m *manifest.Manifests, r *reporter) {
 		case there == nil && secrets[ref.Namespace] && !m.IsThere(ref):
 			r.findf(o, manifest.Fields("spec.secretRef.name"), "Secret %s is not among the manifests", ref.Name)
 		}
-	}
+	})
 }
 
 func brokenTemplates(m *manifest.Manifests, r *reporter) {
-	for _, o := range m.Objects {
-		if t, ok := o.Typed.(*v1alpha1.GateTemplate); ok {
-			for _, p := range source.Check(&t.Spec) {
-				r.findf(o, manifest.Fields("spec."+p.Field), "%s: %s", p.Field, p.Text)
-			}
+	manifest.Each(m, func(o *manifest.Object, t *v1alpha1.GateTemplate) {
+		for _, p := range source.Check(&t.Spec) {
+			r.findf(o, manifest.Fields("spec."+p.Field), "%s: %s", p.Field, p.Text)
 		}
-	}
+	})
 }
 
 // unnamedTemplates finds templates without a gate where there are gates that could be meant. A
@@ -99,14 +91,13 @@ func unnamedTemplates(m *manifest.Manifests, r *reporter) {
 		}
 		named[namespace] = append(named[namespace], gatesOf(o)...)
 	}
-	for _, o := range m.Objects {
-		_, is := o.Typed.(*v1alpha1.GateTemplate)
+	manifest.Each(m, func(o *manifest.Object, _ *v1alpha1.GateTemplate) {
 		gates := named[o.Namespace()]
-		if is && len(gates) > 0 && !slices.Contains(gates, o.Name()) && !slices.Contains(named[""], o.Name()) {
+		if len(gates) > 0 && !slices.Contains(gates, o.Name()) && !slices.Contains(named[""], o.Name()) {
 			slices.Sort(gates)
 			r.findf(o, manifest.Fields("metadata.name"), "rollouts name %s, and not this gate", strings.Join(slices.Compact(gates), ", "))
 		}
-	}
+	})
 }
 
 // gatesOf are the gates that an object names.

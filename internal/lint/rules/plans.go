@@ -185,11 +185,8 @@ func absentVersion(m *manifest.Manifests, r *reporter) {
 
 // versionOf is the OperatorVersion of an Instance, nil if it is not among the manifests.
 func versionOf(m *manifest.Manifests, i *v1beta1.Instance) *v1beta1.OperatorVersion {
-	namespace := i.Spec.OperatorVersion.Namespace
-	if namespace == "" {
-		namespace = i.Namespace
-	}
-	_, v := manifest.Find[*v1beta1.OperatorVersion](m, namespace, i.Spec.OperatorVersion.Name)
+	key := choice.VersionKey(i.Namespace, &i.Spec)
+	_, v := manifest.Find[*v1beta1.OperatorVersion](m, key.Namespace, key.Name)
 	return v
 }
 

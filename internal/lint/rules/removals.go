@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
@@ -91,22 +92,8 @@ func labelsOf(m *manifest.Manifests, namespace string) map[string]labels.Set {
 
 // hasSync is true of a cluster to which an assemblage assigns a module.
 func hasSync(m *manifest.Manifests, module *manifest.Object, name string) bool {
-	found := false
-	has := func(o *manifest.Object, sync string) {
-		found = found || sync == module.Name() && o.Name() == name && o.Namespace() == module.Namespace()
-	}
-	if _, isModule := module.Typed.(*v1alpha1.Module); isModule {
-		manifest.Each(m, func(o *manifest.Object, a *v1alpha1.ProxyAssemblage) {
-			for i := range a.Spec.Assemblage.Syncs {
-				has(o, a.Spec.Assemblage.Syncs[i].Name)
-			}
-		})
-		return found
-	}
-	manifest.Each(m, func(o *manifest.Object, a *v1alpha1.RemoteAssemblage) {
-		for i := range a.Spec.Syncs {
-			has(o, a.Spec.Syncs[i].Name)
-		}
+	return slices.ContainsFunc(m.Objects, func(o *manifest.Object) bool {
+		a := describe.AssemblageOf(o.Typed)
+		return o.Kind() == describe.AssemblageKind(module.Kind()) && o.Name() == name && o.Namespace() == module.Namespace() && a.Assignment(module.Name()) != nil
 	})
-	return found
 }

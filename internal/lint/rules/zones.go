@@ -12,7 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
-	"github.com/spillway-dev/spillway/internal/lint/spread"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
@@ -142,26 +141,26 @@ func (g *group) object(title string) *manifest.Object {
 
 // unspread finds StatefulSets that nothing keeps apart.
 func unspread(m *manifest.Manifests, r *reporter) {
-	neighbors(m, func(b spread.Barrier) bool { return b == "" }, func(o *manifest.Object, other string, _ spread.Barrier) {
+	neighbors(m, func(b barrier) bool { return b == "" }, func(o *manifest.Object, other string, _ barrier) {
 		r.findf(o, manifest.Fields("spec.template.spec"), "Pods may run in the same zone as those of StatefulSet %s", other)
 	})
 }
 
 // nearlySpread finds those between which there is something else than a zone.
 func nearlySpread(m *manifest.Manifests, r *reporter) {
-	neighbors(m, func(b spread.Barrier) bool { return b != "" && !b.IsZonal() }, func(o *manifest.Object, other string, between spread.Barrier) {
-		r.findf(o, manifest.Fields("spec.template.spec"), "only %s keeps its Pods apart from those of StatefulSet %s", between, other)
+	neighbors(m, func(b barrier) bool { return b != "" && !b.isZonal() }, func(o *manifest.Object, other string, by barrier) {
+		r.findf(o, manifest.Fields("spec.template.spec"), "only %s keeps its Pods apart from those of StatefulSet %s", by, other)
 	})
 }
 
 // neighbors visits the StatefulSets of groups with the first of those before them
 // between which there is such a barrier as is wanted.
-func neighbors(m *manifest.Manifests, wanted func(spread.Barrier) bool, visit func(o *manifest.Object, other string, between spread.Barrier)) {
+func neighbors(m *manifest.Manifests, wanted func(barrier) bool, visit func(o *manifest.Object, other string, by barrier)) {
 	for _, g := range groupsIn(m) {
 		for i, set := range g.sets {
 			for _, other := range g.sets[:i] {
-				if between := spread.Between(m, set, other); wanted(between) {
-					visit(g.objects[i], other.Name, between)
+				if found := between(m, set, other); wanted(found) {
+					visit(g.objects[i], other.Name, found)
 					break
 				}
 			}

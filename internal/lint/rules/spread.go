@@ -1,5 +1,4 @@
-// Package spread says what keeps the Pods of two StatefulSets on different nodes.
-package spread
+package rules
 
 import (
 	"slices"
@@ -16,17 +15,17 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 )
 
-// Barrier is what keeps two StatefulSets apart, "the label topology.kubernetes.io/zone";
+// barrier is what keeps the Pods of two StatefulSets on different nodes, "the label topology.kubernetes.io/zone";
 // empty if nothing does.
-type Barrier string
+type barrier string
 
-// Between returns the best barrier between two StatefulSets: one of zones, if there is any.
+// between returns the best barrier between two StatefulSets: one of zones, if there is any.
 // That each is spread over the zones is none, whatever a topologySpreadConstraint
 // selects: then all of them are in every zone.
-func Between(m *manifest.Manifests, a, b *appsv1.StatefulSet) Barrier {
+func between(m *manifest.Manifests, a, b *appsv1.StatefulSet) barrier {
 	barriers := slices.Concat(apart(pinsOf(m, a), pinsOf(m, b)), repels(a, b), repels(b, a))
 	for _, found := range barriers {
-		if found.IsZonal() {
+		if found.isZonal() {
 			return found
 		}
 	}
@@ -36,9 +35,9 @@ func Between(m *manifest.Manifests, a, b *appsv1.StatefulSet) Barrier {
 	return barriers[0]
 }
 
-// IsZonal is true of a barrier between failure domains of many nodes, as far as the
+// isZonal is true of a barrier between failure domains of many nodes, as far as the
 // name of its label says so: topology.kubernetes.io/zone, topology.rook.io/rack.
-func (b Barrier) IsZonal() bool {
+func (b barrier) isZonal() bool {
 	key, isLabel := strings.CutPrefix(string(b), labelPin(""))
 	if !isLabel {
 		return false
@@ -51,11 +50,11 @@ func (b Barrier) IsZonal() bool {
 }
 
 // apart are the pins by which nothing is for both.
-func apart(a, b pins) []Barrier {
-	var barriers []Barrier
+func apart(a, b pins) []barrier {
+	var barriers []barrier
 	for _, key := range manifest.SortedKeys(a) {
 		if others, both := b[key]; both && len(intersection(a[key], others)) == 0 {
-			barriers = append(barriers, Barrier(key))
+			barriers = append(barriers, barrier(key))
 		}
 	}
 	return barriers
@@ -135,16 +134,16 @@ func (p pins) addAny(terms []pins) {
 
 // repels are the barriers by which the Pods of one set keep those of another out of
 // where they are.
-func repels(set, other *appsv1.StatefulSet) []Barrier {
+func repels(set, other *appsv1.StatefulSet) []barrier {
 	affinity := set.Spec.Template.Spec.Affinity
 	if affinity == nil || affinity.PodAntiAffinity == nil {
 		return nil
 	}
-	var barriers []Barrier
+	var barriers []barrier
 	for i := range affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 		term := &affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i]
 		if term.TopologyKey != "" && isWithin(term, set.Namespace) && selectorOf(term, set.Spec.Template.Labels).Matches(labels.Set(other.Spec.Template.Labels)) {
-			barriers = append(barriers, Barrier(labelPin(term.TopologyKey)))
+			barriers = append(barriers, barrier(labelPin(term.TopologyKey)))
 		}
 	}
 	return barriers
