@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -35,6 +37,14 @@ type assembled struct {
 	cluster, secret string
 	reports         []fleetv1.SyncStatus
 	syncs           []string
+	// charts are the syncs that are installed with Helm.
+	charts map[string]bool
+}
+
+// adds adds a sync.
+func (s *assembled) adds(name string, source *fleetv1.Source, pkg *fleetv1.Package) {
+	s.syncs = append(s.syncs, name)
+	s.charts[name] = fluxspec.HelmOf(source, pkg) != nil
 }
 
 // assemblage continues with the first of its syncs that is not healthy.
@@ -108,18 +118,20 @@ func (a *asker) assemblages(ctx context.Context, ref describe.Ref) ([]assembled,
 }
 
 func assembledOf(obj client.Object) assembled {
-	all := assembled{Object: obj}
+	all := assembled{Object: obj, charts: map[string]bool{}}
 	var ref *fleetv1.ClusterReference
 	switch o := obj.(type) {
 	case *fleetv1.ProxyAssemblage:
 		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
 		for i := range o.Spec.Assemblage.Syncs {
-			all.syncs = append(all.syncs, o.Spec.Assemblage.Syncs[i].Name)
+			s := &o.Spec.Assemblage.Syncs[i]
+			all.adds(s.Name, s.Source, s.Package)
 		}
 	case *fleetv1.RemoteAssemblage:
 		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
 		for i := range o.Spec.Syncs {
-			all.syncs = append(all.syncs, o.Spec.Syncs[i].Name)
+			s := &o.Spec.Syncs[i]
+			all.adds(s.Name, s.Source, s.Package)
 		}
 	}
 	all.cluster = cluster.NameOf(all.secret)
@@ -146,7 +158,7 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, na
 	key.Namespace, key.Name = all.GetNamespace(), all.GetName()
 	switch {
 	case ref.Kind == describe.KindRemote:
-		found.Then = a.about(a.kustomizationOf(ctx, &key, name))
+		found.Then = a.about(a.madeInto(ctx, &key, all, name))
 	case r != nil && r.State == fleetv1.StateUnreachable:
 		found.Links = append(found.Links, a.unreachable(ref, all))
 	default:
@@ -155,7 +167,7 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, na
 			found.Links = append(found.Links, *why)
 			return found, nil
 		}
-		found.Then = inside.about(inside.kustomizationOf(ctx, &key, name))
+		found.Then = inside.about(inside.madeInto(ctx, &key, all, name))
 	}
 	return found, nil
 }
@@ -166,6 +178,14 @@ func (s *assembled) report(sync string) *fleetv1.SyncStatus {
 		return nil
 	}
 	return &s.reports[i]
+}
+
+// madeInto is the Kustomization or HelmRelease that a sync was made into.
+func (a *asker) madeInto(ctx context.Context, key *agent.Assemblage, all *assembled, sync string) describe.Ref {
+	if all.charts[sync] {
+		return describe.Ref{Kind: helmv2.HelmReleaseKind, APIVersion: helmv2.GroupVersion.String(), Namespace: key.Namespace, Name: agent.KustomizationName(key, sync)}
+	}
+	return a.kustomizationOf(ctx, key, sync)
 }
 
 // kustomizationOf is the Kustomization that a sync was made into: by the name that it has
