@@ -106,7 +106,7 @@ func toOwner(mgr ctrl.Manager, f flavor) handler.EventHandler {
 	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), f.object(), handler.OnlyControllerOwner())
 }
 
-// helmStart has the controllers of a kind of assemblage look at the kinds of Helm once these are
+// helmStart has the controllers of a kind of assemblage watch the kinds of Helm once these are
 // installed.
 type helmStart struct {
 	manager    ctrl.Manager
@@ -128,8 +128,8 @@ func (h *helmStart) collect(kinds []string) error {
 	return nil
 }
 
-// start is called once the kinds of Helm are installed. In the end it looks at all assemblages again,
-// for those that wait for the kinds.
+// start is called once the kinds of Helm are installed. In the end all assemblages are queued, for
+// those that wait for the kinds.
 func (h *helmStart) start(ctx context.Context) error {
 	if err := indexHelm(ctx, h.manager.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index the kinds of Helm: %w", err)

@@ -43,22 +43,22 @@ func (w *world) noCharts() {
 	})
 }
 
-// The helm-controller of the hub installs a chart on another cluster, and the one of the cluster what the
-// hub sends to it; either is gone with its assemblage.
+// The helm-controller of a cluster installs what the hub sends to it, and then that of the hub the same in
+// its place; either is gone with its sync.
 func TestChartsOfTheHubAndOfTheCluster(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.join(0)
 	w.publishChart("1.0.0")
+	w.assign("c0", w.chart("1.0.0"))
+	w.becomes(proxied(), "c0", "chart-1.0.0", v1alpha1.StateSucceeded, "applied 1.0.0")
+	w.data(0, map[string]string{"version": "1.0.0", "where": "c0"})
+	w.assign("c0")
+	w.data(0, nil)
 	w.bootstrap("c0", w.chart("1.0.0"))
 	w.becomes(remote(), "c0", "chart-1.0.0", v1alpha1.StateSucceeded, "applied 1.0.0")
 	w.data(0, map[string]string{"version": "1.0.0", "where": "c0"})
 	w.bootstrap("c0")
 	w.noCharts()
-	w.data(0, nil)
-	w.assign("c0", w.chart("1.0.0"))
-	w.becomes(proxied(), "c0", "chart-1.0.0", v1alpha1.StateSucceeded, "applied 1.0.0")
-	w.data(0, map[string]string{"version": "1.0.0", "where": "c0"})
-	w.assign("c0")
 	w.data(0, nil)
 }
