@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds Flux's kustomize-controller from its Go module, and lays beside it, in
-# the folder crds, the kinds that the fleet is tested with: those of Flux's
-# kustomize-controller and source-controller, and Cluster API's Cluster. All of it
+# Builds Flux's kustomize-controller and helm-controller from their Go modules, and lays
+# beside them, in the folder crds, the kinds that the fleet is tested with: those of Flux's
+# controllers and source-controller, and Cluster API's Cluster. All of it
 # goes into a cache outside the work tree. The last line of the output is the
 # folder, and the only one on standard output: progress goes to standard error.
 set -euo pipefail
@@ -15,7 +15,9 @@ clusters=sigs.k8s.io/cluster-api@v1.14.2
 
 controller=github.com/fluxcd/kustomize-controller
 version=$(go list -m -f '{{.Version}}' "$controller")
-key=$(cat go.mod go.sum build.sh | sha256sum | cut -c1-12)
+helm=github.com/fluxcd/helm-controller
+helm_version=$(cd helm && go list -m -f '{{.Version}}' "$helm")
+key=$(cat go.mod go.sum helm/go.mod helm/go.sum build.sh | sha256sum | cut -c1-12)
 cache=${SPILLWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spillway}/flux
 folder=$cache/$version-$(go env GOOS)-$(go env GOARCH)-$key
 
@@ -52,11 +54,15 @@ crds() { # FOLDER FILE...
 mkdir "$build/crds"
 crds "$(module "$controller@$version")/config/crd/bases" kustomize.toolkit.fluxcd.io_kustomizations.yaml
 crds "$(module "$sources")/config/crd/bases" source.toolkit.fluxcd.io_gitrepositories.yaml source.toolkit.fluxcd.io_ocirepositories.yaml \
-  source.toolkit.fluxcd.io_buckets.yaml source.toolkit.fluxcd.io_externalartifacts.yaml
+  source.toolkit.fluxcd.io_buckets.yaml source.toolkit.fluxcd.io_externalartifacts.yaml \
+  source.toolkit.fluxcd.io_helmrepositories.yaml source.toolkit.fluxcd.io_helmcharts.yaml
+crds "$(module "$helm@$helm_version")/config/crd/bases" helm.toolkit.fluxcd.io_helmreleases.yaml
 crds "$(module "$clusters")/core/config/crd/bases" cluster.x-k8s.io_clusters.yaml
 
 echo "building kustomize-controller $version, once (about three minutes on two cores)" >&2
 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$build/kustomize-controller" "$controller" >&2
+echo "building helm-controller $helm_version, once (about as long)" >&2
+(cd helm && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$build/helm-controller" "$helm" >&2)
 
 chmod 755 "$build"
 mv "$build" "$folder"

@@ -9,6 +9,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
@@ -80,4 +81,19 @@ func (a *Assemblage) Assignment(module string) *fleetv1.Assignment {
 		return a.Assigned[i]
 	}
 	return nil
+}
+
+// IsChart reports whether a sync is installed with Helm.
+func (a *Assemblage) IsChart(sync string) bool {
+	isOf := func(name string, source *fleetv1.Source, pkg *fleetv1.Package) bool {
+		return name == sync && fluxspec.HelmOf(source, pkg) != nil
+	}
+	switch o := a.Object.(type) {
+	case *fleetv1.ProxyAssemblage:
+		return slices.ContainsFunc(o.Spec.Assemblage.Syncs, func(s fleetv1.ProxySync) bool { return isOf(s.Name, s.Source, s.Package) })
+	case *fleetv1.RemoteAssemblage:
+		return slices.ContainsFunc(o.Spec.Syncs, func(s fleetv1.RemoteSync) bool { return isOf(s.Name, s.Source, s.Package) })
+	default:
+		return false
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +32,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	err := errors.Join(
 		scheme.AddToScheme(s), v1alpha1.AddToScheme(s), v1beta1.AddToScheme(s), zonesv1.AddToScheme(s), fleet.AddToScheme(s),
-		kustomizev1.AddToScheme(s), sourcev1.AddToScheme(s),
+		kustomizev1.AddToScheme(s), helmv2.AddToScheme(s), sourcev1.AddToScheme(s),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("make the kinds known: %w", err)

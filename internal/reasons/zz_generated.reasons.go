@@ -50,6 +50,7 @@ var table = map[string]entry{
 	"GateWaiting":                  {"gatewaiting", "a stage waits for a gate", "decide the gate: spillway fleet approve; with --refuse the rollout stops there"},
 	"HealthCheckFailed":            {"healthcheckfailed", "the applied objects did not become healthy in time", "fix the objects that the message names, on their cluster"},
 	"HeldByPartition":              {"heldbypartition", "a Pod would be recreated at its present revision, because the partition holds its zone", "nothing if the turn of its zone comes; otherwise fix what the zones before it wait for, or make the Pod ready at its present revision"},
+	"HelmKindMissing":              {"helmkindmissing", "a chart is to be installed where Flux has no helm-controller", "install helm-controller where the message says, with the kinds of source-controller"},
 	"ImageUnavailable":             {"imageunavailable", "the image of a container cannot be pulled", "name an image that exists, or create the Secret for its registry"},
 	"InitContainerFails":           {"initcontainerfails", "an init container has failed", "read its log, as the command says"},
 	"InvalidAnnotation":            {"invalidannotation", "an annotation is invalid; the others count", "correct the annotation as the message says"},

@@ -222,9 +222,15 @@ var (
 	// TakeOver lets a ProxyAssemblage replace an Assemblage that another ProxyAssemblage wrote,
 	// whose UID it names.
 	TakeOver = Key{Native: "spillway.dev/take-over"}
-	// Repointed is the generation of a Kustomization that differs from the one before, which had
+	// Repointed is the generation of a Kustomization or HelmRelease that differs from the one before, which had
 	// succeeded, only in where the same content is fetched from.
 	Repointed = Key{Native: "spillway.dev/repointed"}
+	// ReleaseDeletionPolicy says what becomes of what a HelmRelease has installed when it is
+	// deleted: Delete or Orphan, and Leaving while it is suspended for that.
+	ReleaseDeletionPolicy = Key{Native: "spillway.dev/release-deletion-policy"}
+	// AppliedAfter are the Kustomizations and HelmReleases, as KIND/NAME, that it depends on and
+	// Flux does not know of, because they are of the other kind.
+	AppliedAfter = Key{Native: "spillway.dev/applied-after"}
 	// SharedSource is the label of Flux sources that are deleted once nothing uses them.
 	SharedSource = Key{Native: "spillway.dev/shared-source"}
 	// GateHosts are the hosts that the gates of a namespace may send a Secret to:

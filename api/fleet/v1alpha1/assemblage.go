@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Assemblage is what is assigned to the cluster that it is in. Its controller
-// evaluates the bindings, and creates a source and a Kustomization of Flux for each
-// sync.
+// evaluates the bindings, and creates a source and a Kustomization or HelmRelease of
+// Flux for each sync.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

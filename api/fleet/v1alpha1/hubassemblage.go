@@ -91,8 +91,8 @@ type ProxySync struct {
 }
 
 // RemoteAssemblage is what the hub itself applies to a cluster. Its controller
-// creates a Kustomization of Flux on the hub for each sync, with the kubeconfig of
-// the cluster.
+// creates a Kustomization or HelmRelease of Flux on the hub for each sync, with the
+// kubeconfig of the cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -161,8 +161,8 @@ type RemoteSync struct {
 	// SourceRef is a source of Flux in the same namespace that another manager keeps.
 	// +optional
 	SourceRef *SourceReference `json:"sourceRef,omitempty"`
-	// Package is how to apply what the source has. Default: with kustomize, at the
-	// root of the source.
+	// Package is how to apply what the source has. Default: a chart of a Helm
+	// repository with Helm, all else with kustomize, at the root of the source.
 	// +optional
 	Package *Package `json:"package,omitempty"`
 }

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"regexp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -18,8 +20,8 @@ type Sync struct {
 	// that merely pins the cluster.
 	// +optional
 	Source *Source `json:"source,omitempty"`
-	// Package is how to apply what the source has. Default: with kustomize, at the
-	// root of the source.
+	// Package is how to apply what the source has. Default: a chart of a Helm
+	// repository with Helm, all else with kustomize, at the root of the source.
 	// +optional
 	Package *Package `json:"package,omitempty"`
 
@@ -40,7 +42,7 @@ type SyncOptions struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// Prune deletes objects from the cluster that the package no longer contains.
-	// Default true.
+	// Default true, and always so with Helm.
 	// +optional
 	Prune *bool `json:"prune,omitempty"`
 	// Wait lets the sync succeed only once all applied objects are healthy. Default
@@ -81,10 +83,10 @@ type HealthCheckExpr struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// Source is an exact version of something that can be fetched. There are no
-// branches, because the content of a module must not change automatically.
+// Source is a version of something that can be fetched. What moves (a branch, a range, a
+// tag) is looked up once: the content of a module must not change automatically.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.git) != has(self.oci)",message="exactly one of git and oci must be set"
+// +kubebuilder:validation:XValidation:rule="[has(self.git), has(self.oci), has(self.helm)].filter(x, x).size() == 1",message="exactly one of git, oci and helm must be set"
 type Source struct {
 	// Git is a Git repository.
 	// +optional
@@ -92,6 +94,50 @@ type Source struct {
 	// OCI is an artifact in an OCI registry.
 	// +optional
 	OCI *OCISource `json:"oci,omitempty"`
+	// Helm is a chart in a Helm repository.
+	// +optional
+	Helm *HelmSource `json:"helm,omitempty"`
+}
+
+// Moves reports whether what is fetched may become different, and is to be found out once.
+func (s *Source) Moves() bool {
+	switch {
+	case s.Git != nil:
+		return s.Git.Version.Revision == "" && !s.Git.Version.Mutable
+	case s.OCI != nil:
+		return s.OCI.Version.Digest == "" && !s.OCI.Version.Mutable
+	default:
+		return s.Helm != nil && !exactVersion.MatchString(s.Helm.Version)
+	}
+}
+
+// exactVersion is a version as Semantic Versioning has it, with or without a "v" before it.
+var exactVersion = regexp.MustCompile(`^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$`)
+
+// HelmSource is a version of a chart in a Helm repository.
+type HelmSource struct {
+	// URL is that of the repository. One that begins with oci:// is a registry.
+	// +kubebuilder:validation:Pattern=`^(https?|oci)://.+`
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url"`
+	// Chart is the name of the chart.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Chart string `json:"chart"`
+	// Version is that of the chart. All clusters of a module get the version that a range
+	// was when the first of them succeeded.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version"`
+	// SecretRef names the Secret with which to fetch it, on the cluster that does.
+	// +optional
+	SecretRef *LocalReference `json:"secretRef,omitempty"`
+	// Spec is what else the HelmRepository of Flux says, by the names of its fields:
+	// provider, certSecretRef, passCredentials. A field that has a place of its own here is
+	// refused.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
 }
 
 // GitSource is a version of a Git repository.
@@ -112,25 +158,35 @@ type GitSource struct {
 	Spec *runtime.RawExtension `json:"spec,omitempty"`
 }
 
-// GitVersion is a tag or a commit.
+// GitVersion is a commit, or what names one: a tag, a branch, a range of tags.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.revision)",message="exactly one of tag and revision must be set"
-// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || has(self.tag)",message="only a tag is mutable"
+// +kubebuilder:validation:XValidation:rule="[has(self.tag), has(self.branch), has(self.semver), has(self.revision)].filter(x, x).size() == 1",message="exactly one of tag, branch, semver and revision must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || !has(self.revision)",message="a revision is not mutable"
 type GitVersion struct {
 	// Tag is the name of a tag.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Tag string `json:"tag,omitempty"`
+	// Branch is the name of a branch.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Branch string `json:"branch,omitempty"`
+	// SemVer is a range of versions: the highest tag in it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	SemVer string `json:"semver,omitempty"`
 	// Revision is the hash of a commit, which must be on a branch, because Flux
 	// looks for commits only there.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Revision string `json:"revision,omitempty"`
-	// Mutable says that the tag is meant to move, and that each cluster follows it
-	// automatically. Otherwise all clusters of a module get the commit that the tag was when
-	// the first of them succeeded.
+	// Mutable says that the tag, branch or range is meant to move, and that each cluster
+	// follows it automatically. Otherwise all clusters of a module get the commit that it was
+	// when the first of them succeeded.
 	// +optional
 	Mutable bool `json:"mutable,omitempty"`
 }
@@ -153,33 +209,67 @@ type OCISource struct {
 	Spec *runtime.RawExtension `json:"spec,omitempty"`
 }
 
-// OCIVersion is a tag or a digest.
+// OCIVersion is a digest, or what names one: a tag, a range of tags.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.digest)",message="exactly one of tag and digest must be set"
-// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || has(self.tag)",message="only a tag is mutable"
+// +kubebuilder:validation:XValidation:rule="[has(self.tag), has(self.semver), has(self.digest)].filter(x, x).size() == 1",message="exactly one of tag, semver and digest must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || !has(self.digest)",message="a digest is not mutable"
 type OCIVersion struct {
 	// Tag is the name of a tag.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Tag string `json:"tag,omitempty"`
+	// SemVer is a range of versions: the highest tag in it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	SemVer string `json:"semver,omitempty"`
 	// Digest is that of the artifact: "sha256:..."
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+:[a-f0-9]{32,}$`
 	// +kubebuilder:validation:MaxLength=256
 	Digest string `json:"digest,omitempty"`
-	// Mutable says that the tag is meant to move, and that each cluster follows it
-	// automatically. Otherwise all clusters of a module get the digest that the tag was when
-	// the first of them succeeded.
+	// Mutable says that the tag or range is meant to move, and that each cluster follows it
+	// automatically. Otherwise all clusters of a module get the digest that it was when the
+	// first of them succeeded.
 	// +optional
 	Mutable bool `json:"mutable,omitempty"`
 }
 
 // Package is how to apply what a source has.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.kustomize) && has(self.helm))",message="at most one of kustomize and helm may be set"
 type Package struct {
 	// Kustomize applies it with kustomize.
 	// +optional
 	Kustomize *Kustomize `json:"kustomize,omitempty"`
+	// Helm installs the chart that the source has with Helm.
+	// +optional
+	Helm *Helm `json:"helm,omitempty"`
+}
+
+// Helm is how to install a chart with Helm.
+type Helm struct {
+	// Path is that of the folder of the chart in a Git repository. Default ".".
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
+	// Values are those of the chart. Texts in them may refer to bindings: "$(NAME)"; "$$" is
+	// a dollar.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *runtime.RawExtension `json:"values,omitempty"`
+	// Chart is what else the HelmChart of Flux says, by the names of its fields:
+	// valuesFiles, verify. A field that has a place of its own in the sync is refused.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Chart *runtime.RawExtension `json:"chart,omitempty"`
+	// Spec is what else the HelmRelease of Flux says, by the names of its fields:
+	// releaseName, targetNamespace, upgrade, valuesFrom. A field that has a place of its own
+	// in the sync is refused.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
 }
 
 // Kustomize is how to apply something with kustomize.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +100,7 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *describe.Asse
 	key.Namespace, key.Name = all.GetNamespace(), all.GetName()
 	switch {
 	case ref.Kind == describe.KindRemote:
-		found.Then = a.about(a.kustomizationOf(ctx, &key, name))
+		found.Then = a.about(a.madeInto(ctx, &key, all, name))
 	case r != nil && r.State == fleetv1.StateUnreachable:
 		found.Links = append(found.Links, a.unreachable(ref, all))
 	default:
@@ -108,7 +109,7 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *describe.Asse
 			found.Links = append(found.Links, *why)
 			return found, nil
 		}
-		found.Then = inside.about(inside.kustomizationOf(ctx, &key, name))
+		found.Then = inside.about(inside.madeInto(ctx, &key, all, name))
 	}
 	return found, nil
 }
@@ -120,6 +121,14 @@ func report(all *describe.Assemblage, sync string) *fleetv1.SyncStatus {
 		return nil
 	}
 	return &all.Status.Syncs[i]
+}
+
+// madeInto is the Kustomization or HelmRelease that a sync was made into.
+func (a *asker) madeInto(ctx context.Context, key *agent.Assemblage, all *describe.Assemblage, sync string) describe.Ref {
+	if all.IsChart(sync) {
+		return describe.Ref{Kind: helmv2.HelmReleaseKind, APIVersion: helmv2.GroupVersion.String(), Namespace: key.Namespace, Name: agent.KustomizationName(key, sync)}
+	}
+	return a.kustomizationOf(ctx, key, sync)
 }
 
 // kustomizationOf is the Kustomization that a sync was made into: by the name that it has

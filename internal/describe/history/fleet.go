@@ -120,9 +120,11 @@ func SourceVersion(s *fleetv1.Source) string {
 	case s == nil:
 		return ""
 	case s.Git != nil:
-		return s.Git.Version.Tag + s.Git.Version.Revision
+		return s.Git.Version.Tag + s.Git.Version.Branch + s.Git.Version.SemVer + s.Git.Version.Revision
 	case s.OCI != nil:
-		return s.OCI.Version.Tag + s.OCI.Version.Digest
+		return s.OCI.Version.Tag + s.OCI.Version.SemVer + s.OCI.Version.Digest
+	case s.Helm != nil:
+		return s.Helm.Chart + " " + s.Helm.Version
 	default:
 		return ""
 	}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // actor makes the writes.
@@ -56,16 +57,37 @@ func (a actor) write(ctx context.Context, o *Observed, w *Write) error {
 	case Delete:
 		return a.remove(ctx, o, w)
 	case Dispose:
-		return a.change(ctx, o, w, map[string]any{"spec": map[string]any{"deletionPolicy": w.Policy}})
+		return a.change(ctx, o, w, disposal(w))
+	case Suspend:
+		return a.change(ctx, o, w, map[string]any{"metadata": annotated(vocabulary.ReleaseDeletionPolicy.Native, leaving), "spec": map[string]any{"suspend": true}})
 	default:
-		return a.change(ctx, o, w, map[string]any{"metadata": map[string]any{
-			"annotations": map[string]any{meta.ReconcileRequestAnnotation: a.now().Format(time.RFC3339Nano)},
-		}})
+		return a.change(ctx, o, w, map[string]any{"metadata": kicked(w, a.now().Format(time.RFC3339Nano))})
 	}
 }
 
-// apply applies a source, whose name says what it is, or a Kustomization, over the
-// one that was seen.
+// disposal says what becomes of what was applied, where the kind has it said.
+func disposal(w *Write) map[string]any {
+	if w.Kind == helmv2.HelmReleaseKind {
+		return map[string]any{"metadata": annotated(vocabulary.ReleaseDeletionPolicy.Native, w.Policy)}
+	}
+	return map[string]any{"spec": map[string]any{"deletionPolicy": w.Policy}}
+}
+
+// kicked asks for another try, also of a HelmRelease that has used up its own.
+func kicked(w *Write, at string) map[string]any {
+	metadata := annotated(meta.ReconcileRequestAnnotation, at)
+	if w.Kind == helmv2.HelmReleaseKind {
+		metadata = map[string]any{"annotations": map[string]any{meta.ReconcileRequestAnnotation: at, helmv2.ResetRequestAnnotation: at}}
+	}
+	return metadata
+}
+
+func annotated(key, value string) map[string]any {
+	return map[string]any{"annotations": map[string]any{key: value}}
+}
+
+// apply applies a source, whose name says what it is, or a Kustomization or HelmRelease,
+// over the one that was seen.
 func (a actor) apply(ctx context.Context, w *Write) error {
 	u := w.Object.DeepCopy()
 	if w.UID != "" {
@@ -76,8 +98,8 @@ func (a actor) apply(ctx context.Context, w *Write) error {
 		return fmt.Errorf("encode %s: %w", u.GetKind(), err)
 	}
 	var obj client.Object = sourceObject(u.GetKind())
-	if u.GetKind() == kustomizev1.KustomizationKind {
-		obj = &kustomizev1.Kustomization{}
+	if kind := u.GetKind(); kind == kustomizev1.KustomizationKind || kind == helmv2.HelmReleaseKind {
+		obj = appliedObject(kind)
 	}
 	obj.SetNamespace(u.GetNamespace())
 	obj.SetName(u.GetName())
@@ -85,16 +107,16 @@ func (a actor) apply(ctx context.Context, w *Write) error {
 	return wrapped(err, "apply %s %s", u.GetKind(), u.GetName())
 }
 
-// remove deletes the Kustomization that was seen.
+// remove deletes what was seen.
 func (a actor) remove(ctx context.Context, o *Observed, w *Write) error {
-	err := a.Client.Delete(ctx, kustomization(o, w), client.Preconditions{UID: &w.UID})
+	err := a.Client.Delete(ctx, objectOf(o, w), client.Preconditions{UID: &w.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it was deleted or replaced; the next pass observes which
 	}
-	return wrapped(err, "delete Kustomization %s", w.Name)
+	return wrapped(err, "delete %s %s", w.Kind, w.Name)
 }
 
-// change changes the Kustomization that was seen.
+// change changes what was seen.
 func (a actor) change(ctx context.Context, o *Observed, w *Write, patch map[string]any) error {
 	u := unstructured.Unstructured{Object: patch}
 	u.SetUID(w.UID)
@@ -102,11 +124,11 @@ func (a actor) change(ctx context.Context, o *Observed, w *Write, patch map[stri
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	err = a.Client.Patch(ctx, kustomization(o, w), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(kube.FieldOwner))
+	err = a.Client.Patch(ctx, objectOf(o, w), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(kube.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return wrapped(err, "change Kustomization %s", w.Name)
+	return wrapped(err, "change %s %s", w.Kind, w.Name)
 }
 
 // collect deletes a source as it was seen.
@@ -117,8 +139,12 @@ func collect(ctx context.Context, w client.Writer, source client.Object) error {
 	return wrapped(err, "collect %s", source.GetName())
 }
 
-func kustomization(o *Observed, w *Write) *kustomizev1.Kustomization {
-	return &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: o.Assemblage.Namespace, Name: w.Name}}
+// objectOf names what a write is about.
+func objectOf(o *Observed, w *Write) client.Object {
+	obj := appliedObject(w.Kind)
+	obj.SetNamespace(o.Assemblage.Namespace)
+	obj.SetName(w.Name)
+	return obj
 }
 
 func wrapped(err error, format string, args ...any) error {

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,36 +24,41 @@ import (
 )
 
 // collector deletes the sources of a kind that this package has made once nothing
-// fetches from them: no Kustomization, whichever client created it, and no assemblage that
-// is about to create one.
+// fetches from them: no Kustomization or HelmRelease, whichever client created it, no HelmChart, and
+// no assemblage that is about to create one.
 type collector struct {
 	flavor flavor
 	kind   string
 	cached client.Reader
 	writer client.Writer
+	// helm is set once the kinds of Helm are installed, and watched.
+	helm *atomic.Bool
 }
 
-func startCollectors(mgr ctrl.Manager, f flavor) error {
-	for _, kind := range []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind} {
-		c := &collector{flavor: f, kind: kind, cached: mgr.GetClient(), writer: mgr.GetClient()}
-		err := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower("fleet-"+f.kind+"-"+kind)).
-			Watches(sourceObject(kind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isShared))).
-			Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestsFromMapFunc(c.fetchedByKustomization)).
-			Watches(f.object(), handler.EnqueueRequestsFromMapFunc(c.fetchedByAssemblage), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			Complete(c)
-		if err != nil {
-			return fmt.Errorf("build the collector of %s: %w", kind, err)
-		}
+// startCollector starts the collector of a kind. Others may be watched for it later on.
+func startCollector(mgr ctrl.Manager, f flavor, kind string, helm *atomic.Bool) (*collector, controller.Controller, error) {
+	c := &collector{flavor: f, kind: kind, cached: mgr.GetClient(), writer: mgr.GetClient(), helm: helm}
+	built, err := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower("fleet-"+f.kind+"-"+kind)).
+		Watches(sourceObject(kind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isShared))).
+		Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestsFromMapFunc(c.fetchedBy)).
+		Watches(f.object(), handler.EnqueueRequestsFromMapFunc(c.fetchedByAssemblage), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Build(c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("build the collector of %s: %w", kind, err)
 	}
-	return nil
+	return c, built, nil
 }
 
-func (c *collector) fetchedByKustomization(_ context.Context, obj client.Object) []reconcile.Request {
-	k, ok := obj.(*kustomizev1.Kustomization)
-	if !ok || k.Spec.SourceRef.Kind != c.kind {
+// fetchedBy is what a Kustomization, a HelmRelease or a HelmChart fetches from.
+func (c *collector) fetchedBy(_ context.Context, obj client.Object) []reconcile.Request {
+	from := sourceOfChart(obj)
+	if k := appliedOf(obj); k != nil {
+		from = k.fetches()
+	}
+	if from.Kind != c.kind {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: k.Namespace, Name: k.Spec.SourceRef.Name}}}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: from.Name}}}
 }
 
 func (c *collector) fetchedByAssemblage(_ context.Context, obj client.Object) []reconcile.Request {
@@ -86,7 +94,11 @@ func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (recon
 
 func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, error) {
 	key := SourceKey{c.kind, source.GetName()}.String()
-	for _, list := range []client.ObjectList{&kustomizev1.KustomizationList{}, c.flavor.list()} {
+	lists := []client.ObjectList{&kustomizev1.KustomizationList{}, c.flavor.list()}
+	if c.helm != nil && c.helm.Load() {
+		lists = append(lists, &helmv2.HelmReleaseList{}, &sourcev1.HelmChartList{})
+	}
+	for _, list := range lists {
 		err := c.cached.List(ctx, list, client.InNamespace(source.GetNamespace()), client.MatchingFields{fetchIndex: key}, client.Limit(1), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return false, fmt.Errorf("list what fetches from %s: %w", key, err)

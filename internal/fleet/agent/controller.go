@@ -2,17 +2,22 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
@@ -26,9 +31,10 @@ import (
 // +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=assemblages,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=assemblages/status,verbs=update
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories;helmrepositories;helmcharts,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=assemblages.fleet.squaremo.dev;kustomizations.kustomize.toolkit.fluxcd.io;gitrepositories.source.toolkit.fluxcd.io;ocirepositories.source.toolkit.fluxcd.io,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=assemblages.fleet.squaremo.dev;kustomizations.kustomize.toolkit.fluxcd.io;gitrepositories.source.toolkit.fluxcd.io;ocirepositories.source.toolkit.fluxcd.io;helmreleases.helm.toolkit.fluxcd.io;helmrepositories.source.toolkit.fluxcd.io;helmcharts.source.toolkit.fluxcd.io,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller of Assemblages to the manager of a workload cluster. While
@@ -52,25 +58,35 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavor, clusters 
 	if err != nil {
 		return err
 	}
+	helm := &atomic.Bool{}
 	r := &reconciler{
-		observer: observer{flavor: f, options: o, cached: mgr.GetClient(), referents: referents, clusters: clusters},
+		observer: observer{flavor: f, options: o, cached: mgr.GetClient(), referents: referents, helm: helm, clusters: clusters},
 		actor:    newActor(mgr.GetClient(), mgr.GetAPIReader(), f, o.Now),
 		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), f.kind),
 	}
 	if clusters != nil {
 		r.observer.orphans = &assemblage.Orphans{Live: mgr.GetAPIReader()}
 	}
-	if err := referents.Wake(func() (controller.Controller, error) { return r.build(mgr, f, clusters) }); err != nil {
+	h := helmStart{manager: mgr, flavor: f, helm: helm, collectors: map[*collector]controller.Controller{}}
+	err = referents.Wake(func() (controller.Controller, error) {
+		var err error
+		h.controller, err = r.build(mgr, f, clusters)
+		return h.controller, err
+	})
+	if err != nil {
 		return fmt.Errorf("build the controller of %ss: %w", f.kind, err)
 	}
-	return startCollectors(mgr, f)
+	if err := h.collect(sourceKinds); err != nil {
+		return err
+	}
+	return neededForHelm(f).Start(ctx, mgr, h.start)
 }
 
 func (r *reconciler) build(mgr ctrl.Manager, f flavor, clusters *assemblage.Clusters) (controller.Controller, error) {
 	b := ctrl.NewControllerManagedBy(mgr).Named("fleet-"+f.kind).
 		Watches(f.object(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(matters())).
-		Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), f.object(), handler.OnlyControllerOwner()))
-	for _, kind := range []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind} {
+		Watches(&kustomizev1.Kustomization{}, toOwner(mgr, f))
+	for _, kind := range sourceKinds {
 		b = b.Watches(sourceObject(kind), handler.EnqueueRequestsFromMapFunc(toThoseThatFetch(mgr.GetCache(), f, kind)))
 	}
 	if clusters != nil {
@@ -84,6 +100,64 @@ func (r *reconciler) build(mgr ctrl.Manager, f flavor, clusters *assemblage.Clus
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	return c, nil
+}
+
+func toOwner(mgr ctrl.Manager, f flavor) handler.EventHandler {
+	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), f.object(), handler.OnlyControllerOwner())
+}
+
+// helmStart has the controllers of a kind of assemblage watch the kinds of Helm once these are
+// installed.
+type helmStart struct {
+	manager    ctrl.Manager
+	flavor     flavor
+	controller controller.Controller
+	collectors map[*collector]controller.Controller
+	helm       *atomic.Bool
+}
+
+// collect starts the collectors of kinds.
+func (h *helmStart) collect(kinds []string) error {
+	for _, kind := range kinds {
+		c, built, err := startCollector(h.manager, h.flavor, kind, h.helm)
+		if err != nil {
+			return err
+		}
+		h.collectors[c] = built
+	}
+	return nil
+}
+
+// start is called once the kinds of Helm are installed. In the end all assemblages are queued, for
+// those that wait for the kinds.
+func (h *helmStart) start(ctx context.Context) error {
+	if err := indexHelm(ctx, h.manager.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("index the kinds of Helm: %w", err)
+	}
+	if err := h.collect(chartKinds); err != nil {
+		return err
+	}
+	cached := h.manager.GetCache()
+	var errs []error
+	for c, built := range h.collectors {
+		for _, kind := range []client.Object{&helmv2.HelmRelease{}, &sourcev1.HelmChart{}} {
+			errs = append(errs, built.Watch(source.Kind(cached, kind, handler.EnqueueRequestsFromMapFunc(c.fetchedBy))))
+		}
+	}
+	for _, kind := range chartKinds {
+		var obj client.Object = sourceObject(kind)
+		errs = append(errs, h.controller.Watch(source.Kind(cached, obj, handler.EnqueueRequestsFromMapFunc(toThoseThatFetch(cached, h.flavor, kind)))))
+	}
+	var release client.Object = &helmv2.HelmRelease{}
+	errs = append(errs, h.controller.Watch(source.Kind(cached, release, toOwner(h.manager, h.flavor))))
+	h.helm.Store(true)
+	errs = append(errs, h.controller.Watch(source.Kind(cached, h.flavor.object(), &handler.EnqueueRequestForObject{}, predicate.Funcs{
+		UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+	})))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("watch the kinds of Helm: %w", err)
+	}
+	return nil
 }
 
 // matters filters out updates of the status, which only this controller writes.

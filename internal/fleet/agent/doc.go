@@ -1,5 +1,6 @@
 // Package agent makes what is assigned to a cluster run there: each sync of an
-// assemblage becomes a source and a Kustomization of Flux. What it shares with package proxy
+// assemblage becomes a source and a Kustomization of Flux, or a source, a HelmChart and a
+// HelmRelease. All that is said of a Kustomization below is true of a HelmRelease. What it shares with package proxy
 // is in package assemblage, which has no controller.
 //
 // It has two controllers that differ only in where Flux applies. An Assemblage is on
@@ -26,6 +27,10 @@
 //     that is set on the Kustomization immediately. The others go on.
 //   - The status says that what runs stays when a sync is removed once the
 //     Kustomization says so, and not before.
+//   - A HelmRelease that is to leave what it has installed is seen to be suspended before it is
+//     deleted. One that is wanted again meanwhile is resumed.
+//   - What depends on one of the other kind is not applied before that is ready, and not deleted
+//     after it.
 //   - An object that has the name that it needs and another owner is left alone.
 //   - Before it writes, the API server confirms that the assemblage is unchanged since
 //     it was observed. A delete carries the UID that was observed.
@@ -41,6 +46,10 @@
 // that it tells nothing of failures.) It has succeeded when besides Ready is True
 // and status.lastAppliedRevision is the revision of the source's artifact. So an
 // older success is never taken for one of this revision.
+//
+// A HelmRelease has succeeded when besides its condition the newest release of Helm is deployed,
+// with the chart and the values that were attempted last, for the present generation. A release
+// that was rolled back is none of these. It has failed, whatever may follow, when Flux has stalled.
 //
 // Flux reconciles at each interval, and reports Unknown while it does. A sync that had
 // succeeded, or failed, is still said to have until there is something new to say.

@@ -1,12 +1,16 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -14,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
@@ -34,7 +39,8 @@ const (
 // is to be.
 func (o *Observed) kustomizationName(sync string) string {
 	name, former := KustomizationName(&o.Assemblage, sync), FormerKustomizationName(&o.Assemblage, sync)
-	if k := o.Kustomizations[former]; !o.isOurs(o.Kustomizations[name]) && o.isOurs(k) {
+	kind := kustomizev1.KustomizationKind
+	if !o.isOurs(o.at(appliedKey{kind, name})) && o.isOurs(o.at(appliedKey{kind, former})) {
 		return former
 	}
 	return name
@@ -57,38 +63,122 @@ func (a *Assemblage) parts(sync string) (first, second string) {
 	return a.Name, sync
 }
 
-// isOurs is true of a Kustomization that belongs to the assemblage.
-func (o *Observed) isOurs(k *kustomizev1.Kustomization) bool {
-	return k != nil && slices.ContainsFunc(k.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == o.Assemblage.UID })
+// keyOf is what a sync has been made into, or is to be.
+func (o *Observed) keyOf(s *Sync) appliedKey {
+	if s.helm() != nil {
+		return appliedKey{helmv2.HelmReleaseKind, KustomizationName(&o.Assemblage, s.Name)}
+	}
+	return appliedKey{kustomizev1.KustomizationKind, o.kustomizationName(s.Name)}
 }
 
-// expandSource is the source that a sync fetches from, nil if the sync refers to a source of the user.
-func expandSource(a *Assemblage, s *Sync) (*unstructured.Unstructured, error) {
-	if s.SourceRef != nil {
-		return nil, nil //nolint:nilnil // there is none to be made
+// dependencies are what a sync depends on: those of its kind, for which Flux waits. One that is
+// not assigned counts as such, and Flux says that it does not exist.
+func (o *Observed) dependencies(s *Sync) (names []string) {
+	for _, on := range s.DependsOn {
+		if key, is := o.dependency(s, on); is {
+			names = append(names, key.name)
+		}
 	}
-	key := sourceKey(s)
-	head := metav1.ObjectMeta{Namespace: a.Namespace, Name: key.Name, Labels: map[string]string{vocabulary.SharedSource.Native: "true"}}
-	interval := metav1.Duration{Duration: defaultInterval}
-	if oci := s.Source.OCI; oci != nil {
-		repository := &sourcev1.OCIRepository{ObjectMeta: head, Spec: sourcev1.OCIRepositorySpec{
-			URL: oci.URL, Interval: interval, SecretRef: secretRef(oci.SecretRef),
-			Reference: &sourcev1.OCIRepositoryRef{Tag: oci.Version.Tag, Digest: oci.Version.Digest},
-		}}
-		if err := fluxspec.AddTo(&repository.Spec, oci.Spec); err != nil {
+	return names
+}
+
+// otherKinds are what a sync depends on that is of the other kind.
+func (o *Observed) otherKinds(s *Sync) (keys []appliedKey) {
+	for _, on := range s.DependsOn {
+		if key, is := o.dependency(s, on); !is {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (o *Observed) dependency(s *Sync, on string) (key appliedKey, isOfItsKind bool) {
+	own := o.keyOf(s)
+	i := slices.IndexFunc(o.Assemblage.Syncs, func(other Sync) bool { return other.Name == on && other.isAssigned() })
+	if i < 0 {
+		return appliedKey{own.kind, o.nameOf(own.kind, on)}, true
+	}
+	key = o.keyOf(&o.Assemblage.Syncs[i])
+	return key, key.kind == own.kind
+}
+
+func (o *Observed) nameOf(kind, sync string) string {
+	if kind == helmv2.HelmReleaseKind {
+		return KustomizationName(&o.Assemblage, sync)
+	}
+	return o.kustomizationName(sync)
+}
+
+// expandSources are the sources that a sync fetches from, each of which may need the one before.
+func expandSources(a *Assemblage, s *Sync) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, key := range sourceKeys(s) {
+		if s.SourceRef != nil && key.Name == s.SourceRef.Name {
+			continue // it is the user's
+		}
+		source, err := expandSource(a, s, key)
+		if err != nil {
 			return nil, err
 		}
-		return applicable(repository, key.Kind)
+		u, err := applicable(source, key.Kind)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, u)
 	}
-	git := s.Source.Git
-	repository := &sourcev1.GitRepository{ObjectMeta: head, Spec: sourcev1.GitRepositorySpec{
-		URL: git.URL, Interval: interval, SecretRef: secretRef(git.SecretRef),
-		Reference: &sourcev1.GitRepositoryRef{Tag: git.Version.Tag, Commit: git.Version.Revision},
-	}}
-	if err := fluxspec.AddTo(&repository.Spec, git.Spec); err != nil {
-		return nil, err
+	return all, nil
+}
+
+// expandSource is a source as it is applied.
+func expandSource(a *Assemblage, s *Sync, key SourceKey) (runtime.Object, error) {
+	head := metav1.ObjectMeta{Namespace: a.Namespace, Name: key.Name, Labels: map[string]string{vocabulary.SharedSource.Native: "true"}}
+	interval := metav1.Duration{Duration: defaultInterval}
+	switch key.Kind {
+	case sourcev1.OCIRepositoryKind:
+		oci := s.Source.OCI
+		repository := &sourcev1.OCIRepository{ObjectMeta: head, Spec: sourcev1.OCIRepositorySpec{
+			URL: oci.URL, Interval: interval, SecretRef: secretRef(oci.SecretRef),
+			Reference: &sourcev1.OCIRepositoryRef{Tag: oci.Version.Tag, SemVer: oci.Version.SemVer, Digest: oci.Version.Digest},
+		}}
+		if s.helm() != nil { // what a chart in a registry needs, unless the user says otherwise
+			repository.Spec.LayerSelector = &sourcev1.OCILayerSelector{MediaType: chartLayer, Operation: sourcev1.OCILayerCopy}
+		}
+		return repository, fluxspec.AddTo(&repository.Spec, oci.Spec)
+	case sourcev1.HelmRepositoryKind:
+		helm := s.Source.Helm
+		repository := &sourcev1.HelmRepository{ObjectMeta: head, Spec: sourcev1.HelmRepositorySpec{URL: helm.URL, Interval: interval, SecretRef: secretRef(helm.SecretRef)}}
+		if strings.HasPrefix(helm.URL, sourcev1.OCIRepositoryPrefix) {
+			repository.Spec.Type = sourcev1.HelmRepositoryTypeOCI
+		}
+		return repository, fluxspec.AddTo(&repository.Spec, helm.Spec)
+	case sourcev1.HelmChartKind:
+		chart := &sourcev1.HelmChart{ObjectMeta: head, Spec: chartSpec(s)}
+		chart.Spec.Interval = interval
+		return chart, fluxspec.AddTo(&chart.Spec, s.helm().Chart)
+	default:
+		git := s.Source.Git
+		repository := &sourcev1.GitRepository{ObjectMeta: head, Spec: sourcev1.GitRepositorySpec{
+			URL: git.URL, Interval: interval, SecretRef: secretRef(git.SecretRef),
+			Reference: &sourcev1.GitRepositoryRef{Tag: git.Version.Tag, Branch: git.Version.Branch, SemVer: git.Version.SemVer, Commit: git.Version.Revision},
+		}}
+		return repository, fluxspec.AddTo(&repository.Spec, git.Spec)
 	}
-	return applicable(repository, key.Kind)
+}
+
+// chartLayer is the layer of an OCI artifact that a chart is in.
+const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+// chartSpec is which chart a sync installs. A chart of a Git repository has the commit in its
+// version, so that another commit is another version.
+func chartSpec(s *Sync) sourcev1.HelmChartSpec {
+	from := originKey(s)
+	spec := sourcev1.HelmChartSpec{SourceRef: sourcev1.LocalHelmChartSourceReference{Kind: from.Kind, Name: from.Name}}
+	if s.Source != nil && s.Source.Helm != nil {
+		spec.Chart, spec.Version = s.Source.Helm.Chart, s.Source.Helm.Version
+		return spec
+	}
+	spec.Chart, spec.ReconcileStrategy = cmp.Or(s.helm().Path, "."), sourcev1.ReconcileStrategyRevision
+	return spec
 }
 
 func secretRef(ref *v1alpha1.LocalReference) *meta.LocalObjectReference {
@@ -98,23 +188,40 @@ func secretRef(ref *v1alpha1.LocalReference) *meta.LocalObjectReference {
 	return &meta.LocalObjectReference{Name: ref.Name}
 }
 
-// expandKustomization is what has Flux apply a sync, by a name.
-func (o *Observed) expandKustomization(s *Sync, name string, substitute map[string]string) (*unstructured.Unstructured, error) {
-	a := &o.Assemblage
-	key, interval := sourceKey(s), durationOr(s.Interval, defaultInterval)
-	yes := true
+// expand is what has Flux apply a sync.
+func (o *Observed) expand(s *Sync, key appliedKey, b bound) (u *unstructured.Unstructured, err error) {
+	a, yes := &o.Assemblage, true
+	head := metav1.ObjectMeta{
+		Namespace: a.Namespace, Name: key.name,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: a.GroupVersion().String(), Kind: a.Kind, Name: a.Name, UID: a.UID, Controller: &yes}},
+	}
+	var remote *meta.KubeConfigReference
+	if a.isRemote() {
+		remote = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: a.Secret, Key: cluster.KubeconfigKey}}
+	}
+	if others := o.otherKinds(s); len(others) > 0 {
+		var noted []string
+		for _, on := range others {
+			noted = append(noted, on.kind+"/"+on.name)
+		}
+		head.Annotations = map[string]string{vocabulary.AppliedAfter.Native: strings.Join(noted, ",")}
+	}
+	if key.kind == helmv2.HelmReleaseKind {
+		return o.expandRelease(s, head, remote, b.values)
+	}
+	return o.expandKustomization(s, head, remote, b.substitute)
+}
+
+// expandKustomization is the Kustomization of a sync.
+func (o *Observed) expandKustomization(s *Sync, head metav1.ObjectMeta, remote *meta.KubeConfigReference, substitute map[string]string) (*unstructured.Unstructured, error) {
+	from, interval := fetchedKey(s), durationOr(s.Interval, defaultInterval)
 	k := &kustomizev1.Kustomization{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: a.Namespace, Name: name,
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: a.GroupVersion().String(), Kind: a.Kind, Name: a.Name, UID: a.UID, Controller: &yes,
-			}},
-		},
+		ObjectMeta: head,
 		Spec: kustomizev1.KustomizationSpec{
 			Interval: metav1.Duration{Duration: interval}, RetryInterval: &metav1.Duration{Duration: min(interval, retryAtMost)},
 			Timeout: &metav1.Duration{Duration: durationOr(s.Timeout, defaultTimeout)},
 			Prune:   s.Prune == nil || *s.Prune, DeletionPolicy: deletionPolicy(s),
-			SourceRef:        kustomizev1.CrossNamespaceSourceReference{Kind: key.Kind, Name: key.Name},
+			SourceRef:        kustomizev1.CrossNamespaceSourceReference{Kind: from.Kind, Name: from.Name},
 			HealthCheckExprs: healthCheckExprs(s),
 		},
 	}
@@ -127,19 +234,55 @@ func (o *Observed) expandKustomization(s *Sync, name string, substitute map[stri
 			return nil, err
 		}
 	}
-	for _, sync := range s.DependsOn { // besides what it says itself, which may be any Kustomization
-		k.Spec.DependsOn = append(k.Spec.DependsOn, kustomizev1.DependencyReference{Name: o.kustomizationName(sync)})
+	for _, name := range o.dependencies(s) { // besides what it says itself, which may be any Kustomization
+		k.Spec.DependsOn = append(k.Spec.DependsOn, kustomizev1.DependencyReference{Name: name})
 	}
-	if a.isRemote() {
-		k.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: a.Secret, Key: cluster.KubeconfigKey}}
-	}
+	k.Spec.KubeConfig = remote
 	u, err := applicable(k, kustomizev1.KustomizationKind)
 	if err != nil {
 		return nil, err
 	}
-	wait := s.Wait == nil || *s.Wait // said also where it is false, which JSON would leave out
-	return u, hash(u, unstructured.SetNestedField(u.Object, wait, "spec", "wait"))
+	return u, hash(u, unstructured.SetNestedField(u.Object, waitsFor(s), "spec", "wait"))
 }
+
+// expandRelease is the HelmRelease of a sync.
+func (o *Observed) expandRelease(s *Sync, head metav1.ObjectMeta, remote *meta.KubeConfigReference, values map[string]any) (*unstructured.Unstructured, error) {
+	from, live := fetchedKey(s), o.Releases[head.Name]
+	head.Annotations = maps.Clone(head.Annotations)
+	if head.Annotations == nil {
+		head.Annotations = map[string]string{}
+	}
+	head.Annotations[vocabulary.ReleaseDeletionPolicy.Native] = deletionPolicy(s)
+	r := &helmv2.HelmRelease{ObjectMeta: head, Spec: helmv2.HelmReleaseSpec{
+		Interval: metav1.Duration{Duration: durationOr(s.Interval, defaultInterval)}, Timeout: &metav1.Duration{Duration: durationOr(s.Timeout, defaultTimeout)},
+		ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: from.Kind, Name: from.Name}, HealthCheckExprs: healthCheckExprs(s),
+	}}
+	if err := fluxspec.AddTo(&r.Spec, s.helm().Spec); err != nil {
+		return nil, err
+	}
+	for _, name := range o.dependencies(s) { // besides what it says itself, which may be any HelmRelease
+		r.Spec.DependsOn = append(r.Spec.DependsOn, helmv2.DependencyReference{Name: name})
+	}
+	r.Spec.KubeConfig = remote
+	u, err := applicable(r, helmv2.HelmReleaseKind)
+	if err != nil {
+		return nil, err
+	}
+	for _, action := range []string{"install", "upgrade"} {
+		err = errors.Join(err, unstructured.SetNestedField(u.Object, !waitsFor(s), "spec", action, "disableWait"))
+	}
+	if len(values) > 0 {
+		err = errors.Join(err, unstructured.SetNestedMap(u.Object, values, "spec", "values"))
+	}
+	if live != nil && (release{live}).policy() == leaving { // it was about to be removed, and is wanted again
+		err = errors.Join(err, unstructured.SetNestedField(u.Object, false, "spec", "suspend"))
+	}
+	return u, hash(u, err)
+}
+
+// waitsFor reports whether a sync succeeds only once all that it applies is healthy. It is said also where
+// it is false, which JSON would leave out.
+func waitsFor(s *Sync) bool { return s.Wait == nil || *s.Wait }
 
 func durationOr(d *metav1.Duration, otherwise time.Duration) time.Duration {
 	if d == nil {
@@ -174,8 +317,11 @@ func applicable(obj runtime.Object, kind string) (*unstructured.Unstructured, er
 	}
 	u := &unstructured.Unstructured{Object: content}
 	gv := sourcev1.GroupVersion
-	if kind == kustomizev1.KustomizationKind {
+	switch kind {
+	case kustomizev1.KustomizationKind:
 		gv = kustomizev1.GroupVersion
+	case helmv2.HelmReleaseKind:
+		gv = helmv2.GroupVersion
 	}
 	u.SetGroupVersionKind(gv.WithKind(kind))
 	delete(u.Object, "status")
@@ -195,7 +341,11 @@ func hash(u *unstructured.Unstructured, err error) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", u.GetKind(), err)
 	}
-	u.SetAnnotations(map[string]string{vocabulary.AppliedHash.Native: hashOf(raw)})
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[vocabulary.AppliedHash.Native] = hashOf(raw)
+	u.SetAnnotations(annotations)
 	return nil
 }
 
@@ -217,6 +367,9 @@ func contains(have, want any) bool {
 	switch want := want.(type) {
 	case nil:
 		return true
+	case bool: // which the types of Flux leave out where it is false
+		is, _ := have.(bool)
+		return is == want
 	case map[string]any:
 		in, ok := have.(map[string]any)
 		if !ok {
@@ -236,26 +389,55 @@ func contains(have, want any) bool {
 	}
 }
 
-// evaluate evaluates the bindings of a sync, and what it substitutes.
-func evaluate(a *Assemblage, s *Sync, known binding.Known) (substitute map[string]string, r binding.Result) {
+// bound is what a sync says with its bindings: variables of manifests, or values of a chart.
+type bound struct {
+	substitute map[string]string
+	values     map[string]any
+}
+
+// evaluate evaluates the bindings of a sync, and what it says with them.
+func evaluate(a *Assemblage, s *Sync, known binding.Known) (b bound, r binding.Result) {
 	predefined := binding.Values{}
 	if a.Cluster != "" {
 		predefined[binding.ClusterName] = a.Cluster
 	}
 	r = binding.Evaluate(Bindings(s.Bindings), predefined, known)
-	if r.Err != nil || len(r.Needs) > 0 || s.Package == nil || s.Package.Kustomize == nil {
-		return nil, r
+	switch {
+	case r.Err != nil || len(r.Needs) > 0:
+	case s.helm() != nil:
+		b.values, r.Err = expandValues(s.helm().Values, r.Values)
+	case s.Package != nil && s.Package.Kustomize != nil:
+		b.substitute, r.Err = expandSubstitutes(s.Package.Kustomize.Substitute, r.Values)
 	}
-	substitute = map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(s.Package.Kustomize.Substitute)) {
-		value, err := r.Values.Expand(s.Package.Kustomize.Substitute[name])
+	return b, r
+}
+
+func expandSubstitutes(texts map[string]string, values binding.Values) (map[string]string, error) {
+	substitute := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		value, err := values.Expand(texts[name])
 		if err != nil {
-			r.Err = fmt.Errorf("substitute %s: %w", message.Quote(name), err)
-			return nil, r
+			return nil, fmt.Errorf("substitute %s: %w", message.Quote(name), err)
 		}
 		substitute[name] = value
 	}
-	return substitute, r
+	return substitute, nil
+}
+
+// expandValues are the values of a chart, with the bindings that their texts refer to.
+func expandValues(raw *runtime.RawExtension, values binding.Values) (map[string]any, error) {
+	if fluxspec.IsEmpty(raw) {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	expanded := map[string]any{}
+	if err := utiljson.Unmarshal(raw.Raw, &expanded); err != nil { // whose numbers are those of the API server
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	_, err := fluxspec.EachText(expanded, func(text string) (string, error) { return values.Expand(text) })
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	return expanded, nil
 }
 
 // Bindings are those of the API in the terms of package binding.
@@ -278,16 +460,55 @@ func Bindings(all []v1alpha1.Binding) []binding.Binding {
 	return bindings
 }
 
-// sourceKey is the source that a sync fetches from.
-func sourceKey(s *Sync) SourceKey {
+// sourceKeys are the sources of a sync: where it comes from, and the chart that is made of that, if
+// it is made by another one.
+func sourceKeys(s *Sync) []SourceKey {
+	from := originKey(s)
+	if s.helm() == nil || from.Kind == sourcev1.OCIRepositoryKind {
+		return []SourceKey{from}
+	}
+	return []SourceKey{from, {sourcev1.HelmChartKind, hashedName(s.Name, []any{chartSpec(s), s.helm().Chart})}}
+}
+
+// fetchedKey is the source that what applies a sync fetches from.
+func fetchedKey(s *Sync) SourceKey {
+	keys := sourceKeys(s)
+	return keys[len(keys)-1]
+}
+
+// originKey is where a sync comes from. All versions of the charts of a Helm repository come from one.
+func originKey(s *Sync) SourceKey {
 	switch {
 	case s.SourceRef != nil:
 		return SourceKey{s.SourceRef.Kind, s.SourceRef.Name}
+	case s.Source.Helm != nil:
+		helm := *s.Source.Helm
+		helm.Chart, helm.Version = "", ""
+		return SourceKey{sourcev1.HelmRepositoryKind, hashedName(s.Name, helm)}
+	case s.Source.OCI != nil && s.helm() != nil:
+		return SourceKey{sourcev1.OCIRepositoryKind, hashedName(s.Name, []any{s.Source, chartLayer})}
 	case s.Source.OCI != nil:
 		return SourceKey{sourcev1.OCIRepositoryKind, hashedName(s.Name, s.Source)}
 	default:
 		return SourceKey{sourcev1.GitRepositoryKind, hashedName(s.Name, s.Source)}
 	}
+}
+
+// fetched is the source that is fetched from, nil if there is none. What comes first may say why.
+func (o *Observed) fetched(keys []SourceKey) *Source {
+	last := o.Sources[keys[len(keys)-1]]
+	if from := o.Sources[keys[0]]; last != nil && last.Revision == "" && from != nil && from.isRefused() {
+		same := *last
+		same.Ready = from.Ready.DeepCopy()
+		same.Ready.ObservedGeneration = same.Generation
+		return &same
+	}
+	return last
+}
+
+// isRefused reports whether it cannot be fetched, as it is wanted now.
+func (s *Source) isRefused() bool {
+	return s.Ready != nil && s.Ready.Status == metav1.ConditionFalse && s.Ready.ObservedGeneration == s.Generation
 }
 
 // content is an object as it is compared.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -24,10 +25,10 @@ import (
 
 // The indices of the cache.
 const (
-	// ownerIndex finds Kustomizations by the UID of the assemblage that they belong to.
+	// ownerIndex finds Kustomizations and HelmReleases by the UID of the assemblage that they belong to.
 	ownerIndex = "spillway.owner"
-	// fetchIndex finds Kustomizations, and assemblages, by the sources that they fetch
-	// from, as KIND/NAME.
+	// fetchIndex finds Kustomizations, HelmReleases, HelmCharts and assemblages by the sources that
+	// they fetch from, as KIND/NAME.
 	fetchIndex = "spillway.fetches"
 	// secretIndex finds assemblages by the Secret with the kubeconfig of their cluster.
 	secretIndex = "spillway.secret"
@@ -45,6 +46,19 @@ func needed(f flavor) kube.Needed {
 	}
 }
 
+// neededForHelm are the kinds without which nothing is installed with Helm. A cluster need not
+// have them.
+func neededForHelm(f flavor) kube.Needed {
+	n := kube.Needed{
+		Ring: "fleet", Called: "kinds of Helm are", Without: "no " + f.kind + " installs a chart", Action: "install Flux with helm-controller", IsOptional: true,
+		Kinds: []schema.GroupVersionKind{helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind)},
+	}
+	for _, kind := range chartKinds {
+		n.Kinds = append(n.Kinds, sourcev1.GroupVersion.WithKind(kind))
+	}
+	return n
+}
+
 // index adds the indices. Those of Kustomizations may exist already, for the other
 // kind of assemblage.
 func index(ctx context.Context, mgr ctrl.Manager, f flavor) error {
@@ -52,7 +66,7 @@ func index(ctx context.Context, mgr ctrl.Manager, f flavor) error {
 	err := errors.Join(
 		indexer.IndexField(ctx, f.object(), fetchIndex, func(obj client.Object) []string { return fetches(f.read(obj)) }),
 		indexer.IndexField(ctx, f.object(), secretIndex, func(obj client.Object) []string { return []string{f.read(obj).Secret} }),
-		indexKustomizations(ctx, indexer),
+		indexApplied(ctx, indexer, &kustomizev1.Kustomization{}),
 	)
 	if err != nil {
 		return fmt.Errorf("index %ss: %w", f.kind, err)
@@ -60,27 +74,45 @@ func index(ctx context.Context, mgr ctrl.Manager, f flavor) error {
 	return nil
 }
 
-func indexKustomizations(ctx context.Context, indexer client.FieldIndexer) error {
-	k := &kustomizev1.Kustomization{}
-	err := indexer.IndexField(ctx, k, ownerIndex, func(obj client.Object) []string {
+// indexHelm adds the indices of the kinds of Helm.
+func indexHelm(ctx context.Context, indexer client.FieldIndexer) error {
+	return errors.Join(
+		indexApplied(ctx, indexer, &helmv2.HelmRelease{}),
+		unlessTwice(indexer.IndexField(ctx, &sourcev1.HelmChart{}, fetchIndex, func(obj client.Object) []string {
+			return []string{sourceOfChart(obj).String()}
+		})),
+	)
+}
+
+func indexApplied(ctx context.Context, indexer client.FieldIndexer, kind client.Object) error {
+	err := indexer.IndexField(ctx, kind, ownerIndex, func(obj client.Object) []string {
 		if owner := metav1.GetControllerOf(obj); owner != nil {
 			return []string{string(owner.UID)}
 		}
 		return nil
 	})
-	if err != nil && strings.Contains(err.Error(), "conflict") {
-		return nil // the other kind of assemblage has added it
-	}
-	return errors.Join(err, indexer.IndexField(ctx, k, fetchIndex, func(obj client.Object) []string {
-		if k, ok := obj.(*kustomizev1.Kustomization); ok {
-			return []string{sourceOfKustomization(k).String()}
+	return errors.Join(unlessTwice(err), unlessTwice(indexer.IndexField(ctx, kind, fetchIndex, func(obj client.Object) []string {
+		if k := appliedOf(obj); k != nil {
+			return []string{k.fetches().String()}
 		}
 		return nil
-	}))
+	})))
 }
 
-func sourceOfKustomization(k *kustomizev1.Kustomization) SourceKey {
-	return SourceKey{k.Spec.SourceRef.Kind, k.Spec.SourceRef.Name}
+// unlessTwice is an error, unless the other kind of assemblage has added the index.
+func unlessTwice(err error) error {
+	if err != nil && strings.Contains(err.Error(), "conflict") {
+		return nil
+	}
+	return err
+}
+
+// sourceOfChart is what a HelmChart is made of.
+func sourceOfChart(obj client.Object) SourceKey {
+	if chart, ok := obj.(*sourcev1.HelmChart); ok {
+		return SourceKey{chart.Spec.SourceRef.Kind, chart.Spec.SourceRef.Name}
+	}
+	return SourceKey{}
 }
 
 // fetches are the sources that an assemblage needs.
@@ -88,7 +120,9 @@ func fetches(a Assemblage) []string {
 	var keys []string
 	for i := range a.Syncs {
 		if a.Syncs[i].isAssigned() {
-			keys = append(keys, sourceKey(&a.Syncs[i]).String())
+			for _, key := range sourceKeys(&a.Syncs[i]) {
+				keys = append(keys, key.String())
+			}
 		}
 	}
 	return keys

@@ -61,7 +61,7 @@ func newMemory(t *testing.T, life *fault.Life) *memory {
 	m.store = apiserver.New(kinds, func() time.Time { return m.now })
 	err = errors.Join(
 		m.store.IndexField(t.Context(), local.object(), fetchIndex, func(obj client.Object) []string { return fetches(local.read(obj)) }),
-		indexKustomizations(t.Context(), m.store),
+		indexApplied(t.Context(), m.store, &kustomizev1.Kustomization{}),
 	)
 	if err != nil {
 		t.Fatal(err)

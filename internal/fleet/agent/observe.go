@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -28,6 +30,8 @@ type observer struct {
 	options   Options
 	cached    client.Reader
 	referents assemblage.Referents
+	// helm is set once the kinds of Helm are installed, and watched.
+	helm *atomic.Bool
 	// clusters and orphans are nil where Flux is applying where it runs.
 	clusters *assemblage.Clusters
 	orphans  *assemblage.Orphans
@@ -54,9 +58,9 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s sna
 	b.referents.Begin(key)
 	o := &Observed{
 		Now: b.options.Now(), Assemblage: b.flavor.read(obj), Known: binding.Known{},
-		Kustomizations: map[string]*kustomizev1.Kustomization{}, Sources: map[SourceKey]*Source{},
+		Kustomizations: map[string]*kustomizev1.Kustomization{}, Releases: map[string]*helmv2.HelmRelease{}, Sources: map[SourceKey]*Source{},
 	}
-	if err := errors.Join(b.observeKustomizations(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o, obj)); err != nil {
+	if err := errors.Join(b.observeApplied(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o, obj)); err != nil {
 		return s, err
 	}
 	if b.orphans != nil {
@@ -73,50 +77,75 @@ func (b *observer) forget(key types.NamespacedName) {
 	}
 }
 
-// observeKustomizations reads those that belong to the assemblage, and those whose
-// names it needs.
-func (b *observer) observeKustomizations(ctx context.Context, o *Observed) error {
-	list := &kustomizev1.KustomizationList{}
-	err := b.cached.List(ctx, list, client.InNamespace(o.Assemblage.Namespace), client.MatchingFields{ownerIndex: string(o.Assemblage.UID)})
-	if err != nil {
+// observeApplied reads the Kustomizations and HelmReleases that belong to the assemblage, and
+// those whose names it needs.
+func (b *observer) observeApplied(ctx context.Context, o *Observed) error {
+	own := []client.ListOption{client.InNamespace(o.Assemblage.Namespace), client.MatchingFields{ownerIndex: string(o.Assemblage.UID)}}
+	ks, rs := &kustomizev1.KustomizationList{}, &helmv2.HelmReleaseList{}
+	if err := b.cached.List(ctx, ks, own...); err != nil {
 		return fmt.Errorf("list Kustomizations: %w", err)
 	}
-	for i := range list.Items {
-		o.Kustomizations[list.Items[i].Name] = &list.Items[i]
+	for i := range ks.Items {
+		o.Kustomizations[ks.Items[i].Name] = &ks.Items[i]
+	}
+	if o.HelmMissing = !b.hasHelm(); !o.HelmMissing {
+		if err := b.cached.List(ctx, rs, own...); err != nil {
+			return fmt.Errorf("list HelmReleases: %w", err)
+		}
+	}
+	for i := range rs.Items {
+		o.Releases[rs.Items[i].Name] = &rs.Items[i]
 	}
 	for i := range o.Assemblage.Syncs {
-		name := KustomizationName(&o.Assemblage, o.Assemblage.Syncs[i].Name)
-		if o.Kustomizations[name] != nil {
-			continue
-		}
-		k := &kustomizev1.Kustomization{}
-		err := b.cached.Get(ctx, client.ObjectKey{Namespace: o.Assemblage.Namespace, Name: name}, k)
-		switch {
-		case err == nil:
-			o.Kustomizations[name] = k
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("get Kustomization %s: %w", name, err)
+		if err := b.observeNamed(ctx, o, o.keyOf(&o.Assemblage.Syncs[i])); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// observeNamed reads what has a name that is needed, if it was not read yet.
+func (b *observer) observeNamed(ctx context.Context, o *Observed, key appliedKey) error {
+	if o.at(key) != nil || key.kind == helmv2.HelmReleaseKind && o.HelmMissing {
+		return nil
+	}
+	obj := appliedObject(key.kind)
+	err := b.cached.Get(ctx, client.ObjectKey{Namespace: o.Assemblage.Namespace, Name: key.name}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get %s %s: %w", key.kind, key.name, err)
+	}
+	switch obj := obj.(type) {
+	case *kustomizev1.Kustomization:
+		o.Kustomizations[key.name] = obj
+	case *helmv2.HelmRelease:
+		o.Releases[key.name] = obj
+	}
+	return nil
+}
+
+// hasHelm reports whether the kinds of Helm are installed.
+func (b *observer) hasHelm() bool { return b.helm != nil && b.helm.Load() }
+
 func (b *observer) observeSources(ctx context.Context, o *Observed) error {
 	for i := range o.Assemblage.Syncs {
 		s := &o.Assemblage.Syncs[i]
-		if !s.isAssigned() {
+		if !s.isAssigned() || s.helm() != nil && o.HelmMissing {
 			continue
 		}
-		key := sourceKey(s)
-		if _, seen := o.Sources[key]; seen {
-			continue
-		}
-		source, err := b.source(ctx, o.Assemblage.Namespace, key)
-		if err != nil {
-			return err
-		}
-		if source != nil {
-			o.Sources[key] = source
+		for _, key := range sourceKeys(s) {
+			if _, seen := o.Sources[key]; seen {
+				continue
+			}
+			source, err := b.source(ctx, o.Assemblage.Namespace, key)
+			if err != nil {
+				return err
+			}
+			if source != nil {
+				o.Sources[key] = source
+			}
 		}
 	}
 	return nil
@@ -147,6 +176,10 @@ func sourceObject(kind string) fluxSource {
 		return &sourcev1.OCIRepository{}
 	case sourcev1.BucketKind:
 		return &sourcev1.Bucket{}
+	case sourcev1.HelmRepositoryKind:
+		return &sourcev1.HelmRepository{}
+	case sourcev1.HelmChartKind:
+		return &sourcev1.HelmChart{}
 	default:
 		return nil
 	}
@@ -169,6 +202,11 @@ func sourceOf(obj fluxSource) *Source {
 	if a := obj.GetArtifact(); a != nil {
 		s.Revision = a.Revision
 	}
+	if chart, ok := obj.(*sourcev1.HelmChart); ok {
+		if s.Chart, s.Origin = true, chart.Status.ObservedSourceArtifactRevision; chart.Spec.SourceRef.Kind == sourcev1.HelmRepositoryKind {
+			s.Origin = s.Revision
+		}
+	}
 	return s
 }
 
@@ -179,6 +217,10 @@ func observedGeneration(obj fluxSource) int64 {
 	case *sourcev1.OCIRepository:
 		return s.Status.ObservedGeneration
 	case *sourcev1.Bucket:
+		return s.Status.ObservedGeneration
+	case *sourcev1.HelmRepository:
+		return s.Status.ObservedGeneration
+	case *sourcev1.HelmChart:
 		return s.Status.ObservedGeneration
 	default:
 		return 0

@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 )
 
 // Observed is one assemblage, read at one moment. It is immutable.
@@ -23,6 +25,10 @@ type Observed struct {
 	// Kustomizations are those that belong to the assemblage, and those that have a
 	// name that one of its syncs needs.
 	Kustomizations map[string]*kustomizev1.Kustomization
+	// Releases are the HelmReleases of which the same is true.
+	Releases map[string]*helmv2.HelmRelease
+	// HelmMissing is true while the kinds of Helm are not installed.
+	HelmMissing bool
 	// Sources are those of Flux that its syncs need.
 	Sources map[SourceKey]*Source
 	// Reach is how to reach the cluster, on the hub.
@@ -76,6 +82,9 @@ type Sync struct {
 // isAssigned is false of a sync that merely pins a cluster.
 func (s *Sync) isAssigned() bool { return s.Source != nil || s.SourceRef != nil }
 
+// helm is how it is installed with Helm, nil if it is not.
+func (s *Sync) helm() *v1alpha1.Helm { return fluxspec.HelmOf(s.Source, s.Package) }
+
 // SourceKey names a source of Flux in the namespace of the assemblage.
 type SourceKey struct{ Kind, Name string }
 
@@ -94,6 +103,18 @@ type Source struct {
 	ObservedGeneration int64
 	// Revision is that of its artifact, empty if there is none.
 	Revision string
+	// Chart is true of a HelmChart, Origin what its artifact was made of: a version of a
+	// chart, or what a Git repository was at.
+	Chart  bool
+	Origin string
+}
+
+// resolved is the exact version that was fetched.
+func (s *Source) resolved() string {
+	if s.Chart {
+		return s.Origin
+	}
+	return s.Revision
 }
 
 // Reach is how to reach a cluster from the hub.

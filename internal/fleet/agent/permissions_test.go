@@ -37,5 +37,13 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.becomes("c2", "shop", "shop-"+tag, v1alpha1.StateSucceeded, "")
 		w.has(1, 1)
 	}
+	w.url = "https://charts.test/" + w.namespace
+	w.publishCharts()
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		w.assign("c2", w.release(version, values))
+		w.becomes("c2", "shop", "shop-"+version, v1alpha1.StateSucceeded, "")
+	}
+	w.assign("c2")
+	w.hasCharts(0, 0, 0)
 	testenv.Exactly(t, testenv.Permissions(rules), w.faults.Requests)
 }

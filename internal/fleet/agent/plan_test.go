@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // model is an assemblage on a cluster in which Flux does immediately all that it is asked.
@@ -40,7 +42,7 @@ func newModel(t *testing.T, syncs ...string) *model {
 			GroupVersionKind: v1alpha1.GroupVersion.WithKind("Assemblage"), NamespacedName: types.NamespacedName{Namespace: "n", Name: "c1"},
 			UID: "a", Generation: 1,
 		},
-		Kustomizations: map[string]*kustomizev1.Kustomization{}, Sources: map[SourceKey]*Source{},
+		Kustomizations: map[string]*kustomizev1.Kustomization{}, Releases: map[string]*helmv2.HelmRelease{}, Sources: map[SourceKey]*Source{},
 	}}
 	m.wants(syncs...)
 	return m
@@ -83,10 +85,22 @@ func (m *model) do(w Write) string {
 	case assemblage.AddFinalizer, assemblage.RemoveFinalizer:
 		m.o.Assemblage.HasFinalizer = w.Act == assemblage.AddFinalizer
 		return string(w.Act)
+	case Suspend:
+		m.o.Releases[w.Name].Spec.Suspend = true
+		m.o.Releases[w.Name].Annotations[vocabulary.ReleaseDeletionPolicy.Native] = leaving
+		return "Suspend " + w.Name
 	case Delete:
-		delete(m.o.Kustomizations, w.Name)
+		if w.Kind == helmv2.HelmReleaseKind {
+			delete(m.o.Releases, w.Name)
+		} else {
+			delete(m.o.Kustomizations, w.Name)
+		}
 		return "Delete " + w.Name
 	case Dispose:
+		if w.Kind == helmv2.HelmReleaseKind {
+			m.o.Releases[w.Name].Annotations[vocabulary.ReleaseDeletionPolicy.Native] = w.Policy
+			return w.Policy + " " + w.Name
+		}
 		m.o.Kustomizations[w.Name].Spec.DeletionPolicy = w.Policy
 		return w.Policy + " " + w.Name
 	case Apply:
@@ -99,6 +113,10 @@ func (m *model) do(w Write) string {
 
 func (m *model) apply(u *unstructured.Unstructured) {
 	m.Helper()
+	if u.GetKind() == helmv2.HelmReleaseKind {
+		m.release(u)
+		return
+	}
 	if u.GetKind() != kustomizev1.KustomizationKind {
 		m.o.Sources[SourceKey{u.GetKind(), u.GetName()}] = &Source{
 			Generation: 1, ObservedGeneration: 1, Shared: true, Revision: "artifact of " + u.GetName(), Content: u.DeepCopy(),
@@ -425,8 +443,7 @@ func TestAFormerNameIsKept(t *testing.T) {
 			if name == former {
 				t.Fatal("the name has not changed")
 			}
-			substitute := map[string]string(nil)
-			before, err := m.o.expandKustomization(&m.o.Assemblage.Syncs[0], former, substitute)
+			before, err := m.o.expand(&m.o.Assemblage.Syncs[0], appliedKey{kustomizev1.KustomizationKind, former}, bound{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -551,7 +568,7 @@ func TestAWriteSaysForWhichSyncItIs(t *testing.T) {
 	m.expect(got, []string{"a", "a", "b", "b"})
 	m.settles()
 	m.wants(git("b", "v2", ""))
-	m.expect(Decide(&m.o).Writes, []Write{{Act: Delete, Name: "c1-a", UID: "uid of c1-a"}})
+	m.expect(Decide(&m.o).Writes, []Write{{Act: Delete, Kind: "Kustomization", Name: "c1-a", UID: "uid of c1-a"}})
 }
 
 // Nothing is done for an assemblage without syncs that has no finalizer. One that is deleted
@@ -563,7 +580,7 @@ func TestAnAssemblageThatGoesWaitsForFlux(t *testing.T) {
 	m.settles()
 	m.o.Assemblage.Deleting = true
 	p := Decide(&m.o)
-	m.expect(p.Writes, []Write{{Act: Delete, Name: "c1-shop", UID: "uid of c1-shop"}})
+	m.expect(p.Writes, []Write{{Act: Delete, Kind: "Kustomization", Name: "c1-shop", UID: "uid of c1-shop"}})
 	m.expect(p.Status.Conditions[0].Message, "waiting for Flux to remove what Kustomization c1-shop has applied")
 }
 

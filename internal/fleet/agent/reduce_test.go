@@ -12,8 +12,8 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 )
 
-// applied is a Kustomization that has applied so many objects, as Flux keeps it.
-func applied(objects int) *kustomizev1.Kustomization {
+// bearing is a Kustomization that has applied so many objects, as Flux keeps it.
+func bearing(objects int) *kustomizev1.Kustomization {
 	k := &kustomizev1.Kustomization{}
 	k.Namespace, k.Name, k.Generation = "clusters", "c1-shop", 2
 	k.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RemoteAssemblage", Name: "c1", UID: "a"}}
@@ -42,16 +42,16 @@ func lengthOf(t *testing.T, k *kustomizev1.Kustomization) int {
 // What the cache keeps of a Kustomization does not grow with what it has applied, and
 // says the same about it.
 func TestTheCacheKeepsOfAKustomizationWhatIsLookedAt(t *testing.T) {
-	none, many := applied(0), applied(300)
+	none, many := bearing(0), bearing(300)
 	before := lengthOf(t, many)
 	source := &Source{Generation: 1, ObservedGeneration: 1, Revision: "v1@sha1:1"}
-	whole := settle(&Observed{}, source, many, nil)
+	whole := settle(&Observed{}, source, kustomization{many}, nil)
 	reduceKustomization(none)
 	reduceKustomization(many)
 	if after := lengthOf(t, many); lengthOf(t, none) != after || after*10 > before {
 		t.Errorf("of %d bytes %d are kept", before, after)
 	}
-	if got := settle(&Observed{}, source, many, nil); got != whole || got.state != v1alpha1.StateSucceeded {
+	if got := settle(&Observed{}, source, kustomization{many}, nil); got != whole || got.state != v1alpha1.StateSucceeded {
 		t.Errorf("%+v, and of the whole of it %+v", got, whole)
 	}
 	if many.Spec.Path != "deploy" {
@@ -62,7 +62,7 @@ func TestTheCacheKeepsOfAKustomizationWhatIsLookedAt(t *testing.T) {
 // Of an unowned Kustomization, the cache keeps what it fetches from, so
 // that no source is collected under it, and that it has its name.
 func TestTheCacheKeepsTheExistenceOfAnUnownedKustomization(t *testing.T) {
-	k := applied(3)
+	k := bearing(3)
 	k.OwnerReferences = nil
 	k.UID = "theirs"
 	k.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
@@ -70,7 +70,7 @@ func TestTheCacheKeepsTheExistenceOfAnUnownedKustomization(t *testing.T) {
 	want := &kustomizev1.Kustomization{}
 	want.Namespace, want.Name, want.Generation, want.UID = k.Namespace, k.Name, k.Generation, "theirs"
 	want.Spec.SourceRef = k.Spec.SourceRef
-	if lengthOf(t, k) != lengthOf(t, want) || sourceOfKustomization(k).String() != "GitRepository/shop-1" {
+	if lengthOf(t, k) != lengthOf(t, want) || (kustomization{k}).fetches().String() != "GitRepository/shop-1" {
 		t.Errorf("%+v", k)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,11 +34,11 @@ type verdict struct {
 var permanent = map[string]bool{meta.BuildFailedReason: true, meta.InvalidCELExpressionReason: true}
 
 // passing are reasons for not being ready that usually pass without an action.
-var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckCanceledReason: true, meta.ProgressingReason: true}
+var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckCanceledReason: true, meta.ProgressingReason: true, "SourceNotReady": true}
 
-// settle says what became of a sync whose source and Kustomization are what is
-// wanted. was is what was said of the same assignment before, nil if nothing was.
-func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
+// settle says what became of a sync whose source and Kustomization or HelmRelease are what
+// is wanted. was is what was said of the same assignment before, nil if nothing was.
+func settle(o *Observed, source *Source, k applied, was *v1alpha1.SyncStatus) verdict {
 	v := judge(o, source, k, was)
 	if v.state == v1alpha1.StateUpdating && v.failedAt == nil && was != nil {
 		v.failedAt = was.FailedAt // Flux is trying again
@@ -51,24 +50,24 @@ func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1al
 }
 
 // judge goes by what Flux says.
-func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
+func judge(o *Observed, source *Source, k applied, was *v1alpha1.SyncStatus) verdict {
 	if o.Reach.Problem != nil {
 		return verdict{state: v1alpha1.StateUnreachable, reason: outcome.ReasonUnreachable, message: o.Reach.Problem.Error()}
 	}
 	if v, fetched := fetch(source); !fetched {
 		return v
 	}
-	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+	ready := readyOf(k)
 	switch {
-	case k.Spec.Suspend:
-		return waits(outcome.ReasonSuspended, "Kustomization %s is suspended", k.Name)
+	case k.isSuspended():
+		return waits(outcome.ReasonSuspended, "%s %s is suspended", k.kind(), k.GetName())
 	case isKicked(k):
 		return updating("Flux was asked to try again")
-	case ready == nil || ready.ObservedGeneration != k.Generation:
-		return updating("Flux has not observed Kustomization %s yet", k.Name)
+	case ready == nil || ready.ObservedGeneration != k.GetGeneration():
+		return updating("Flux has not observed %s %s yet", k.kind(), k.GetName())
 	case ready.Status == metav1.ConditionUnknown:
 		return meanwhile(k, source, was)
-	case ready.Status == metav1.ConditionTrue && k.Status.LastAppliedRevision == source.Revision:
+	case ready.Status == metav1.ConditionTrue && k.runs(source):
 		return succeeded(source)
 	case ready.Status == metav1.ConditionTrue:
 		return updating("Flux has not applied %s yet", source.Revision)
@@ -88,7 +87,7 @@ func fetch(source *Source) (v verdict, fetched bool) {
 		return waits(outcome.ReasonSourceNotReady, "source not found"), false
 	case source.Revision != "" && source.ObservedGeneration == source.Generation:
 		return verdict{}, true // that it cannot be fetched again just now does no harm
-	case source.Ready != nil && source.Ready.Status == metav1.ConditionFalse && source.Ready.ObservedGeneration == source.Generation:
+	case source.isRefused():
 		return waits(outcome.ReasonSourceNotReady, "source cannot be fetched: %s", outcome.Shortened(source.Ready.Message)), false
 	default:
 		return updating("fetching the source"), false
@@ -96,16 +95,16 @@ func fetch(source *Source) (v verdict, fetched bool) {
 }
 
 // isKicked is true until Flux has done what it was asked for.
-func isKicked(k *kustomizev1.Kustomization) bool {
-	asked, ok := meta.ReconcileAnnotationValue(k.Annotations)
-	return ok && asked != k.Status.LastHandledReconcileAt
+func isKicked(k applied) bool {
+	asked, ok := meta.ReconcileAnnotationValue(k.GetAnnotations())
+	return ok && asked != k.handledAt()
 }
 
 // meanwhile is what is said while Flux looks again: what it has found at this very
 // generation and revision, or what it failed with before.
-func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncStatus) verdict {
+func meanwhile(k applied, source *Source, was *v1alpha1.SyncStatus) verdict {
 	switch {
-	case k.Status.ObservedGeneration == k.Generation && k.Status.LastAppliedRevision == source.Revision:
+	case k.runs(source):
 		return succeeded(source)
 	case was != nil && was.State == v1alpha1.StateFailed:
 		return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message}
@@ -115,9 +114,9 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 }
 
 // fail says that it has failed, unless the cluster is to blame, or another try may succeed.
-func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
+func fail(o *Observed, k applied, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
 	v := blame(o, k, ready, was)
-	if v.state != v1alpha1.StateFailed || isConfirmed(ready, was) {
+	if v.state != v1alpha1.StateFailed || isStalled(k) || isConfirmed(ready, was) {
 		return v
 	}
 	again := updating("Flux could not apply it, and tries again: %s", v.message)
@@ -125,6 +124,12 @@ func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, wa
 		again.failedAt = was.FailedAt
 	}
 	return again
+}
+
+// isStalled reports whether Flux tries no more.
+func isStalled(k applied) bool {
+	stalled := apimeta.FindStatusCondition(k.conditions(), meta.StalledCondition)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == k.GetGeneration()
 }
 
 // isConfirmed is true of a failure that another try does not heal: by what it is, because Flux has
@@ -146,7 +151,7 @@ func isConfirmed(ready *metav1.Condition, was *v1alpha1.SyncStatus) bool {
 var invalid = "(" + string(metav1.StatusReasonInvalid) + ")"
 
 // blame says whether it has failed, or the cluster must be asked first.
-func blame(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
+func blame(o *Observed, k applied, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
 	v := failed(outcome.ReasonOf(ready), "%s", outcome.Shortened(ready.Message))
 	if !o.Assemblage.isRemote() || permanent[ready.Reason] {
 		return v
@@ -167,14 +172,14 @@ func blame(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, w
 	}
 }
 
-// failureID tells one failure of a Kustomization from another.
-func failureID(k *kustomizev1.Kustomization, ready *metav1.Condition) string {
-	return fmt.Sprintf("%s/%s/%d/%d/%s", k.Namespace, k.Name, k.Generation, ready.LastTransitionTime.Unix(), ready.Reason)
+// failureID tells one failure from another.
+func failureID(k applied, ready *metav1.Condition) string {
+	return fmt.Sprintf("%s/%s/%d/%d/%s", k.GetNamespace(), k.GetName(), k.GetGeneration(), ready.LastTransitionTime.Unix(), ready.Reason)
 }
 
 func succeeded(source *Source) verdict {
 	return verdict{
-		state: v1alpha1.StateSucceeded, reason: outcome.ReasonApplied, message: "applied " + source.Revision, resolved: source.Revision,
+		state: v1alpha1.StateSucceeded, reason: outcome.ReasonApplied, message: "applied " + source.Revision, resolved: source.resolved(),
 	}
 }
 

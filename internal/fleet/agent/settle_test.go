@@ -79,7 +79,7 @@ func TestSettle(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := settle(&Observed{}, test.source, parsed(t, test.kustomization), test.was)
+			got := settle(&Observed{}, test.source, kustomization{parsed(t, test.kustomization)}, test.was)
 			if got.state != test.want || !strings.Contains(got.message, test.saying) {
 				t.Errorf("%s: %s, want %s: %s", got.state, got.message, test.want, test.saying)
 			}
@@ -128,7 +128,7 @@ func TestSettleTellsALostClusterFromABadManifest(t *testing.T) {
 				was = &v1alpha1.SyncStatus{State: test.was}
 			}
 			source := &Source{Generation: 1, ObservedGeneration: 1, Revision: fetched}
-			got := settle(o, source, parsed(t, ready("2", "False", test.reason, "")), was)
+			got := settle(o, source, kustomization{parsed(t, ready("2", "False", test.reason, ""))}, was)
 			if got.state != test.want || got.ask != test.ask || got.kick != test.kick {
 				t.Errorf("%s, asks %q, kick %v; want %s, asks %q, kick %v", got.state, got.ask, got.kick, test.want, test.ask, test.kick)
 			}
@@ -137,7 +137,7 @@ func TestSettleTellsALostClusterFromABadManifest(t *testing.T) {
 	// What has succeeded is not reported while that is unknown.
 	o := &Observed{Assemblage: Assemblage{Secret: "c1-kubeconfig"}, Reach: Reach{Problem: down}}
 	source := &Source{Generation: 1, ObservedGeneration: 1, Revision: fetched}
-	got := settle(o, source, parsed(t, ready("2", "True", "Applied", ", lastAppliedRevision: "+fetched)), nil)
+	got := settle(o, source, kustomization{parsed(t, ready("2", "True", "Applied", ", lastAppliedRevision: "+fetched))}, nil)
 	if got.state != v1alpha1.StateUnreachable || !strings.Contains(got.message, "connection refused") {
 		t.Errorf("%s: %s", got.state, got.message)
 	}

@@ -38,7 +38,7 @@ func (d *decision) reportEnd(left string) {
 	if d.plan.Status = a.Status; left == "" {
 		return
 	}
-	message := fmt.Sprintf("waiting for Flux to remove what Kustomization %s has applied", left)
+	message := fmt.Sprintf("waiting for Flux to remove what %s has applied", left)
 	if a.isRemote() {
 		message += fmt.Sprintf("; if the cluster is lost, annotate this with %s=true to leave everything there", vocabulary.AbandonCluster.Native)
 	}

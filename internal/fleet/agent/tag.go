@@ -4,10 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/meta"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -16,24 +12,24 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// A module names a tag, and its clusters are assigned the commit that the tag turned out
+// A module names a tag, a branch or a range, and its clusters are assigned the commit that this turned out
 // to be on the first of them; on that one the commit takes the place of the tag once it
 // is known. Nothing that runs changes by that: so what has succeeded stays so, while
 // Flux sees the change, fetches the same by another name, and finds nothing to do.
 
-// repoints is true if all that becomes different about a Kustomization is where the
+// repoints is true if all that becomes different about what applies a sync is where the
 // very thing is fetched from that it has applied with success. It may have been said
 // since that it cannot be fetched from there.
-func (d *decision) repoints(s *Sync, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured) bool {
+func (d *decision) repoints(s *Sync, live applied, wanted *unstructured.Unstructured) bool {
 	was := outcome.Find(&d.o.Assemblage.Status, &s.Assignment)
 	return live != nil && was != nil && (was.State == v1alpha1.StateSucceeded || was.Reason == string(outcome.ReasonSourceNotReady)) &&
-		Names(s.Source, was.Resolved) && hasApplied(live, was.Resolved) && isSameButSource(live, wanted)
+		Names(s.Source, was.Resolved) && live.has(was.Resolved) && isSameButSource(live, wanted)
 }
 
-// repoint points a Kustomization to the commit once that has been fetched. Until then, and
+// repoint points it to the commit once that has been fetched. Until then, and
 // for ever if the commit is on no branch, it goes on with its tag: what runs needs no
 // source that does not exist.
-func (d *decision) repoint(s *Sync, fetched *Source, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured, changed bool) verdict {
+func (d *decision) repoint(s *Sync, fetched *Source, live applied, wanted *unstructured.Unstructured, changed bool) verdict {
 	was := outcome.Find(&d.o.Assemblage.Status, &s.Assignment)
 	if v, ok := fetch(fetched); !ok || changed {
 		if fetched != nil && !changed && v.state == v1alpha1.StateWaiting {
@@ -42,42 +38,35 @@ func (d *decision) repoint(s *Sync, fetched *Source, live *kustomizev1.Kustomiza
 		return stays(was)
 	}
 	noteRepointed(wanted, live)
-	d.write(Write{Act: Apply, Object: wanted, UID: live.UID})
+	d.write(Write{Act: Apply, Object: wanted, UID: live.GetUID()})
 	if was.State != v1alpha1.StateSucceeded {
 		return updating("handed to Flux")
 	}
 	return stays(was)
 }
 
-// hasApplied is true if the success of a Kustomization as it is now stands, and was at
-// what a revision is of.
-func hasApplied(k *kustomizev1.Kustomization, revision string) bool {
-	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
-	return ready != nil && ready.Status != metav1.ConditionFalse && k.Status.ObservedGeneration == k.Generation &&
-		Digest(k.Status.LastAppliedRevision) == Digest(revision)
-}
-
-// isSameButSource is true if a Kustomization would be what is wanted if it fetched
+// isSameButSource is true if it would be what is wanted if it fetched
 // from elsewhere.
-func isSameButSource(live *kustomizev1.Kustomization, wanted *unstructured.Unstructured) bool {
+func isSameButSource(live applied, wanted *unstructured.Unstructured) bool {
 	same := wanted.DeepCopy()
-	ref := map[string]any{"kind": live.Spec.SourceRef.Kind, "name": live.Spec.SourceRef.Name}
-	if hash(same, unstructured.SetNestedMap(same.Object, ref, "spec", "sourceRef")) != nil {
+	from := live.fetches()
+	ref := map[string]any{"kind": from.Kind, "name": from.Name}
+	if hash(same, unstructured.SetNestedMap(same.Object, ref, "spec", live.sourceField())) != nil {
 		return false
 	}
-	return isApplied(same, content(live))
+	return isApplied(same, live.content())
 }
 
-// noteRepointed notes on a Kustomization the generation that it gets by being pointed
+// noteRepointed notes on it the generation that it gets by being pointed
 // elsewhere. Whatever else is changed about it gives it another one.
-func noteRepointed(wanted *unstructured.Unstructured, live *kustomizev1.Kustomization) {
+func noteRepointed(wanted *unstructured.Unstructured, live applied) {
 	annotations := wanted.GetAnnotations()
-	annotations[vocabulary.Repointed.Native] = strconv.FormatInt(live.Generation+1, 10)
+	annotations[vocabulary.Repointed.Native] = strconv.FormatInt(live.GetGeneration()+1, 10)
 	wanted.SetAnnotations(annotations)
 }
 
-func isRepointed(k *kustomizev1.Kustomization) bool {
-	return vocabulary.Repointed.Get(k.Annotations) == strconv.FormatInt(k.Generation, 10)
+func isRepointed(k applied) bool {
+	return vocabulary.Repointed.Get(k.GetAnnotations()) == strconv.FormatInt(k.GetGeneration(), 10)
 }
 
 // stays is what was said of a success.
@@ -96,6 +85,8 @@ func Names(s *v1alpha1.Source, revision string) bool {
 		return s.Git.Version.Revision != "" && strings.HasSuffix(digest, ":"+s.Git.Version.Revision)
 	case s.OCI != nil:
 		return s.OCI.Version.Digest == digest
+	case s.Helm != nil:
+		return s.Helm.Version == digest
 	default:
 		return false
 	}

@@ -54,7 +54,7 @@ func newTagged(t *testing.T) (*model, *kustomizev1.Kustomization) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.settles()
 	k := m.o.Kustomizations["c1-shop"]
-	m.o.Sources[sourceKey(&m.o.Assemblage.Syncs[0])].Revision, k.Status.LastAppliedRevision = "v1@sha1:"+commit, "v1@sha1:"+commit
+	m.o.Sources[fetchedKey(&m.o.Assemblage.Syncs[0])].Revision, k.Status.LastAppliedRevision = "v1@sha1:"+commit, "v1@sha1:"+commit
 	m.settles()
 	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied v1@sha1:"+commit)
 	return m, k
@@ -63,7 +63,7 @@ func newTagged(t *testing.T) (*model, *kustomizev1.Kustomization) {
 // isFetched has Flux not have looked yet, where it was only told: the source has no
 // artifact, and the Kustomization is as it was before.
 func (m *model) isFetched(yes bool) {
-	source := m.o.Sources[sourceKey(&m.o.Assemblage.Syncs[0])]
+	source := m.o.Sources[fetchedKey(&m.o.Assemblage.Syncs[0])]
 	k := m.o.Kustomizations["c1-shop"]
 	if source.Revision, source.ObservedGeneration = "", 0; yes {
 		source.Revision, source.ObservedGeneration = "sha1:"+commit, 1
@@ -83,7 +83,7 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	m.o.Now = m.o.Now.Add(time.Hour)
 	m.wants(byCommit("shop", "v1", ""))
 	_, made := m.step()
-	m.expect(made, []string{"Apply GitRepository " + sourceKey(&m.o.Assemblage.Syncs[0]).Name})
+	m.expect(made, []string{"Apply GitRepository " + fetchedKey(&m.o.Assemblage.Syncs[0]).Name})
 	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied v1@sha1:"+commit)
 	m.hasArtifact("")
 	if _, made = m.step(); len(made) > 0 {
@@ -109,7 +109,7 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 
 // hasArtifact has Flux have fetched the source, empty if it has not.
 func (m *model) hasArtifact(revision string) {
-	source := m.o.Sources[sourceKey(&m.o.Assemblage.Syncs[0])]
+	source := m.o.Sources[fetchedKey(&m.o.Assemblage.Syncs[0])]
 	source.Revision, source.ObservedGeneration, source.Ready = revision, source.Generation, nil
 }
 
@@ -121,7 +121,7 @@ func TestATagIsKeptWhileItsCommitCannotBeFetched(t *testing.T) {
 	m.wants(byCommit("shop", "v1", ""))
 	m.step()
 	m.hasArtifact("")
-	source := m.o.Sources[sourceKey(&m.o.Assemblage.Syncs[0])]
+	source := m.o.Sources[fetchedKey(&m.o.Assemblage.Syncs[0])]
 	source.Ready = &metav1.Condition{Status: metav1.ConditionFalse, ObservedGeneration: source.Generation, Message: "object not found"}
 	for range 3 {
 		if _, made := m.step(); len(made) > 0 || m.o.Kustomizations["c1-shop"].Spec.SourceRef.Name != tag {

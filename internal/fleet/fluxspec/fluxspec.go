@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +33,14 @@ var (
 	kustomization = part{"package.kustomize.spec", kustomizev1.KustomizationKind, func() any { return &kustomizev1.KustomizationSpec{} }, map[string]string{
 		"interval": "interval", "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
 		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", "suspend": "",
+		"postBuild.substitute": "package.kustomize.substitute",
+	}}
+	helmRelease = part{"package.helm.spec", helmv2.HelmReleaseKind, func() any { return &helmv2.HelmReleaseSpec{} }, map[string]string{
+		"interval": "interval", "timeout": "timeout", "healthCheckExprs": "healthCheckExprs", "chart": "source", "chartRef": "source",
+		"values": "package.helm.values", "install.disableWait": "wait", "upgrade.disableWait": "wait", "kubeConfig": "", "suspend": "",
+	}}
+	helmChart = part{"package.helm.chart", sourcev1.HelmChartKind, func() any { return &sourcev1.HelmChartSpec{} }, map[string]string{
+		"chart": "source.helm.chart", "version": "source.helm.version", "sourceRef": "source", "interval": "", "reconcileStrategy": "", "suspend": "",
 	}}
 	gitRepository = part{"source.git.spec", sourcev1.GitRepositoryKind, func() any { return &sourcev1.GitRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": "",
@@ -39,33 +48,80 @@ var (
 	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": "",
 	}}
+	helmRepository = part{"source.helm.spec", sourcev1.HelmRepositoryKind, func() any { return &sourcev1.HelmRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
+		"url": "source.helm.url", "secretRef": "source.helm.secretRef", "type": "", "suspend": "",
+	}}
 )
-
-// substitute is the only field beneath another one that has a place of its own.
-const substitute = "substitute"
 
 // IsEmpty is true if nothing is handed through.
 func IsEmpty(raw *runtime.RawExtension) bool { return raw == nil || len(raw.Raw) == 0 }
 
 // Problems are the mistakes in what a sync hands through, each of which begins with its field.
 // The path is that of the sync.
-func Problems(path string, source *v1alpha1.Source, pkg *v1alpha1.Package) []string {
+func Problems(path string, source *v1alpha1.Source, pkg *v1alpha1.Package, options *v1alpha1.SyncOptions) []string {
+	if source == nil {
+		source = &v1alpha1.Source{}
+	}
 	var problems []string
-	if source != nil && source.Git != nil {
+	if source.Git != nil {
 		problems = gitRepository.problems(path, source.Git.Spec)
 	}
-	if source != nil && source.OCI != nil {
+	if source.OCI != nil {
 		problems = append(problems, ociRepository.problems(path, source.OCI.Spec)...)
+	}
+	if source.Helm != nil {
+		problems = append(problems, helmRepository.problems(path, source.Helm.Spec)...)
 	}
 	if pkg != nil && pkg.Kustomize != nil {
 		problems = append(problems, kustomization.problems(path, pkg.Kustomize.Spec)...)
+	}
+	if helm := HelmOf(source, pkg); helm != nil {
+		problems = append(problems, helmRelease.problems(path, helm.Spec)...)
+		problems = append(problems, helmChart.problems(path, helm.Chart)...)
+		problems = append(problems, contradictions(path, source, pkg, helm, options)...)
+	}
+	return problems
+}
+
+// HelmOf is how a sync is installed with Helm, nil if it is not: a chart of a Helm repository
+// needs no package that says so.
+func HelmOf(source *v1alpha1.Source, pkg *v1alpha1.Package) *v1alpha1.Helm {
+	switch {
+	case pkg != nil && pkg.Helm != nil:
+		return pkg.Helm
+	case source != nil && source.Helm != nil:
+		return &v1alpha1.Helm{}
+	default:
+		return nil
+	}
+}
+
+// contradictions are fields of a sync that Helm cannot do, or that say nothing with this source.
+func contradictions(path string, source *v1alpha1.Source, pkg *v1alpha1.Package, helm *v1alpha1.Helm, options *v1alpha1.SyncOptions) []string {
+	var problems []string
+	if pkg != nil && pkg.Kustomize != nil {
+		problems = append(problems, join(path, "package.kustomize")+": a chart is installed with Helm; use package.helm")
+	}
+	if options.Prune != nil && !*options.Prune {
+		problems = append(problems, join(path, "prune")+": Helm always deletes what a chart no longer has; remove it")
+	}
+	if helm.Path != "" && (source.OCI != nil || source.Helm != nil) {
+		problems = append(problems, join(path, "package.helm.path")+": only a chart in a Git repository has one; remove it")
+	}
+	if !IsEmpty(helm.Chart) && source.OCI != nil {
+		problems = append(problems, join(path, "package.helm.chart")+": there is no HelmChart of an OCI artifact; remove it, or use source.helm with the URL oci://...")
+	}
+	if !IsEmpty(helm.Values) {
+		if err := json.Unmarshal(helm.Values.Raw, &map[string]json.RawMessage{}); err != nil {
+			problems = append(problems, join(path, "package.helm.values")+": not an object")
+		}
 	}
 	return problems
 }
 
 // Err is the first mistake in what a sync hands through, nil if there is none.
-func Err(source *v1alpha1.Source, pkg *v1alpha1.Package) error {
-	if problems := Problems("", source, pkg); len(problems) > 0 {
+func Err(source *v1alpha1.Source, pkg *v1alpha1.Package, options *v1alpha1.SyncOptions) error {
+	if problems := Problems("", source, pkg, options); len(problems) > 0 {
 		return errors.New(problems[0])
 	}
 	return nil
@@ -80,14 +136,10 @@ func (p *part) problems(path string, raw *runtime.RawExtension) []string {
 		return []string{join(path, p.field) + ": not an object with fields of the " + p.kind + " of Flux"}
 	}
 	var problems []string
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if place, set := p.places[name]; set {
-			problems = append(problems, join(path, p.field, name)+": "+elsewhere(path, place))
+	for _, name := range slices.Sorted(maps.Keys(p.places)) {
+		if says(given, name) {
+			problems = append(problems, join(path, p.field, name)+": "+elsewhere(path, p.places[name]))
 		}
-	}
-	build := map[string]json.RawMessage{}
-	if err := json.Unmarshal(given["postBuild"], &build); err == nil && build[substitute] != nil {
-		problems = append(problems, join(path, p.field, "postBuild", substitute)+": "+elsewhere(path, "package.kustomize.substitute"))
 	}
 	if len(problems) > 0 {
 		return problems
@@ -99,6 +151,16 @@ func (p *part) problems(path string, raw *runtime.RawExtension) []string {
 		}
 	}
 	return problems
+}
+
+// says reports whether a field is given, at the top or beneath another one.
+func says(given map[string]json.RawMessage, field string) bool {
+	name, rest, nested := strings.Cut(field, ".")
+	if _, said := given[name]; !said || !nested {
+		return said
+	}
+	inner := map[string]json.RawMessage{}
+	return json.Unmarshal(given[name], &inner) == nil && says(inner, rest)
 }
 
 // elsewhere says of a field where a user says it.
@@ -139,7 +201,7 @@ func fieldsOf(spec any) []string {
 
 // Place is where in a sync a user says a field of Flux, empty if there is none of that name.
 func Place(field string) string {
-	for _, p := range []part{kustomization, gitRepository, ociRepository} {
+	for _, p := range []part{kustomization, gitRepository, ociRepository, helmRelease, helmChart, helmRepository} {
 		place, set := p.places[field]
 		switch {
 		case place != "":
@@ -165,4 +227,43 @@ func AddTo(spec any, raw *runtime.RawExtension) error {
 		return fmt.Errorf("decode what is handed to Flux: %w", err)
 	}
 	return nil
+}
+
+// EachText replaces each text in a value, of whatever depth, by what a function makes of it.
+func EachText(value any, replace func(string) (string, error)) (any, error) {
+	var err error
+	switch value := value.(type) {
+	case string:
+		return replace(value)
+	case map[string]any:
+		for key := range value {
+			if value[key], err = EachText(value[key], replace); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	case []any:
+		for i := range value {
+			if value[i], err = EachText(value[i], replace); err != nil {
+				return nil, fmt.Errorf("%d: %w", i, err)
+			}
+		}
+	}
+	return value, nil
+}
+
+// Texts are those in the values of a chart.
+func Texts(values *runtime.RawExtension) []string {
+	if IsEmpty(values) {
+		return nil
+	}
+	var decoded map[string]any
+	if json.Unmarshal(values.Raw, &decoded) != nil {
+		return nil // which is one of [Problems]
+	}
+	var texts []string
+	_, _ = EachText(decoded, func(text string) (string, error) { // which never fails
+		texts = append(texts, text)
+		return text, nil
+	})
+	return texts
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
@@ -70,7 +71,7 @@ func TestProblems(t *testing.T) {
 			if test.kustomize != "" {
 				pkg = kustomize(raw(t, test.kustomize))
 			}
-			if diff := cmp.Diff(test.want, strings.Join(fluxspec.Problems("spec.sync", source, pkg), "\n")); diff != "" {
+			if diff := cmp.Diff(test.want, strings.Join(fluxspec.Problems("spec.sync", source, pkg, &v1alpha1.SyncOptions{}), "\n")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -95,6 +96,21 @@ func TestEveryFieldOfFlux(t *testing.T) {
 		"OCIRepository": {
 			&sourcev1.OCIRepositorySpec{}, func(r *runtime.RawExtension) (*v1alpha1.Source, *v1alpha1.Package) { return oci(r), nil }, "ref secretRef suspend url",
 		},
+		"HelmRepository": {
+			&sourcev1.HelmRepositorySpec{}, func(r *runtime.RawExtension) (*v1alpha1.Source, *v1alpha1.Package) {
+				return &v1alpha1.Source{Helm: &v1alpha1.HelmSource{Spec: r}}, nil
+			}, "secretRef suspend type url",
+		},
+		"HelmChart": {
+			&sourcev1.HelmChartSpec{}, func(r *runtime.RawExtension) (*v1alpha1.Source, *v1alpha1.Package) {
+				return nil, &v1alpha1.Package{Helm: &v1alpha1.Helm{Chart: r}}
+			}, "chart interval reconcileStrategy sourceRef suspend version",
+		},
+		"HelmRelease": {
+			&helmv2.HelmReleaseSpec{}, func(r *runtime.RawExtension) (*v1alpha1.Source, *v1alpha1.Package) {
+				return nil, &v1alpha1.Package{Helm: &v1alpha1.Helm{Spec: r}}
+			}, "chart chartRef healthCheckExprs interval kubeConfig suspend timeout values",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			filled := reflect.New(reflect.TypeOf(test.spec).Elem())
@@ -108,8 +124,8 @@ func TestEveryFieldOfFlux(t *testing.T) {
 				}
 				part := &runtime.RawExtension{Raw: one}
 				source, pkg := test.in(part)
-				problems := fluxspec.Problems("", source, pkg)
-				if field == "postBuild" { // a part of it has a place of its own
+				problems := fluxspec.Problems("", source, pkg, &v1alpha1.SyncOptions{})
+				if field == "postBuild" || field == "install" || field == "upgrade" { // a part of it has a place of its own
 					continue
 				}
 				if len(problems) > 0 {
@@ -142,11 +158,42 @@ func TestAddTo(t *testing.T) {
 	}
 }
 
+// What Helm cannot do, and what says nothing with a source, is refused with its field.
+func TestProblemsOfCharts(t *testing.T) {
+	for name, test := range map[string]struct{ sync, want string }{
+		"a chart alone":          {"source: {helm: {chart: a}}", ""},
+		"all that it may say":    {"{source: {git: {}}, package: {helm: {path: charts/a, values: {a: [1]}, chart: {valuesFiles: [b]}, spec: {releaseName: a, upgrade: {remediation: {retries: 1}}, valuesFrom: [{kind: Secret, name: s}]}}}}", ""},
+		"values in the spec":     {"{source: {helm: {}}, package: {helm: {spec: {values: {}}}}}", "package.helm.spec.values: Spillway sets it; remove it, and say it in package.helm.values"},
+		"a chart in the spec":    {"{source: {helm: {}}, package: {helm: {spec: {chartRef: {}}}}}", "package.helm.spec.chartRef: Spillway sets it; remove it, and say it in source"},
+		"waiting":                {"{source: {helm: {}}, package: {helm: {spec: {install: {disableWait: true}}}}}", "package.helm.spec.install.disableWait: Spillway sets it; remove it, and say it in wait"},
+		"a strategy":             {"{source: {git: {}}, package: {helm: {chart: {reconcileStrategy: Revision}}}}", "package.helm.chart.reconcileStrategy: Spillway sets it; remove it"},
+		"a misspelt field":       {"{source: {helm: {}}, package: {helm: {spec: {releaseNam: a}}}}", "package.helm.spec.releaseNam: the HelmRelease of Flux has no such field; it has releaseName"},
+		"a type of repository":   {"source: {helm: {spec: {type: oci}}}", "source.helm.spec.type: Spillway sets it; remove it"},
+		"no pruning":             {"{source: {helm: {}}, prune: false}", "prune: Helm always deletes what a chart no longer has; remove it"},
+		"a path elsewhere":       {"{source: {oci: {}}, package: {helm: {path: a}}}", "package.helm.path: only a chart in a Git repository has one; remove it"},
+		"a chart of an artifact": {"{source: {oci: {}}, package: {helm: {chart: {valuesFiles: [a]}}}}", "package.helm.chart: there is no HelmChart of an OCI artifact; remove it, or use source.helm with the URL oci://..."},
+		"kustomize":              {"{source: {helm: {}}, package: {kustomize: {}}}", "package.kustomize: a chart is installed with Helm; use package.helm"},
+		"values that are none":   {"{source: {helm: {}}, package: {helm: {values: [1]}}}", "package.helm.values: not an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sync := v1alpha1.Sync{}
+			if err := yaml.UnmarshalStrict([]byte(test.sync), &sync); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(fluxspec.Problems("", sync.Source, sync.Package, &sync.SyncOptions), "\n")
+			if got != test.want {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
 // Where a user says a field that stands elsewhere in manifests of Flux.
 func TestPlace(t *testing.T) {
 	for field, want := range map[string]string{
 		"decryption": "package.kustomize.spec.decryption", "interval": "interval", "path": "package.kustomize.path", "verify": "source.git.spec.verify",
-		"layerSelector": "source.oci.spec.layerSelector", "sourceRef": "source", "kubeConfig": "", "unheard": "",
+		"layerSelector": "source.oci.spec.layerSelector", "sourceRef": "source", "kubeConfig": "", "unheard": "", "releaseName": "package.helm.spec.releaseName",
+		"valuesFiles": "package.helm.chart.valuesFiles", "passCredentials": "source.helm.spec.passCredentials", "values": "package.helm.values",
 	} {
 		if got := fluxspec.Place(field); got != want {
 			t.Errorf("%s: %q, want %q", field, got, want)
@@ -177,6 +224,8 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(60_000_000_000)
+	case reflect.Uint8: // of JSON
+		v.SetUint('1')
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem())

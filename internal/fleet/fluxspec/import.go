@@ -165,11 +165,8 @@ func rest(spec any, places map[string]string) (*runtime.RawExtension, error) {
 	if err := json.Unmarshal(data, &said); err != nil {
 		return nil, fmt.Errorf("encode a spec of Flux: %w", err)
 	}
-	maps.DeleteFunc(said, func(field string, _ any) bool { _, set := places[field]; return set })
-	if build, ok := said["postBuild"].(map[string]any); ok {
-		if delete(build, substitute); len(build) == 0 {
-			delete(said, "postBuild")
-		}
+	for field := range places {
+		drop(said, field)
 	}
 	if len(said) == 0 {
 		return nil, nil //nolint:nilnil // there is none
@@ -178,4 +175,18 @@ func rest(spec any, places map[string]string) (*runtime.RawExtension, error) {
 		return nil, fmt.Errorf("encode a spec of Flux: %w", err)
 	}
 	return &runtime.RawExtension{Raw: data}, nil
+}
+
+// drop takes a field away, and what is empty without it.
+func drop(said map[string]any, field string) {
+	name, rest, nested := strings.Cut(field, ".")
+	inner, isObject := said[name].(map[string]any)
+	switch {
+	case !nested:
+		delete(said, name)
+	case isObject:
+		if drop(inner, rest); len(inner) == 0 {
+			delete(said, name)
+		}
+	}
 }

@@ -26,7 +26,7 @@ func TestSyncOfEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := fluxspec.Problems("", sync.Source, sync.Package); len(problems) > 0 {
+	if problems := fluxspec.Problems("", sync.Source, sync.Package, &sync.SyncOptions); len(problems) > 0 {
 		t.Error(problems)
 	}
 	for i, note := range notes {

@@ -30,6 +30,9 @@ const (
 	// ReasonSourceNotReady: the source of the sync does not exist, or cannot be fetched.
 	// Action: correct the source of the module, or its credentials, as the message says.
 	ReasonSourceNotReady rollout.Reason = "SourceNotReady"
+	// ReasonHelmMissing: a chart is to be installed where Flux has no helm-controller.
+	// Action: install helm-controller where the message says, with the kinds of source-controller.
+	ReasonHelmMissing rollout.Reason = "HelmKindMissing"
 	// ReasonInvalid: what a sync hands through to Flux is not valid.
 	ReasonInvalid = reasons.Invalid
 	// ReasonWriteRefused: the API server refuses a write.

@@ -96,10 +96,14 @@ func isCommitOf(exact, tagged *v1alpha1.Source) bool {
 	}
 	t := tagged.DeepCopy()
 	switch {
-	case t.Git != nil && exact.Git != nil && t.Git.Version.Tag != "" && !t.Git.Version.Mutable && exact.Git.Version.Revision != "":
+	case !t.Moves():
+		return false
+	case t.Git != nil && exact.Git != nil && exact.Git.Version.Revision != "":
 		t.Git.Version = exact.Git.Version
-	case t.OCI != nil && exact.OCI != nil && t.OCI.Version.Tag != "" && !t.OCI.Version.Mutable && exact.OCI.Version.Digest != "":
+	case t.OCI != nil && exact.OCI != nil && exact.OCI.Version.Digest != "":
 		t.OCI.Version = exact.OCI.Version
+	case t.Helm != nil && exact.Helm != nil && !exact.Moves():
+		t.Helm.Version = exact.Helm.Version
 	default:
 		return false
 	}

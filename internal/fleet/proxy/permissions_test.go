@@ -53,6 +53,14 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.becomes(remote(), "c0", "oci-"+tag, v1alpha1.StateSucceeded, "")
 	}
 	w.has(w.hub, 1, 0) // the sources of OCI are not counted
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		w.publishChart(version)
+		w.bootstrap("c0", w.chart(version))
+		w.becomes(remote(), "c0", "chart-"+version, v1alpha1.StateSucceeded, "applied "+version)
+		w.data(0, map[string]string{"version": version, "where": "c0"})
+	}
+	w.bootstrap("c0", fmt.Sprintf("name: bucket\nrevision: r\nsourceRef: {kind: Bucket, name: none}\n%s", bound))
+	w.noCharts()
 	w.join(1)
 	for kind, obj := range map[string]client.Object{"ProxyAssemblage": proxied(), "RemoteAssemblage": remote()} {
 		w.assignAs("spillway-module/x", kind, "c1", "{name: x, revision: r, source: {git: {url: 'https://git.test/none', version: {tag: v1}}}}")

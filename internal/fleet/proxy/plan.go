@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -143,6 +144,9 @@ func used(s *v1alpha1.NamedSync) map[string]bool {
 	var texts []string
 	if s.Package != nil && s.Package.Kustomize != nil {
 		texts = slices.Collect(maps.Values(s.Package.Kustomize.Substitute))
+	}
+	if helm := fluxspec.HelmOf(s.Source, s.Package); helm != nil {
+		texts = append(texts, fluxspec.Texts(helm.Values)...)
 	}
 	for _, b := range s.Bindings {
 		if b.Value != nil {

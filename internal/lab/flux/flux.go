@@ -26,7 +26,7 @@ const assetsVariable = "SPILLWAY_FLUX_ASSETS"
 // fieldOwner is who installs kinds and plays source-controller.
 const fieldOwner = client.FieldOwner("source-controller")
 
-// Assets is what Flux consists of: a program, and kinds.
+// Assets is what Flux consists of: programs, and kinds.
 type Assets struct{ dir string }
 
 // Find finds the assets, or builds them, telling of the progress.
@@ -38,17 +38,25 @@ func Find(ctx context.Context, progress io.Writer) (Assets, error) {
 	return Assets{dir}, err
 }
 
-// Run runs kustomize-controller against a control plane, with which it ends.
+// Run runs kustomize-controller and helm-controller against a control plane, with which they
+// end.
 func (a Assets) Run(cp *controlplane.ControlPlane) error {
-	temporary := filepath.Join(cp.Dir, "kustomizations")
+	return errors.Join(
+		a.run(cp, "kustomize-controller"),
+		a.run(cp, "helm-controller", "--interval-jitter-percentage", "0"),
+	)
+}
+
+func (a Assets) run(cp *controlplane.ControlPlane, controller string, flags ...string) error {
+	temporary := filepath.Join(cp.Dir, controller)
 	if err := os.MkdirAll(temporary, 0o700); err != nil {
-		return fmt.Errorf("folder of kustomize-controller: %w", err)
+		return fmt.Errorf("folder of %s: %w", controller, err)
 	}
 	return cp.RunWith([]string{"KUBECONFIG=" + cp.Kubeconfig(), "TMPDIR=" + temporary, "RUNTIME_NAMESPACE=default"},
-		filepath.Join(a.dir, "kustomize-controller"),
-		"--metrics-addr", "0", "--health-addr", "0", "--requeue-dependency", "1s", "--http-retry", "1",
-		"--kube-api-qps", "500", "--kube-api-burst", "1000",
-	)
+		filepath.Join(a.dir, controller), append([]string{
+			"--metrics-addr", "0", "--health-addr", "0", "--requeue-dependency", "1s", "--http-retry", "1",
+			"--kube-api-qps", "500", "--kube-api-burst", "1000",
+		}, flags...)...)
 }
 
 // Install installs the kinds of Flux, and Cluster API's Cluster, and waits until

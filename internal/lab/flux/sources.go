@@ -30,7 +30,12 @@ import (
 var sourceKinds = []schema.GroupVersionKind{
 	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"},
 	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "OCIRepository"},
+	chartKind,
 }
+
+// chartKind is made of another source, a HelmRepository or GitRepository. Of a HelmRepository the version of
+// a chart is published as CHART:VERSION, with the folder CHART.
+var chartKind = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "HelmChart"}
 
 // Sources plays source-controller for any number of clusters, with what was
 // published to it. It is safe for concurrent use.
@@ -51,6 +56,7 @@ type reference struct{ url, version string }
 type artifact struct {
 	revision, digest, path string
 	size                   int64
+	files                  map[string]string
 }
 
 // Serve serves on loopback until Close.
@@ -94,7 +100,7 @@ func (s *Sources) Publish(ctx context.Context, url, version string, files map[st
 		return "", err
 	}
 	sum := sha256.Sum256(archive)
-	a := artifact{revision: revisionOf(url, version, archive), digest: "sha256:" + hex.EncodeToString(sum[:]), path: hex.EncodeToString(sum[:]) + ".tar.gz", size: int64(len(archive))}
+	a := artifact{revision: revisionOf(url, version, archive), digest: "sha256:" + hex.EncodeToString(sum[:]), path: hex.EncodeToString(sum[:]) + ".tar.gz", size: int64(len(archive)), files: maps.Clone(files)}
 	s.mu.Lock()
 	s.published[reference{url, version}] = a
 	if exact := exactly(url, a); exact.version != version {
@@ -225,7 +231,14 @@ func (p *player) again(ctx context.Context) error {
 
 // answer writes the status of a source, unless it says already what it should.
 func (p *player) answer(ctx context.Context, u *unstructured.Unstructured) error {
-	status := p.sources.status(u)
+	var from *unstructured.Unstructured
+	if u.GroupVersionKind() == chartKind {
+		var err error
+		if from, err = p.madeOf(ctx, u); err != nil {
+			return err
+		}
+	}
+	status := p.sources.status(u, from)
 	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	revision, _, _ := unstructured.NestedString(u.Object, "status", "artifact", "revision")
 	if observed == u.GetGeneration() && revision == status.revision {
@@ -237,20 +250,34 @@ func (p *player) answer(ctx context.Context, u *unstructured.Unstructured) error
 	return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller tries again
 }
 
+// madeOf is the source of a HelmChart, empty if it does not exist.
+func (p *player) madeOf(ctx context.Context, chart *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	from, _, _ := unstructured.NestedStringMap(chart.Object, "spec", "sourceRef")
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(chartKind.GroupVersion().WithKind(from["kind"]))
+	err := p.client.Get(ctx, client.ObjectKey{Namespace: chart.GetNamespace(), Name: from["name"]}, u)
+	return u, client.IgnoreNotFound(err) //nolint:wrapcheck // the caller tries again
+}
+
 // status is what a source is answered.
 type status struct {
 	revision string
 	content  map[string]any
 }
 
-func (s *Sources) status(u *unstructured.Unstructured) status {
+// status is what is answered to a source; from is what a HelmChart is made of.
+func (s *Sources) status(u, from *unstructured.Unstructured) status {
 	now := time.Now().UTC().Format(time.RFC3339)
 	ready := map[string]any{"type": "Ready", "observedGeneration": u.GetGeneration(), "lastTransitionTime": now}
 	content := map[string]any{"observedGeneration": u.GetGeneration(), "conditions": []any{ready}}
-	wanted := referenceOf(u)
+	wanted := referenceOf(u, from)
 	s.mu.Lock()
 	a, ok := s.published[wanted]
 	s.mu.Unlock()
+	if ok && from != nil {
+		content["observedSourceArtifactRevision"] = a.revision
+		a, ok = s.chart(a, u, from)
+	}
 	if !ok {
 		maps.Copy(ready, map[string]any{"status": "False", "reason": "GitOperationFailed", "message": fmt.Sprintf("%s has no %q", wanted.url, wanted.version)})
 		return status{content: content}
@@ -262,10 +289,52 @@ func (s *Sources) status(u *unstructured.Unstructured) status {
 	return status{a.revision, content}
 }
 
-// referenceOf is what a source asks for: the most exact that it says.
-func referenceOf(u *unstructured.Unstructured) reference {
+// chart packs a chart of what was published, as source-controller does: that of a Git repository has
+// the commit in its version.
+func (s *Sources) chart(of artifact, u, from *unstructured.Unstructured) (artifact, bool) {
+	folder, _, _ := unstructured.NestedString(u.Object, "spec", "chart")
+	prefix, files := strings.Trim(folder, "./")+"/", map[string]string{}
+	for path, text := range of.files {
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
+			files[prefix[strings.LastIndex(prefix[:len(prefix)-1], "/")+1:]+rest] = text
+		}
+	}
+	version := ""
+	for path, text := range files {
+		if _, after, ok := strings.Cut(text, "\nversion: "); ok && strings.HasSuffix(path, "/Chart.yaml") {
+			plain, _, _ := strings.Cut(after, "\n")
+			if version = plain; from.GetKind() == "GitRepository" {
+				version += "+" + of.revision[strings.LastIndex(of.revision, ":")+1:][:12]
+			}
+			files[path] = strings.Replace(text, "\nversion: "+plain, "\nversion: "+version, 1)
+		}
+	}
+	archive, err := pack(files)
+	if err != nil || version == "" {
+		return artifact{}, false
+	}
+	sum := sha256.Sum256(archive)
+	a := artifact{revision: version, digest: "sha256:" + hex.EncodeToString(sum[:]), path: hex.EncodeToString(sum[:]) + ".tar.gz", size: int64(len(archive))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.archives[a.path] = archive
+	return a, true
+}
+
+// referenceOf is what a source asks for: the most exact that it says. A HelmChart asks for a version of
+// a chart, or for what the Git repository is at that it is made of.
+func referenceOf(u, from *unstructured.Unstructured) reference {
+	if from != nil && from.GetKind() == "HelmRepository" {
+		url, _, _ := unstructured.NestedString(from.Object, "spec", "url")
+		chart, _, _ := unstructured.NestedString(u.Object, "spec", "chart")
+		version, _, _ := unstructured.NestedString(u.Object, "spec", "version")
+		return reference{url, chart + ":" + version}
+	}
+	if from != nil {
+		u = from
+	}
 	url, _, _ := unstructured.NestedString(u.Object, "spec", "url")
-	for _, field := range []string{"commit", "digest", "tag"} {
+	for _, field := range []string{"commit", "digest", "semver", "tag", "branch"} {
 		if version, _, _ := unstructured.NestedString(u.Object, "spec", "ref", field); version != "" {
 			return reference{url, version}
 		}

@@ -59,8 +59,11 @@ func versionsOf(obj client.Object) []assignment {
 
 // version is how people call what a source has.
 func version(s *fleetv1.Source, revision string) string {
-	if s == nil || s.Git == nil {
+	switch {
+	case s != nil && s.Helm != nil:
+		return s.Helm.Version
+	case s == nil || s.Git == nil:
 		return revision
 	}
-	return cmp.Or(s.Git.Version.Tag, short(s.Git.Version.Revision), revision)
+	return cmp.Or(s.Git.Version.Tag, s.Git.Version.Branch, s.Git.Version.SemVer, short(s.Git.Version.Revision), revision)
 }

@@ -107,7 +107,7 @@ func (d *decision) validate() {
 	}
 	d.selector = selector
 	template, path := d.o.Module.Template(), d.o.Module.TemplatePath()
-	d.problems = append(d.problems, fluxspec.Problems(path, template.Sync.Source, template.Sync.Package)...)
+	d.problems = append(d.problems, fluxspec.Problems(path, template.Sync.Source, template.Sync.Package, &template.Sync.SyncOptions)...)
 	if slices.Contains(template.Sync.DependsOn, d.o.Module.Name) {
 		d.problems = append(d.problems, path+".dependsOn: the module cannot depend on itself")
 	}

@@ -32,11 +32,18 @@ func RevisionName(kind, module string, template v1alpha1.TemplateSpec) string {
 // normal is the template without what makes no difference.
 func normal(template v1alpha1.TemplateSpec) v1alpha1.TemplateSpec {
 	t := *template.DeepCopy()
-	if t.Sync.Package == nil || t.Sync.Package.Kustomize == nil {
-		t.Sync.Package = &v1alpha1.Package{Kustomize: &v1alpha1.Kustomize{}}
+	if t.Sync.Package == nil {
+		t.Sync.Package = &v1alpha1.Package{}
 	}
-	if t.Sync.Package.Kustomize.Path == "." {
-		t.Sync.Package.Kustomize.Path = ""
+	p := t.Sync.Package
+	if p.Kustomize == nil && p.Helm == nil {
+		p.Kustomize = &v1alpha1.Kustomize{}
+	}
+	if p.Kustomize != nil && p.Kustomize.Path == "." {
+		p.Kustomize.Path = ""
+	}
+	if p.Helm != nil && p.Helm.Path == "." {
+		p.Helm.Path = ""
 	}
 	return t
 }
@@ -83,23 +90,23 @@ func bounded(name string, length int) string {
 // succeeds; it is written down before another cluster is assigned the revision, and all
 // get that from then on: those that were assigned the tag at the same time as well.
 
-// Pinned is what a revision says once it is known what its tag stands for: that very
-// commit or digest, in place of the tag. It is the revision's own template where it
-// names no tag, or one that is meant to move, and while nothing is known.
+// Pinned is what a revision says once it is known what its tag, branch or range stands for: that
+// very commit, digest or version, in its place. It is the revision's own template where it
+// names an exact one, or what is meant to move, and while nothing is known.
 func Pinned(t *v1alpha1.TemplateSpec, resolved string) *v1alpha1.TemplateSpec {
 	source, digest := t.Sync.Source, agent.Digest(resolved)
 	_, sum, _ := strings.Cut(digest, ":")
-	if source == nil || !isSum(sum) {
+	if source == nil || !source.Moves() || source.Helm == nil && !isSum(sum) || digest == "" {
 		return t
 	}
 	p := t.DeepCopy()
 	switch {
-	case source.Git != nil && source.Git.Version.Tag != "" && !source.Git.Version.Mutable:
+	case source.Git != nil:
 		p.Sync.Source.Git.Version = v1alpha1.GitVersion{Revision: sum}
-	case source.OCI != nil && source.OCI.Version.Tag != "" && !source.OCI.Version.Mutable:
+	case source.OCI != nil:
 		p.Sync.Source.OCI.Version = v1alpha1.OCIVersion{Digest: digest}
 	default:
-		return t
+		p.Sync.Source.Helm.Version = digest
 	}
 	return p
 }
