@@ -97,9 +97,11 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	if err != nil {
 		return decision.Observed{}, err
 	}
+	adopted, all := adoptedIn(records)
 	seen := make([]*entry, len(objects))
 	clear(o.noPins)
 	for i, obj := range objects {
+		o.cache.of(obj).adopt(all[workload.NameOf(obj)])
 		seen[i] = o.read(ctx, obj, policies, now)
 	}
 	p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
@@ -112,7 +114,11 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	o.cache.keep(seen)
 	observed := p.snapshot(seen, spent)
 	observed.Policies, observed.Gates, observed.GatesKnown = policies, gates, gatesKnown
-	observed.Recordable = recordable
+	adopted.Refusals = p.refusals
+	observed.Recordable, observed.Adopted = recordable, adopted
+	if err := o.addUnlisted(ctx, &observed, all); err != nil {
+		return decision.Observed{}, err
+	}
 	p.remember(ctx, &observed, records)
 	if !o.readOnly {
 		if err := o.spread.observe(ctx, policies, &observed); err != nil {

@@ -25,6 +25,8 @@ type RecordWrite struct {
 	Permits bool
 	// judges is true if what has failed is another.
 	judges bool
+	// adopts is true if it says with what config workloads were taken over.
+	adopts bool
 	// Awaiting are the workloads that must not be rolled before it is made.
 	Awaiting []workload.Name
 }
@@ -35,12 +37,15 @@ const ActDescribe = "Describe"
 // Change identifies the write.
 func (w *RecordWrite) Change() ring.Change {
 	r := cmp.Or(w.After, w.Before)
-	c := ring.Change{Act: ActDescribe, Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
-	if w.judges || len(w.Awaiting) > 0 {
+	c := ring.Change{Act: ActDescribe, Object: recordNamed(r.Namespace, r.Name)}
+	if w.judges || w.adopts || len(w.Awaiting) > 0 {
 		c.Act = "Record"
 	}
 	return c
 }
+
+// recordNamed is what the writes of a record are called.
+func recordNamed(namespace, name string) string { return verdict.Kind + " " + namespace + "/" + name }
 
 // recordWrites are the writes after which the records say what has failed, and how far contents have come; and
 // when to look again, because some of it was written a moment ago.
