@@ -336,7 +336,7 @@ func (p *pass) settlesAt(e *entry) time.Time {
 // snapshot is the value that the plan is made from.
 func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed {
 	refusals := p.retries.Refusals(p.now)
-	o := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
+	o := decision.Observed{Now: p.now, By: p.options.By, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
 	for _, e := range seen {
 		w := e.snapshot(refusals)
 		if p.lookup.IsBehind(&e.config) { // it is read again as soon as the cache shows what others were hashed with

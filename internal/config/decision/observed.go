@@ -19,6 +19,8 @@ import (
 // Observed is the snapshot of one pass. It does not change afterwards.
 type Observed struct {
 	Now time.Time
+	// By is the manager that decides.
+	By string
 	// Workloads are the relevant ones, in the order of their names.
 	Workloads []Workload
 	// Budget is what the manager has rolled; nil if the records on the workloads have to
