@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,9 +23,7 @@ func adoptedIn(records []v1alpha1.ConfigRollout) (decision.Adopted, map[workload
 			continue
 		}
 		is.Records[records[i].Namespace] = &records[i]
-		for name, b := range recorded {
-			all[name] = b
-		}
+		maps.Copy(all, recorded)
 	}
 	return is, all
 }

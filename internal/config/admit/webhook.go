@@ -170,7 +170,7 @@ func (h *handler) adopted(ctx context.Context, of workload.Name) workload.Baseli
 		return workload.Baseline{}
 	}
 	r, err := h.policies().Record(ctx, of.Namespace, verdict.OfAdopted)
-	if err != nil || r == nil {
+	if err != nil {
 		return workload.Baseline{}
 	}
 	all, _ := verdict.Adopted(r)

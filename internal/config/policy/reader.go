@@ -87,18 +87,15 @@ func (r *Reader) Records(ctx context.Context, namespaces []string) (records []v1
 	return records, true, nil
 }
 
-// Record reads one of them, nil if there is none.
+// Record reads one of them, an empty one if there is none.
 func (r *Reader) Record(ctx context.Context, namespace, name string) (*v1alpha1.ConfigRollout, error) {
-	if r == nil || !r.kinds.hasRecords() {
-		return nil, nil
-	}
 	record := &v1alpha1.ConfigRollout{}
+	if r == nil || !r.kinds.hasRecords() {
+		return record, nil
+	}
 	err := r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, record)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the record %s: %w", name, err)
-	}
-	if err != nil {
-		return nil, nil
 	}
 	return record, nil
 }
