@@ -57,6 +57,11 @@ type Rollout struct {
 	Notes []string `json:"notes,omitempty"`
 	// DecidedAt is when the manager decided this.
 	DecidedAt metav1.MicroTime `json:"decidedAt"`
+	// DecidedBy is which replica of the manager did: its host name, that of its Pod, with which the holder of its Lease
+	// begins.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	DecidedBy string `json:"decidedBy,omitempty"`
 }
 
 // Stage is a part that rolls as a whole.
@@ -181,6 +186,11 @@ type Past struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+	// UndoneBy is who ended it before it was complete: spillway, if it returned units to what they had before, or the
+	// field manager that wrote the next one. It is absent where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	UndoneBy string `json:"undoneBy,omitempty"`
 	// StartedAt is when it began, FinishedAt when it was complete or another one began.
 	StartedAt  metav1.MicroTime `json:"startedAt"`
 	FinishedAt metav1.MicroTime `json:"finishedAt"`

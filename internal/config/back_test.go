@@ -12,6 +12,7 @@ import (
 
 	state "github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 const (
@@ -87,6 +88,10 @@ func TestAFailedChangeIsRolledBack(t *testing.T) {
 	w.readyWith("app", snapshotOf(t, w.pinnedAgain("Deployment", "app", first)), 1)
 	w.eventually(func() error { return want("", w.condition("app")) })
 	w.ready("app")
+	w.settled()
+	if past := w.record("Secret", "db").History; len(past) != 1 || past[0].UndoneBy != kube.FieldOwner {
+		t.Errorf("the history is %+v", past)
+	}
 }
 
 // next is an error unless spillway explain of a Deployment ends with a command.

@@ -35,6 +35,9 @@ type entry struct {
 	// the moment when the record was read first.
 	rolled time.Time
 
+	// adopted is what is recorded of its adoption.
+	adopted workload.Baseline
+
 	config content.Known
 	// demandedAt is what the demand was found by, if annotations of Reloader decide it.
 	demandedAt string
@@ -152,6 +155,20 @@ func (e *entry) allow(refused string) {
 
 func (e *entry) readAgain(obj client.Object) workload.Workload {
 	e.demandedAt = ""
+	w := e.readBare(obj)
+	w.Adopt(e.adopted)
+	return w
+}
+
+// adopt has it know what is recorded of its adoption.
+func (e *entry) adopt(recorded workload.Baseline) {
+	if e.adopted != recorded {
+		e.adopted = recorded
+		e.workload.Adopt(recorded)
+	}
+}
+
+func (e *entry) readBare(obj client.Object) workload.Workload {
 	switch {
 	case e.trackedBy == nil && e.reloader != nil:
 		return workload.ReadReloaded(obj, e.reloader)

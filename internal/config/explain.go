@@ -84,6 +84,9 @@ type Explanation struct {
 	Policy string `json:"policy,omitempty"`
 	// Held is the object whose release the policy holds, nil if none does.
 	Held *content.Object `json:"-"`
+	// DecidedAt is when a manager decided it, DecidedBy which replica did; absent if none has recorded it.
+	DecidedAt *time.Time `json:"decidedAt,omitempty"`
+	DecidedBy string     `json:"decidedBy,omitempty"`
 	// FailedOn is the workload that keeps this one from being rolled, nil if none does.
 	FailedOn *workload.Name `json:"failedOn,omitempty"`
 	// FailedWith is the object whose content has failed there.

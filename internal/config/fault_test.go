@@ -245,7 +245,7 @@ func (r *run) restsAt(state *map[string]string, but string) {
 		if r.deploymentNow("old").Finalizers != nil {
 			return fmt.Errorf("the finalizer still exists")
 		}
-		if but != "" && r.deploymentNow("adopted").Annotations[native+"config-baseline"] == "" {
+		if but != "" && r.adopted("adopted").Scope == "" {
 			return fmt.Errorf("no baseline yet")
 		}
 		return nil

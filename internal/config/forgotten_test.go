@@ -173,7 +173,7 @@ func TestWhatIsSickIsNotRolledWithoutARecord(t *testing.T) {
 // The manager is stopped before and after each of its writes, and another one starts: a workload that is not ready is
 // never rolled before that is recorded.
 func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
-	story := func(w *world, begin func(), meanwhile func()) {
+	story := func(w *world, begin, meanwhile func()) {
 		w.t.Helper()
 		w.options.CoalesceWindow = 0
 		startKubelets(w).breaks("app1")
@@ -207,6 +207,13 @@ func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
 			w.t.Errorf("the record says that %v failed", f)
 		}
 	}
+	atEachWrite(t, story)
+}
+
+// atEachWrite tells a story once without a fault, and then with a manager that is stopped before and after each of its
+// writes, and another one that starts.
+func atEachWrite(t *testing.T, story func(w *world, begin, meanwhile func())) {
+	t.Helper()
 	writes := 0
 	t.Run("without a fault", func(t *testing.T) {
 		w, inj := newWorldNow(t), fault.New()

@@ -97,9 +97,11 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	if err != nil {
 		return decision.Observed{}, err
 	}
+	adopted, all := adoptedIn(records)
 	seen := make([]*entry, len(objects))
 	clear(o.noPins)
 	for i, obj := range objects {
+		o.cache.of(obj).adopt(all[workload.NameOf(obj)])
 		seen[i] = o.read(ctx, obj, policies, now)
 	}
 	p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
@@ -112,7 +114,11 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	o.cache.keep(seen)
 	observed := p.snapshot(seen, spent)
 	observed.Policies, observed.Gates, observed.GatesKnown = policies, gates, gatesKnown
-	observed.Recordable = recordable
+	adopted.Refusals = p.refusals
+	observed.Recordable, observed.Adopted = recordable, adopted
+	if err := o.addUnlisted(ctx, &observed, all); err != nil {
+		return decision.Observed{}, err
+	}
 	p.remember(ctx, &observed, records)
 	if !o.readOnly {
 		if err := o.spread.observe(ctx, policies, &observed); err != nil {
@@ -330,7 +336,7 @@ func (p *pass) settlesAt(e *entry) time.Time {
 // snapshot is the value that the plan is made from.
 func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed {
 	refusals := p.retries.Refusals(p.now)
-	o := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
+	o := decision.Observed{Now: p.now, By: p.options.By, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
 	for _, e := range seen {
 		w := e.snapshot(refusals)
 		if p.lookup.IsBehind(&e.config) { // it is read again as soon as the cache shows what others were hashed with

@@ -44,6 +44,8 @@ type Options struct {
 	RunCronJobs bool
 	// ReloaderMetrics has rolls by these annotations counted and reported by the names of Reloader, too.
 	ReloaderMetrics bool
+	// By is the host name of the manager, which its records name.
+	By string
 	// Now is the clock.
 	Now func() time.Time
 }

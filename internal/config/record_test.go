@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -53,8 +54,11 @@ func (w *world) failedWith(kind content.Kind, name string) []string {
 func (w *world) replaced(name string, as *appsv1.Deployment) {
 	w.t.Helper()
 	d := as.DeepCopy()
-	d.ResourceVersion = w.deploymentNow(name).ResourceVersion
-	if err := w.client.Update(w.t.Context(), d); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its controller writes it too
+		d.ResourceVersion = w.deploymentNow(name).ResourceVersion
+		return w.client.Update(w.t.Context(), d)
+	})
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }

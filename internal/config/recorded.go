@@ -105,6 +105,7 @@ func (e *Explanation) record(w *decision.Workload, s *state) {
 	is := ring.WaitingIn(s.cause, e.Kind+" "+e.Name, s.at)
 	is.About, is.On = refOf(s.cause.About, w.Namespace), refOf(s.cause.On, w.Namespace)
 	e.apply(is)
+	e.DecidedAt, e.DecidedBy = &s.rollout.DecidedAt.Time, s.rollout.DecidedBy
 	if e.Behind, e.Changed = s.objects, s.changed; e.Policy != "" && s.object.Kind != "" {
 		e.Held = &s.object
 	}

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // A record says how a content went: the workload that failed, and as one cause all that wait for it. The next
@@ -41,7 +44,12 @@ func TestTheRecordOfARollout(t *testing.T) {
 	if r := is.Rollout; r.Phase != "Complete" || r.FinishedAt == nil || r.Units != (v1alpha1.RolloutCounts{Total: 5, Complete: 5}) || len(r.Causes) != 0 {
 		t.Errorf("the record is %+v", r)
 	}
-	if len(is.History) != 1 || is.History[0].Outcome != "Failed" || !strings.Contains(is.History[0].Message, "CrashLoopBackOff") {
+	secret := &corev1.Secret{}
+	if err := w.get(secret, "db"); err != nil {
+		t.Fatal(err)
+	}
+	_, writer := kube.LastWrite(secret, "data") // empty where it was created in the same second
+	if len(is.History) != 1 || is.History[0].Outcome != "Failed" || !strings.Contains(is.History[0].Message, "CrashLoopBackOff") || is.History[0].UndoneBy != writer {
 		t.Errorf("the history is %+v", is.History)
 	}
 	w.rests(func() {})
@@ -94,4 +102,39 @@ func TestAViewerIsToldWhatIsRecorded(t *testing.T) {
 	if e, is := seen["app2"], w.explain("app2"); e.State != config.StateWaiting || e.Reason != "ConfigFailed" || e.Sentence != is.Sentence || *e.FailedOn != *is.FailedOn || *e.FailedWith != *is.FailedWith {
 		t.Errorf("app2 is %+v, want %+v", e, is)
 	}
+}
+
+// A record names the manager that has decided it. The next one writes nothing for that.
+func TestTheRecordSaysWhoDecided(t *testing.T) {
+	w := newWorld(t)
+	first := func(o *manager.Options) { o.Identity = "spillway-1" }
+	shared(w, "app1")
+	w.halt()
+	w.manage(first)
+	w.secret("db", "p", "good2")
+	w.eventually(func() error { return want("Complete", w.recordedPhase("Secret", "db")) })
+	if by := w.record("Secret", "db").Rollout.DecidedBy; by != "spillway-1" {
+		t.Errorf("decided by %q", by)
+	}
+	w.halt()
+	w.silent(func() { w.manage(func(o *manager.Options) { o.Identity = "spillway-2" }) })
+	w.rests(func() {
+		if by := w.record("Secret", "db").Rollout.DecidedBy; by != "spillway-1" {
+			t.Errorf("decided by %q", by)
+		}
+	})
+	w.secret("db", "p", "bad")
+	w.eventually(func() error { return want("Failed", w.recordedPhase("Secret", "db")) })
+	if e := w.explain("app1"); e.DecidedBy != "spillway-2" || e.DecidedAt == nil {
+		t.Errorf("app1 is explained as decided by %q at %v", e.DecidedBy, e.DecidedAt)
+	}
+}
+
+// recordedPhase is that which is recorded of an object, empty if nothing is.
+func (w *world) recordedPhase(kind content.Kind, name string) string {
+	w.t.Helper()
+	if r := w.record(kind, name); r != nil && r.Rollout != nil {
+		return r.Rollout.Phase
+	}
+	return ""
 }

@@ -56,7 +56,7 @@ func verdictsMatter() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ConfigRollout)
 		now, isRecord := e.ObjectNew.(*v1alpha1.ConfigRollout)
-		return !ok || !isRecord || !equality.Semantic.DeepEqual(before.Failures, now.Failures)
+		return !ok || !isRecord || !equality.Semantic.DeepEqual(before.Failures, now.Failures) || !equality.Semantic.DeepEqual(before.Adopted, now.Adopted)
 	}}
 }
 

@@ -57,6 +57,8 @@ type world struct {
 	// as is how the manager connects; by default it may do anything.
 	as   *rest.Config
 	stop func()
+	// isManaged is true between manage and halt.
+	isManaged bool
 	// meanwhile is done again and again while something is waited for.
 	meanwhile func()
 }
@@ -139,11 +141,14 @@ func (w *world) manage(change ...func(*manager.Options)) {
 	for _, c := range change {
 		c(&o)
 	}
-	w.stop = w.barrier.Run(w.t, w.requests.wrap(as), fault.New(), o)
+	w.stop, w.isManaged = w.barrier.Run(w.t, w.requests.wrap(as), fault.New(), o), true
 }
 
 // halt stops the manager, and returns once it has stopped.
-func (w *world) halt() { w.stop() }
+func (w *world) halt() {
+	w.stop()
+	w.isManaged = false
+}
 
 func (w *world) apply(manifests ...string) {
 	w.t.Helper()
@@ -255,9 +260,12 @@ func (w *world) deploymentNow(name string) *appsv1.Deployment {
 func (w *world) hash(name string) string {
 	w.t.Helper()
 	d := w.deploymentNow(name)
-	recorded := d.Annotations[native+"config-baseline"]
 	template := d.Spec.Template.Annotations
-	return cmp.Or(template[native+"config-hash"], template[waveHash], recorded[strings.LastIndex(recorded, ":")+1:])
+	if hash := cmp.Or(template[native+"config-hash"], template[waveHash]); hash != "" {
+		return hash
+	}
+	recorded := w.adopted(name)
+	return cmp.Or(recorded.First, recorded.Scope)
 }
 
 // hashed waits until the Deployment has a hash other than the one given, and

@@ -91,6 +91,9 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 		f.add("last roll", rollText(e.LastRoll))
 	}
 	f.optional("hash", e.Hash)
+	if e.DecidedAt != nil {
+		f.decided(*e.DecidedAt, e.DecidedBy)
+	}
 	return f
 }
 

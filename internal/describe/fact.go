@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/estimate"
 )
 
@@ -52,6 +53,21 @@ func (f *facts) forecast(of *estimate.Forecast) {
 		return
 	}
 	f.add("forecast", "ends "+Moment(of.Expected.Time), fmt.Sprintf("between %s and %s", Moment(of.Earliest.Time), Moment(of.Latest.Time)), of.Decides+" decides")
+}
+
+// decided adds when what is recorded was decided, and by which manager, if that is known.
+func (f *facts) decided(at time.Time, by string) {
+	if by != "" {
+		f.add("decided", Moment(at), "by "+by)
+	}
+}
+
+// DecidedFacts are when the record of a rollout was decided, and by which manager, none if that is not known.
+func DecidedFacts(r *record.Rollout) (f []Fact) {
+	if r != nil {
+		(*facts)(&f).decided(r.DecidedAt.Time, r.DecidedBy)
+	}
+	return f
 }
 
 func (f *facts) add(name string, values ...string) { *f = append(*f, FactOf(name, values...)) }

@@ -66,7 +66,7 @@ func ModuleFacts(e *decision.Explanation) []Fact {
 		f.add("rollout", p.Revision, "began "+Moment(p.StartedAt.Time), outcome)
 	}
 	f.each("note", e.Notes)
-	return f
+	return append(f, DecidedFacts(e.Rollout)...)
 }
 
 // StageCounts counts the clusters of a stage.

@@ -67,7 +67,7 @@ func GroupFacts(e *decision.Explanation, replicas []string) []Fact {
 		f.add("rollout", fmt.Sprintf("number %d", r.Number), "began "+Moment(r.StartedAt.Time), outcomeOf(r))
 	}
 	f.each("note", e.Notes)
-	return f
+	return append(f, DecidedFacts(e.Rollout)...)
 }
 
 func inZone(zone string) string {

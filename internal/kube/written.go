@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -12,14 +13,26 @@ import (
 // WrittenAt is when a client wrote one of some fields of an object last, to the second: when the object
 // was created, if that is not known.
 func WrittenAt(obj metav1.Object, fields ...string) time.Time {
-	at := obj.GetCreationTimestamp().Time
+	at, _ := LastWrite(obj, fields...)
+	return at
+}
+
+// LastWrite is [WrittenAt], and which field manager wrote then: empty if the object was created then, or if several wrote in
+// the same second.
+func LastWrite(obj metav1.Object, fields ...string) (at time.Time, by string) {
+	at = obj.GetCreationTimestamp().Time
 	entries := obj.GetManagedFields()
 	for i := range entries {
-		if e := &entries[i]; e.Time != nil && e.Time.After(at) && mentions(e.FieldsV1, fields) {
-			at = e.Time.Time
+		e := &entries[i]
+		switch {
+		case e.Time == nil || e.Time.Time.Before(at) || !mentions(e.FieldsV1, fields):
+		case e.Time.After(at):
+			at, by = e.Time.Time, e.Manager
+		case by != e.Manager:
+			by = ""
 		}
 	}
-	return at
+	return at, by
 }
 
 // mentions is true also of the only entry that [Attribution] keeps, which has no fields.
@@ -31,9 +44,9 @@ func mentions(written *metav1.FieldsV1, fields []string) bool {
 
 // Attribution is what a cache keeps of who has written an object, so that [WrittenAt] says the same.
 func Attribution(obj metav1.Object, fields ...string) []metav1.ManagedFieldsEntry {
-	at := WrittenAt(obj, fields...)
+	at, by := LastWrite(obj, fields...)
 	if at.Equal(obj.GetCreationTimestamp().Time) {
 		return nil
 	}
-	return []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}}}
+	return []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}, Manager: unique.Make(by).Value()}} // there are few
 }

@@ -95,6 +95,8 @@ type Options struct {
 	// LeaseName and LeaseNamespace identify the Lease. An empty namespace is the
 	// one that the manager runs in.
 	LeaseName, LeaseNamespace string
+	// Identity is the host name of the manager, with which its records name it; optional.
+	Identity string
 	// SyncPeriod is how often everything is observed although nothing has
 	// changed. Zero is controller-runtime's own.
 	SyncPeriod time.Duration

@@ -151,6 +151,7 @@ func (o Options) rings() ([]ring, error) {
 		return nil, errors.New("one of the namespaces to watch has no name")
 	}
 	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
+	o.Config.By, o.Zones.By, o.Plans.By, o.Fleet.By = o.Identity, o.Identity, o.Identity, o.Identity
 	o.Assemblage.Namespaces = o.Namespaces
 	if o.Fleet.Assemblages == nil {
 		o.Fleet.Assemblages, o.Fleet.Looks = o.assemblages, true

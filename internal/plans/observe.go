@@ -136,7 +136,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Definitions: map[string]definition.Result{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage, Rendered: m.rendered,
 		},
 		Contents: map[string]*choice.Version{}, Answered: answered.objects,
-		Now: b.options.Now(), NewUID: uuid.NewUUID(), Account: as,
+		Now: b.options.Now(), By: b.options.By, NewUID: uuid.NewUUID(), Account: as,
 	}}
 	var err error
 	if s.rights, err = b.accounts(s.Account); err != nil {

@@ -19,6 +19,8 @@ type Options struct {
 	// Files reads the files of a Pipe; nil reads them by the exec endpoint of the
 	// API server.
 	Files pipe.Files
+	// By is the host name of the manager, which its records name.
+	By string
 	// Now is the clock.
 	Now func() time.Time
 }

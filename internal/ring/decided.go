@@ -29,6 +29,8 @@ type Decided struct {
 	Notes  []string
 	// StartedAt and FinishedAt are when the rollout began and ended, zero if only what was recorded says that.
 	StartedAt, FinishedAt time.Time
+	// By is the manager that has decided it.
+	By string
 }
 
 // WaitingOf are the units that a plan moves or holds. Name is how a record names a unit, and what kind of
@@ -94,7 +96,7 @@ const (
 func (d *Decided) Record(before *record.Rollout, now time.Time) *record.Rollout {
 	at := metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
 	r := &record.Rollout{
-		Target: d.Target, Phase: string(d.Phase), StartedAt: at, DecidedAt: at, Units: d.counts(),
+		Target: d.Target, Phase: string(d.Phase), StartedAt: at, DecidedAt: at, DecidedBy: d.By, Units: d.counts(),
 		Stages: d.Stages[:min(len(d.Stages), mostStages)], Causes: Causes(d.Units, d.Namespace),
 	}
 	for _, note := range d.Notes[:min(len(d.Notes), mostNotes)] {
@@ -157,15 +159,20 @@ func (d *Decided) date(r *record.Rollout, at metav1.MicroTime) {
 	}
 }
 
-// quiet is the record before if the other one differs in nothing but the time of the decision.
+// quiet is the record before if the other one says the same.
 func quiet(before, r *record.Rollout) *record.Rollout {
-	if before == nil {
-		return r
-	}
-	same := *r
-	same.DecidedAt = before.DecidedAt
-	if equality.Semantic.DeepEqual(&same, before) {
+	if SaysTheSame(before, r) {
 		return before
 	}
 	return r
+}
+
+// SaysTheSame is true of two records that differ in nothing but when they were decided, and by which manager. Either may be nil.
+func SaysTheSame(a, b *record.Rollout) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	same := *b
+	same.DecidedAt, same.DecidedBy = a.DecidedAt, a.DecidedBy
+	return equality.Semantic.DeepEqual(a, &same)
 }

@@ -165,8 +165,9 @@ func sooner(a *metav1.MicroTime, b time.Time) *metav1.MicroTime {
 // mostPastRecords is how many rollouts a record has that are over.
 const mostPastRecords = 10
 
-// Record is the record of a rollout after a decision, with those before it. What is decided has no times.
-func Record(before *record.Rollout, history []record.Past, decided *record.Rollout, now time.Time) (*record.Rollout, []record.Past) {
+// Record is the record of a rollout after a decision, with those before it. What is decided has no times. The one
+// before is undone by undoneBy if it is over and was not complete, empty if it is not known by whom.
+func Record(before *record.Rollout, history []record.Past, decided *record.Rollout, undoneBy string, now time.Time) (*record.Rollout, []record.Past) {
 	at := metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
 	isComplete := decided.Phase == string(rollout.PhaseComplete)
 	switch {
@@ -184,7 +185,7 @@ func Record(before *record.Rollout, history []record.Past, decided *record.Rollo
 	case before != nil && before.FinishedAt == nil && before.MovedAt == nil && before.Phase != string(rollout.PhaseFailed): // no unit ever had it
 		decided.StartedAt = at
 	case before != nil:
-		history = append([]record.Past{pastOf(before, at)}, history[:min(len(history), mostPastRecords-1)]...)
+		history = append([]record.Past{pastOf(before, undoneBy, at)}, history[:min(len(history), mostPastRecords-1)]...)
 		decided.StartedAt = at
 	default:
 		decided.StartedAt = at
@@ -211,11 +212,11 @@ func keepSince(causes, before []record.Cause) {
 }
 
 // pastOf is what a rollout has become, when another one begins.
-func pastOf(r *record.Rollout, now metav1.MicroTime) record.Past {
-	past := record.Past{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, MovedAt: r.MovedAt, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor}
+func pastOf(r *record.Rollout, undoneBy string, now metav1.MicroTime) record.Past {
+	past := record.Past{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, MovedAt: r.MovedAt, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor, UndoneBy: undoneBy}
 	switch {
 	case r.FinishedAt != nil:
-		past.Outcome, past.FinishedAt, past.Message = string(rollout.OutcomeComplete), *r.FinishedAt, ""
+		past.Outcome, past.FinishedAt, past.Message, past.UndoneBy = string(rollout.OutcomeComplete), *r.FinishedAt, "", ""
 	case r.Phase == string(rollout.PhaseFailed):
 		past.Outcome = string(rollout.OutcomeFailed)
 	}

@@ -60,28 +60,28 @@ func TestRecord(t *testing.T) {
 	decided := func(target, phase string, causes ...record.Cause) *record.Rollout {
 		return &record.Rollout{Target: target, Phase: phase, Causes: causes, WaitingFor: phase}
 	}
-	first, past := ring.Record(nil, nil, decided("a", "Waiting", ring.Causes([]ring.Waiting{waits("x", "y")}, "")...), now)
+	first, past := ring.Record(nil, nil, decided("a", "Waiting", ring.Causes([]ring.Waiting{waits("x", "y")}, "")...), "kubectl-edit", now)
 	first.Causes[0].Since = &first.StartedAt
-	second, past := ring.Record(first, past, decided("a", "Waiting", ring.Causes([]ring.Waiting{waits("x", "y")}, "")...), now.Add(time.Minute))
+	second, past := ring.Record(first, past, decided("a", "Waiting", ring.Causes([]ring.Waiting{waits("x", "y")}, "")...), "kubectl-edit", now.Add(time.Minute))
 	if !second.StartedAt.Equal(&first.StartedAt) || second.Causes[0].Since == nil || len(past) > 0 {
 		t.Errorf("it goes on as %+v after %+v", second, past)
 	}
-	done, past := ring.Record(second, past, decided("a", "Complete"), now.Add(2*time.Minute))
+	done, past := ring.Record(second, past, decided("a", "Complete"), "kubectl-edit", now.Add(2*time.Minute))
 	if done.FinishedAt == nil || len(past) > 0 {
 		t.Errorf("it ends as %+v after %+v", done, past)
 	}
-	later, _ := ring.Record(done, past, decided("b", "Complete"), now.Add(time.Hour))
+	later, _ := ring.Record(done, past, decided("b", "Complete"), "kubectl-edit", now.Add(time.Hour))
 	if diff := cmp.Diff(done, later); diff != "" {
 		t.Error("what is complete has changed" + diff)
 	}
-	next, past := ring.Record(done, past, decided("b", "Failed"), now.Add(time.Hour))
-	if next.FinishedAt != nil || len(past) != 1 || past[0].Outcome != "Complete" || past[0].Target != "a" {
+	next, past := ring.Record(done, past, decided("b", "Failed"), "kubectl-edit", now.Add(time.Hour))
+	if next.FinishedAt != nil || len(past) != 1 || past[0].Outcome != "Complete" || past[0].Target != "a" || past[0].UndoneBy != "" {
 		t.Errorf("%+v is next after %+v", next, past)
 	}
 	for i := range 20 {
-		next, past = ring.Record(next, past, decided(fmt.Sprint(i), "Failed"), now.Add(2*time.Hour))
+		next, past = ring.Record(next, past, decided(fmt.Sprint(i), "Failed"), "kubectl-edit", now.Add(2*time.Hour))
 	}
-	if len(past) != 10 || past[0].Outcome != "Failed" || past[0].Message != "Failed" {
+	if len(past) != 10 || past[0].Outcome != "Failed" || past[0].Message != "Failed" || past[0].UndoneBy != "kubectl-edit" {
 		t.Errorf("the history is %+v", past)
 	}
 }
@@ -126,8 +126,13 @@ func TestARecordIsQuiet(t *testing.T) {
 		return &ring.Decided{Target: target, Phase: phase, Reason: "X", Sentence: "a is waiting", Units: units, Total: 2}
 	}
 	first := decided("1", rollout.PhaseWaiting, waits("a", "why")).Record(nil, now)
-	if same := decided("1", rollout.PhaseWaiting, waits("a", "why")).Record(first, now.Add(time.Hour)); same != first {
+	another := decided("1", rollout.PhaseWaiting, waits("a", "why"))
+	another.By = "another"
+	if same := another.Record(first, now.Add(time.Hour)); same != first {
 		t.Errorf("it was written again: %+v after %+v", same, first)
+	}
+	if differs := another.Record(nil, now); differs.DecidedBy != "another" || !ring.SaysTheSame(first, differs) || ring.SaysTheSame(nil, differs) || ring.SaysTheSame(first, nil) {
+		t.Errorf("another manager records %+v after %+v", differs, first)
 	}
 	moves := decided("1", rollout.PhaseProgressing, ring.Waiting{Unit: "a", State: ring.StateRolling}).Record(first, now.Add(time.Minute))
 	done := decided("1", rollout.PhaseComplete).Record(moves, now.Add(2*time.Minute))

@@ -67,9 +67,8 @@ var (
 	Suspended = Key{Native: "spillway.dev/suspended"}
 	// ConfigChange records the last roll: when, and which keys had changed.
 	ConfigChange = Key{Native: "spillway.dev/config-change"}
-	// ConfigBaseline records, until the first roll, the hash of the config with which a workload ran
-	// when it was opted in; and, if wave rolled it before, what it uses in addition to what
-	// wave's hash covers.
+	// ConfigBaseline records the hash of the config with which a workload ran when it was opted in or taken over from
+	// wave, where no ConfigRollout can record it. Earlier managers wrote it; what it says is moved.
 	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
 	// ConfigSeen records, of a workload that is tracked by annotations of Reloader, which objects counted for its
 	// hash, and digests of their contents: an object that counts only now rolls nothing. On a CronJob it records what

@@ -82,7 +82,7 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot,
 	group, restored := m.restore(group)
 	s := snapshot{key: m.key, object: group, sets: v.sets, restored: restored}
 	s.Observed = decision.Observed{
-		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.mark(v.observed()), Refusals: m.Refusals(now),
+		Now: now, By: o.options.By, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.mark(v.observed()), Refusals: m.Refusals(now),
 	}
 	if s.Gates, err = o.gates(ctx, m, group); err != nil {
 		return snapshot{}, err

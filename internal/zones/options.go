@@ -9,6 +9,8 @@ type Options struct {
 	// StatusDelay is how old a status may become while nothing is written that it
 	// could be part of. Zero is [DefaultStatusDelay], and less writes it in the pass that decides it.
 	StatusDelay time.Duration
+	// By is the host name of the manager, which its records name.
+	By string
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -5,7 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ConfigRollout records how the contents of a ConfigMap or Secret were rolled out, and which of them have
 // failed on which workloads. The manager alone writes it: no edit of a workload takes the record away. There is
 // none for an object of which no change was rolled out. To delete one is to forget it; what still fails is recorded
-// again. The one that is named workloads is about what waits for no object of the namespace.
+// again. The one that is named workloads is about what waits for no object of the namespace, and the one that is
+// named adopted says with what config workloads were taken over as they ran.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories={spillway}
@@ -51,6 +52,32 @@ type ConfigRollout struct {
 	// a workload is rolled with the content.
 	// +optional
 	Before *ConfigBefore `json:"before,omitempty"`
+	// Adopted says, in the record of that name, with what config the workloads of the namespace were taken over: no
+	// edit of a workload has a change that came since count as taken over as well.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5000
+	Adopted []AdoptedWorkloads `json:"adopted,omitempty"`
+}
+
+// AdoptedWorkloads are workloads with the same hash that ran with the same config when they were taken over: when they
+// were opted in, or when more or less of their config began to count.
+type AdoptedWorkloads struct {
+	// Template is the hash that their Pod templates had, empty if they had none. With another one it says nothing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Template string `json:"template,omitempty"`
+	// Config is the hash of the config that they ran with.
+	// +kubebuilder:validation:MaxLength=253
+	Config string `json:"config"`
+	// First is that of the config of a workload without a hash when it was opted in.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	First string `json:"first,omitempty"`
+	// Workloads are they: "Deployment web".
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20000
+	Workloads []string `json:"workloads"`
 }
 
 // ConfigBefore says how workloads did before they were rolled with a content.

@@ -263,6 +263,9 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	if o.Traces.Receiver, err = tracing.ReceiverOf(env.Lookup); err != nil {
 		log.Error(err, "no traces are written") // a rollout is worth more than its trace
 	}
+	if o.Identity, err = os.Hostname(); err != nil {
+		log.Error(err, "records do not say which replica has decided")
+	}
 	otel.SetLogger(log)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Error(err, "traces") }))
 	if o.Gates.Hosts, err = outbound.ParseHosts(f.gateHosts); err != nil {

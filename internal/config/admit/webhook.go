@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -155,11 +156,25 @@ func decode(req webhook.Request) (now, before client.Object, err error) {
 
 func (h *handler) read(ctx context.Context, obj client.Object, namespace string) *workload.Workload {
 	w := workload.Read(obj)
+	w.Adopt(h.adopted(ctx, w.Name))
 	if w.Settings.Tracked && h.pins(ctx, namespace) {
 		w.PinBy(h.pinning(ctx, &w, namespace))
 		w.Allow("")
 	}
 	return &w
+}
+
+// adopted is what is recorded of the adoption of a workload. If that cannot be read, the ring rolls it once more.
+func (h *handler) adopted(ctx context.Context, of workload.Name) workload.Baseline {
+	if h.policies == nil {
+		return workload.Baseline{}
+	}
+	r, err := h.policies().Record(ctx, of.Namespace, verdict.OfAdopted)
+	if err != nil {
+		return workload.Baseline{}
+	}
+	all, _ := verdict.Adopted(r)
+	return all[of]
 }
 
 // pins is true if workloads of a namespace may keep their config. One that says nothing yet is given

@@ -60,6 +60,7 @@ func Differ(a, b client.Object) bool {
 	before, after := factOf(a), factOf(b)
 	before.version, after.version = "", ""
 	before.written, after.written = time.Time{}, time.Time{}
+	before.writer, after.writer = "", ""
 	return !reflect.DeepEqual(before, after)
 }
 
@@ -78,6 +79,8 @@ type fact struct {
 	version string
 	// created is when it was created, written when it was written last.
 	created, written time.Time
+	// writer is which field manager wrote it then, empty if that is not known.
+	writer string
 	// uid is that of the object.
 	uid     string
 	ignored bool
@@ -98,13 +101,13 @@ func factOf(obj client.Object) fact {
 		exists:     true,
 		version:    versionOf(obj),
 		created:    obj.GetCreationTimestamp().Time,
-		written:    kube.WrittenAt(obj, dataField, binaryField),
 		uid:        string(obj.GetUID()),
 		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
 		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),
 		release:    releaseOf(obj.GetAnnotations()),
 		paused:     pausedBy(obj.GetAnnotations()),
 	}
+	f.written, f.writer = kube.LastWrite(obj, dataField, binaryField)
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
 		f.digests = o.Data

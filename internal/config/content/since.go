@@ -36,3 +36,6 @@ func (f Facts) WrittenAfter(o Object, at time.Time) time.Time {
 	}
 	return of.written
 }
+
+// Writer is the field manager that wrote the content of an object last, empty if that is not known.
+func (f Facts) Writer(o Object) string { return f[o].writer }

@@ -19,6 +19,8 @@ import (
 // Observed is the snapshot of one pass. It does not change afterwards.
 type Observed struct {
 	Now time.Time
+	// By is the manager that decides.
+	By string
 	// Workloads are the relevant ones, in the order of their names.
 	Workloads []Workload
 	// Budget is what the manager has rolled; nil if the records on the workloads have to
@@ -36,6 +38,8 @@ type Observed struct {
 	// Records are those of what has failed, by their objects; they are Recordable if they can be read.
 	Records    map[content.Object]*v1alpha1.ConfigRollout
 	Recordable bool
+	// Adopted is what is recorded of the workloads that were taken over.
+	Adopted Adopted
 	// Gone are the failures in them of workloads that do not exist any more, or do not use the object:
 	// they count for the others.
 	Gone []verdict.Verdict
@@ -82,6 +86,8 @@ type Workload struct {
 	stuck *pods.Stuck
 	// recalled is true if what it got its config with is known by the records alone; see Recall.
 	recalled bool
+	// recordsAdoption is true if it is recorded, or will be, with what config it was taken over; else it stands on it.
+	recordsAdoption bool
 	// kept is what the workloads keep that its failure keeps from being rolled.
 	kept workload.Keepings
 }

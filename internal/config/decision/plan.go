@@ -37,6 +37,7 @@ func Decide(o Observed, options Options) Plan {
 	o, plan := decide(o, options)
 	var again time.Time
 	plan.Records, again = o.recordWrites(&plan, options.RecordEvery)
+	plan.Records = append(o.adoptions(), plan.Records...)
 	plan.Wake = ring.Earlier(plan.Wake, again)
 	place := plan.places()
 	var records []Write

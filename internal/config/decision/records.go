@@ -25,6 +25,8 @@ type RecordWrite struct {
 	Permits bool
 	// judges is true if what has failed is another.
 	judges bool
+	// adopts is true if it says with what config workloads were taken over.
+	adopts bool
 	// Awaiting are the workloads that must not be rolled before it is made.
 	Awaiting []workload.Name
 }
@@ -35,12 +37,15 @@ const ActDescribe = "Describe"
 // Change identifies the write.
 func (w *RecordWrite) Change() ring.Change {
 	r := cmp.Or(w.After, w.Before)
-	c := ring.Change{Act: ActDescribe, Object: verdict.Kind + " " + r.Namespace + "/" + r.Name}
-	if w.judges || len(w.Awaiting) > 0 {
+	c := ring.Change{Act: ActDescribe, Object: recordNamed(r.Namespace, r.Name)}
+	if w.judges || w.adopts || len(w.Awaiting) > 0 {
 		c.Act = "Record"
 	}
 	return c
 }
+
+// recordNamed is what the writes of a record are called.
+func recordNamed(namespace, name string) string { return verdict.Kind + " " + namespace + "/" + name }
 
 // recordWrites are the writes after which the records say what has failed, and how far contents have come; and
 // when to look again, because some of it was written a moment ago.
@@ -63,10 +68,10 @@ func (o *Observed) recordWrites(p *Plan, every time.Duration) (writes []RecordWr
 	users := o.usersOf(func(object content.Object) bool { _, has := all[object]; return has })
 	o.addGone(all, users)
 	for _, object := range slices.SortedFunc(maps.Keys(all), content.Object.Compare) {
-		digest := digestFor(users[object], object)
+		digest, writer := contentFor(users[object], object)
 		after := verdict.Record(object, digest, all[object])
 		permits, awaiting := starts.add(after, o.Records[object], object, digest, o.Now)
-		o.addRollout(after, o.Records[object], rollouts[object], known, digest)
+		o.addRollout(after, o.Records[object], rollouts[object], known, digest, writer)
 		if after.Rollout == nil && known && !permits { // nothing rolls for it any more
 			after.Before = nil
 		}
@@ -93,13 +98,13 @@ func (o *Observed) addGone(all map[content.Object][]verdict.Verdict, users map[c
 	}
 }
 
-// digestFor is the digest of an object as one of its users has it, empty without a user.
-func digestFor(user *Workload, object content.Object) string {
+// contentFor is the digest of an object as one of its users has it, and who wrote that, both empty without a user.
+func contentFor(user *Workload, object content.Object) (digest, writer string) {
 	if user == nil {
-		return ""
+		return "", ""
 	}
-	digest, _ := user.Config.DigestOf(object)
-	return digest
+	digest, _ = user.Config.DigestOf(object)
+	return digest, user.Config.Writer(object)
 }
 
 // addKeys adds the objects of another map, without verdicts if they are new.
@@ -157,12 +162,9 @@ func (w *RecordWrite) isMade() bool {
 	}
 	before, after := *w.Before, *w.After
 	before.TypeMeta, before.ObjectMeta, after.TypeMeta, after.ObjectMeta = metav1.TypeMeta{}, metav1.ObjectMeta{}, metav1.TypeMeta{}, metav1.ObjectMeta{}
-	if before.Rollout != nil && after.Rollout != nil {
-		was := *before.Rollout
-		was.DecidedAt = after.Rollout.DecidedAt
-		before.Rollout = &was
-	}
-	return equality.Semantic.DeepEqual(before, after)
+	same := ring.SaysTheSame(before.Rollout, after.Rollout)
+	before.Rollout, after.Rollout = nil, nil
+	return same && equality.Semantic.DeepEqual(before, after)
 }
 
 // usersOf are, for each of some objects, the first workload that uses it and knows its content.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
@@ -145,7 +146,7 @@ func (r *objectRollout) record(digest string, now time.Time) *v1alpha1.RolloutRe
 }
 
 // addRollout adds to the record of an object how far its content has come; what was recorded, if that is not known.
-func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRollout, known bool, digest string) {
+func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRollout, known bool, digest, writer string) {
 	if before == nil {
 		before = &v1alpha1.ConfigRollout{}
 	}
@@ -165,8 +166,19 @@ func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRo
 	if len(r.units) == 0 && (before.Rollout == nil || isOfNamespace || r.uses == 0) || before.Rollout == nil && !r.lasting && after.Before == nil {
 		return
 	}
-	after.Rollout, after.History = ring.Record(before.Rollout, before.History, r.record(digest, o.Now), o.Now)
+	decided := r.record(digest, o.Now)
+	decided.DecidedBy = o.By
+	after.Rollout, after.History = ring.Record(before.Rollout, before.History, decided, undoneBy(before.Rollout, writer), o.Now)
 	if isOfNamespace {
 		after.History = nil
 	}
+}
+
+// undoneBy is who undoes a rollout that is not complete when another content comes: the manager, if it has returned a
+// workload, else the field manager that wrote the content.
+func undoneBy(r *v1alpha1.RolloutRecord, writer string) string {
+	if r != nil && slices.ContainsFunc(r.Causes, func(c v1alpha1.RolloutCause) bool { return rollout.Reason(c.Reason) == ReasonConfigRolledBack }) {
+		return kube.FieldOwner
+	}
+	return writer
 }

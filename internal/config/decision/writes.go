@@ -122,11 +122,12 @@ func record(w *Workload, now time.Time) []Write {
 		return []Write{{Workload: w, Disowns: true, Patches: workload.Disown(&w.Workload)}}
 	}
 	c, moved := w.condition(now), w.MarksFailed() && w.isMoved(now)
-	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts()
+	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts() && !w.recordsAdoption
+	lacks, marks := w.IsCurrent() && w.LacksInputs(), w.MarksAdopted()
 	answered, answers := w.AnswersNow(now.UTC().Truncate(time.Millisecond))
 	answers = answers && w.Settings.Tracked && w.IsCurrent()
 	recalled := w.recalled && w.IsCurrent()
-	if unchanged && !moved && !adopts && !answers && !recalled && !w.IsMarkedInVain() {
+	if unchanged && !moved && !adopts && !lacks && !marks && !answers && !recalled && !w.IsMarkedInVain() {
 		return nil
 	}
 	write, e := Write{Workload: w}, workload.EditStored(&w.Workload)
@@ -146,8 +147,14 @@ func record(w *Workload, now time.Time) []Write {
 	if recalled {
 		e.Record(w.Records.Roll)
 	}
-	if adopts {
+	switch {
+	case adopts:
 		e.SetBaseline(now)
+	case lacks:
+		e.SetInputs(now)
+	}
+	if marks {
+		e.DropBaseline()
 	}
 	if answers {
 		e.SetAnswered(answered)

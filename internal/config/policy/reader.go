@@ -87,6 +87,19 @@ func (r *Reader) Records(ctx context.Context, namespaces []string) (records []v1
 	return records, true, nil
 }
 
+// Record reads one of them, an empty one if there is none.
+func (r *Reader) Record(ctx context.Context, namespace, name string) (*v1alpha1.ConfigRollout, error) {
+	record := &v1alpha1.ConfigRollout{}
+	if r == nil || !r.kinds.hasRecords() {
+		return record, nil
+	}
+	err := r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, record)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the record %s: %w", name, err)
+	}
+	return record, nil
+}
+
 func (r *Reader) list(ctx context.Context, kind client.ObjectList, namespace string, seen map[types.UID]known) error {
 	list, _ := kind.DeepCopyObject().(client.ObjectList)
 	if err := r.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {

@@ -98,18 +98,21 @@ func (e *Edit) SetCondition(c *Condition) {
 // DropFailed removes what an earlier manager has recorded on the workload of its failures.
 func (e *Edit) DropFailed() { e.drop(vocabulary.ConfigFailed) }
 
-// SetBaseline records that the hash on the template, or none, means the present config.
+// SetBaseline records on the workload that the hash on the template, or none, means the present config.
 func (e *Edit) SetBaseline(at time.Time) {
-	b := Baseline{Template: e.w.Template.Hash, Scope: e.w.Hashes.Desired}
-	if b.Template == "" {
-		b.First = cmp.Or(e.w.first(), e.w.Hashes.Unignored, b.Scope)
-		e.Record(e.w.Records.Roll) // with what the hash was computed from
+	e.SetInputs(at)
+	e.annotate(vocabulary.ConfigBaseline, e.w.adoption().String())
+}
+
+// SetInputs records of an adopted workload what the hash of its config was computed from, and what counted for it.
+func (e *Edit) SetInputs(at time.Time) {
+	if e.w.Template.Hash == "" {
+		e.Record(e.w.Records.Roll)
 	}
-	e.annotate(vocabulary.ConfigBaseline, b.String())
 	e.setSeen(at)
 }
 
-// DropBaseline removes the baseline, because the hash on the template changes.
+// DropBaseline removes the baseline: the hash on the template changes, or it is recorded elsewhere.
 func (e *Edit) DropBaseline() { e.drop(vocabulary.ConfigBaseline) }
 
 // Suspend prevents Pods of the workload from being scheduled.

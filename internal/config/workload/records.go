@@ -15,16 +15,23 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Records are what the ring wrote on a workload.
+// Records are what the ring wrote about a workload. What stands on it must stay there: it describes the Pod template of the same
+// object, and has to come and go with it. What must outlive an edit of the workload is in ConfigRollouts.
 type Records struct {
-	Roll     Roll
-	Baseline Baseline
-	// Condition is the one on the workload now, nil if there is none.
+	// Roll is how the template got its hash: it is part of the request that sets it, which may be one of a user that
+	// admission answers and that is refused later. What a verdict rests on is recorded besides (ConfigBefore).
+	Roll Roll
+	// Adopted is what is recorded where the manager alone writes, Baseline what stands on the workload: an earlier
+	// manager wrote it, or one that could not record it.
+	Adopted, Baseline Baseline
+	// Condition is the one on the workload now, nil if there is none. It is for people who read the workload and may not
+	// read ConfigRollouts.
 	Condition *Condition
 	// Failed are the releases with which it has failed: those Recorded where the manager alone writes,
 	// and those that an earlier manager has recorded on the workload.
 	Failed, Recorded []Failed
-	// Answered is what a workload with pins was rolled for.
+	// Answered is what a workload with pins was rolled for: a user who undoes that writes it too, with permission for the
+	// workload alone.
 	Answered Answered
 }
 
@@ -105,23 +112,6 @@ type Roll struct {
 	// Back is why the workload got its previous config back, empty if it was rolled for
 	// another reason. Changed is then what had changed before.
 	Back string `json:"back,omitempty"`
-}
-
-// Baseline equates a hash on a template with the hash of a larger or smaller
-// scope, at the moment when a workload was adopted.
-type Baseline struct {
-	Template, Scope string
-	// First stands for the hash of a template that has none: that of the scope when the workload was
-	// opted in.
-	First string
-}
-
-// String is the baseline as it is stored in the annotation.
-func (b Baseline) String() string {
-	if b.First == "" {
-		return b.Template + ":" + b.Scope
-	}
-	return b.Template + ":" + b.Scope + ":" + b.First
 }
 
 // Condition is a Kubernetes condition, stored as JSON in an annotation because the

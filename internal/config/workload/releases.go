@@ -96,7 +96,7 @@ func (w *Workload) IsRecorded() bool {
 func (w *Workload) IsForgotten(at time.Time) bool {
 	roll := &w.Records.Roll
 	switch {
-	case w.IsRecorded(), w.hasBaseline(), w.Object.GetCreationTimestamp().After(at), !roll.At.Before(at), !roll.Admitted.Before(at):
+	case w.IsRecorded(), w.baseline().Scope != "", w.Object.GetCreationTimestamp().After(at), !roll.At.Before(at), !roll.Admitted.Before(at):
 		return false
 	case w.Template.Hash == "":
 		return roll.At.IsZero() && roll.Admitted.IsZero() && !w.optedIn.After(at)

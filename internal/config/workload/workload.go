@@ -299,35 +299,16 @@ func (w *Workload) isPinnedToPresent() bool {
 func (w *Workload) adoptsWave() bool {
 	written := !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero()
 	isWaves := w.Template.Hash == w.Hashes.Wave || w.hidesWave
-	return !written && !w.hasBaseline() && w.Template.Hash != "" && isWaves
+	return !written && w.baseline().Scope == "" && w.Template.Hash != "" && isWaves
 }
 
 // ignoresMore is true if nothing but what the user ignores has changed since the
 // hash was written.
 func (w *Workload) ignoresMore() bool {
 	u := w.Hashes.Unignored
-	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == cmp.Or(w.Template.Hash, w.first()))
-}
-
-// first stands for the hash of a template that has none, empty if it has one or was never seen.
-func (w *Workload) first() string {
-	if w.Template.Hash != "" || !w.hasBaseline() {
-		return ""
-	}
-	return w.Records.Baseline.First
+	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == cmp.Or(w.Template.Hash, w.baseline().First))
 }
 
 // Accepted is the hash that the config would have if nothing had changed since
 // the template's was written.
-func (w *Workload) Accepted() string {
-	if w.hasBaseline() {
-		return w.Records.Baseline.Scope
-	}
-	return w.Template.Hash
-}
-
-// hasBaseline is true if there is a baseline, and it is of the template's hash, or of a template
-// that has none.
-func (w *Workload) hasBaseline() bool {
-	return w.Records.Baseline.Scope != "" && w.Records.Baseline.Template == w.Template.Hash
-}
+func (w *Workload) Accepted() string { return cmp.Or(w.baseline().Scope, w.Template.Hash) }

@@ -40,7 +40,7 @@ func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (ans
 	}
 	e := plans.ExplanationOf(i)
 	described := describe.Instance(&e)
-	p := planAnswer{answering{a, ref, answer{Links: []Link{a.linkTo(&described)}, Details: e}}, i, &e}
+	p := planAnswer{answering{a, ref, answer{Links: []Link{a.linkTo(&described)}, Facts: describe.DecidedFacts(e.Rollout), Details: e}}, i, &e}
 	if e.Reason.IsGate() {
 		p.own().Deadline = p.deadline(ctx)
 		links, err := a.atGate(ctx, ref)

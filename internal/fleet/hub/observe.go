@@ -72,7 +72,7 @@ type snapshot struct {
 // enough, the API server itself is asked, once in a reconcile.
 func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot, error) {
 	s := snapshot{key: m.key}
-	s.Now, s.Live, s.Looks = o.options.Now(), live, o.options.Looks && o.kind.name == model.KindModule
+	s.Now, s.By, s.Live, s.Looks = o.options.Now(), o.options.By, live, o.options.Looks && o.kind.name == model.KindModule
 	s.Refusals = m.Refusals(s.Now)
 	if err := o.module(ctx, &s, m); err != nil || s.object == nil {
 		return s, err

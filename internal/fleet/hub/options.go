@@ -23,6 +23,8 @@ type Options struct {
 	Looks bool
 	// HubName is part of what the hub is known by on the clusters.
 	HubName string
+	// By is the host name of the manager, which its records name.
+	By string
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -62,6 +62,7 @@ func isRetrying(s *v1beta1.InstanceStatus) bool {
 func (d *decider) record(reason rollout.Reason, sentence string) *record.Rollout {
 	s := &d.Status
 	r := ring.Decided{
+		By:        d.By,
 		Namespace: d.Instance.Namespace, Target: target("", &d.Instance.Spec), Reason: reason, Sentence: sentence,
 		Phase: PhaseOf(s, vocabulary.Paused.Get(d.Instance.Annotations) == "true"),
 	}

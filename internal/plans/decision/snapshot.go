@@ -17,6 +17,8 @@ type Snapshot struct {
 	task.Snapshot
 
 	Now time.Time
+	// By is the manager that decides.
+	By string
 	// NewUID is for an execution that begins in this pass.
 	NewUID types.UID
 	// Version is what the spec refers to, Former what was last applied, nil if there is

@@ -13,7 +13,9 @@ import (
 
 // Observed is one group, read at one moment. It does not change.
 type Observed struct {
-	Now    time.Time
+	Now time.Time
+	// By is the manager that decides.
+	By     string
 	Group  Group
 	Server Server
 	// AsOf is how new the views of Pods and StatefulSets are, as resource versions:

@@ -20,6 +20,7 @@ const (
 // record is the record of the rollout after this decision; rows are its zones.
 func (d *decision) record(rows []v1alpha1.Zone) *record.Rollout {
 	r := ring.Decided{
+		By:        d.o.By,
 		Namespace: d.o.Group.Namespace, Target: target(rows), Phase: d.phase(), Notes: d.o.notes(),
 		Units: ring.WaitingOf(&d.plan, d.unitOf, referTo),
 	}

@@ -18,6 +18,7 @@ const (
 // rollout is the record of the rollout after this decision; s is what the status says besides.
 func (d *decision) rollout(s *v1alpha1.ModuleStatus) *record.Rollout {
 	r := ring.Decided{
+		By:        d.o.By,
 		Namespace: d.o.Module.Namespace, Target: d.target, Phase: d.phase(), Total: len(d.members), Notes: d.notes(), Sentence: s.WaitingFor,
 	}
 	r.Reason, _, _ = d.verdict()

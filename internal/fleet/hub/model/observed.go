@@ -14,7 +14,9 @@ import (
 // Observed is one module and the clusters in its namespace, read at one moment.
 // It is never changed.
 type Observed struct {
-	Now    time.Time
+	Now time.Time
+	// By is the manager that decides.
+	By     string
 	Module Module
 	// Clusters are those of the namespace, in any order.
 	Clusters []Cluster
