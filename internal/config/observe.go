@@ -120,14 +120,20 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 		return decision.Observed{}, err
 	}
 	p.remember(ctx, &observed, records)
-	if !o.readOnly {
-		if err := o.spread.observe(ctx, policies, &observed); err != nil {
-			return decision.Observed{}, err
+	return observed, p.observeAround(ctx, &observed)
+}
+
+// observeAround reads what the workloads have to do with: their Pods, their snapshots, and the same objects of other
+// namespaces.
+func (p *pass) observeAround(ctx context.Context, observed *decision.Observed) error {
+	if !p.readOnly {
+		if err := p.spread.observe(ctx, observed.Policies, observed); err != nil {
+			return err
 		}
-		p.observePods(ctx, &observed)
+		p.observePods(ctx, observed)
 	}
 	p.observeSnapshots(ctx, observed.Workloads)
-	return observed, nil
+	return nil
 }
 
 // gates are the RolloutGates of policies.

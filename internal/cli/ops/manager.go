@@ -260,12 +260,7 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Admission.Source = admission.Source(f.certSource)
 	o.Gates.Now, o.Gates.Off = env.Now, !f.measures
 	o.Notify.Now, o.Notify.Off = env.Now, !f.notifies
-	if o.Traces.Receiver, err = tracing.ReceiverOf(env.Lookup); err != nil {
-		log.Error(err, "no traces are written") // a rollout is worth more than its trace
-	}
-	if o.Identity, err = os.Hostname(); err != nil {
-		log.Error(err, "records do not say which replica has decided")
-	}
+	identify(&o, env.Lookup, log)
 	otel.SetLogger(log)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Error(err, "traces") }))
 	if o.Gates.Hosts, err = outbound.ParseHosts(f.gateHosts); err != nil {
@@ -274,6 +269,17 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Own = &outbound.Own{Host: os.Getenv("KUBERNETES_SERVICE_HOST")}
 	o.ClusterNetwork, err = f.network(o.Own)
 	return o, err
+}
+
+// identify says where traces go, and which replica this is. A rollout is worth more than either.
+func identify(o *manager.Options, lookup func(string) (string, bool), log logr.Logger) {
+	var err error
+	if o.Traces.Receiver, err = tracing.ReceiverOf(lookup); err != nil {
+		log.Error(err, "no traces are written")
+	}
+	if o.Identity, err = os.Hostname(); err != nil {
+		log.Error(err, "records do not say which replica has decided")
+	}
 }
 
 // policyToCreate is the default policy of the installation, nil if it is to have none.

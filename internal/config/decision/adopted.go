@@ -36,15 +36,8 @@ func (o *Observed) adoptions() (writes []RecordWrite) {
 	for name, b := range o.Adopted.Unlisted {
 		in(name.Namespace).Add(name, b)
 	}
-	for _, known := range []bool{true, false} { // what is recorded is not displaced
-		for i := range o.Workloads {
-			w := &o.Workloads[i]
-			if b := w.Adoption(); b.Scope != "" && known == (w.Records.Adopted.Scope != "") {
-				_, refused := o.Adopted.Refusals[recordNamed(w.Namespace, verdict.OfAdopted)]
-				w.recordsAdoption = in(w.Namespace).Add(w.Name, b) && !refused
-			}
-		}
-	}
+	o.adopt(in, true) // what is recorded is not displaced
+	o.adopt(in, false)
 	for namespace := range o.Adopted.Records {
 		in(namespace)
 	}
@@ -55,4 +48,15 @@ func (o *Observed) adoptions() (writes []RecordWrite) {
 		}
 	}
 	return writes
+}
+
+// adopt adds the workloads to the records of their namespaces that are recorded there, or those that are not.
+func (o *Observed) adopt(in func(namespace string) *verdict.Adoptions, recorded bool) {
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		if b := w.Adoption(); b.Scope != "" && recorded == (w.Records.Adopted.Scope != "") {
+			_, refused := o.Adopted.Refusals[recordNamed(w.Namespace, verdict.OfAdopted)]
+			w.recordsAdoption = in(w.Namespace).Add(w.Name, b) && !refused
+		}
+	}
 }

@@ -124,8 +124,7 @@ func record(w *Workload, now time.Time) []Write {
 	c, moved := w.condition(now), w.MarksFailed() && w.isMoved(now)
 	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts() && !w.recordsAdoption
 	lacks, marks := w.IsCurrent() && w.LacksInputs(), w.MarksAdopted()
-	answered, answers := w.AnswersNow(now.UTC().Truncate(time.Millisecond))
-	answers = answers && w.Settings.Tracked && w.IsCurrent()
+	answered, answers := w.answersNow(now)
 	recalled := w.recalled && w.IsCurrent()
 	if unchanged && !moved && !adopts && !lacks && !marks && !answers && !recalled && !w.IsMarkedInVain() {
 		return nil
@@ -138,11 +137,8 @@ func record(w *Workload, now time.Time) []Write {
 	if w.IsMarkedInVain() {
 		e.DropMarks()
 	}
-	switch {
-	case !unchanged && w.failure != nil && !w.isRecorded(now):
-		write.Events = []Event{{corev1.EventTypeWarning, ReasonConfigFailed, w.failedNote()}}
-	case !unchanged:
-		write.Events = conditionEvents(w, c)
+	if !unchanged {
+		write.Events = w.eventsOf(c, now)
 	}
 	if recalled {
 		e.Record(w.Records.Roll)
@@ -161,6 +157,20 @@ func record(w *Workload, now time.Time) []Write {
 	}
 	write.Patches = []workload.Patch{e.Patch()}
 	return []Write{write}
+}
+
+// answersNow is when a workload that has what it is to have answered that, and whether that is to be recorded.
+func (w *Workload) answersNow(now time.Time) (answered time.Time, is bool) {
+	answered, is = w.AnswersNow(now.UTC().Truncate(time.Millisecond))
+	return answered, is && w.Settings.Tracked && w.IsCurrent()
+}
+
+// eventsOf are those of a condition that is new.
+func (w *Workload) eventsOf(c *workload.Condition, now time.Time) []Event {
+	if w.failure != nil && !w.isRecorded(now) {
+		return []Event{{corev1.EventTypeWarning, ReasonConfigFailed, w.failedNote()}}
+	}
+	return conditionEvents(w, c)
 }
 
 func conditionEvents(w *Workload, c *workload.Condition) []Event {

@@ -39,7 +39,7 @@ type applied interface {
 	// handledAt is the request to reconcile that was handled last.
 	handledAt() string
 	// runs reports whether what a source has fetched is what runs, as it is wanted now.
-	runs(*Source) bool
+	runs(source *Source) bool
 	// has reports whether the success that it has stands, and was at a revision.
 	has(revision string) bool
 }

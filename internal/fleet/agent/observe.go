@@ -136,19 +136,24 @@ func (b *observer) observeSources(ctx context.Context, o *Observed) error {
 			continue
 		}
 		for _, key := range sourceKeys(s) {
-			if _, seen := o.Sources[key]; seen {
-				continue
-			}
-			source, err := b.source(ctx, o.Assemblage.Namespace, key)
-			if err != nil {
+			if err := b.observeSource(ctx, o, key); err != nil {
 				return err
-			}
-			if source != nil {
-				o.Sources[key] = source
 			}
 		}
 	}
 	return nil
+}
+
+// observeSource reads a source once, and notes it if it exists.
+func (b *observer) observeSource(ctx context.Context, o *Observed, key SourceKey) error {
+	if _, seen := o.Sources[key]; seen {
+		return nil
+	}
+	source, err := b.source(ctx, o.Assemblage.Namespace, key)
+	if source != nil {
+		o.Sources[key] = source
+	}
+	return err
 }
 
 // source reads a source, nil if it does not exist.

@@ -147,7 +147,6 @@ func TestOneKindAfterTheOther(t *testing.T) {
 func TestWhatMovesIsReplacedByWhatItTurnedOutToBe(t *testing.T) {
 	m := newModel(t, chart("shop", "1.x", ""))
 	m.settles()
-	exact := m.o.Assemblage.Status.Syncs[0].Resolved
 	for name := range m.o.Sources {
 		if name.Kind == sourcev1.HelmChartKind {
 			m.o.Sources[name].Revision, m.o.Sources[name].Origin = "1.2.0", "1.2.0"
@@ -156,7 +155,7 @@ func TestWhatMovesIsReplacedByWhatItTurnedOutToBe(t *testing.T) {
 	r := m.o.Releases["c1-shop"]
 	r.Status.LastAttemptedRevision, r.Status.History[0].ChartVersion = "1.2.0", "1.2.0"
 	m.step()
-	if exact = m.o.Assemblage.Status.Syncs[0].Resolved; exact != "1.2.0" || m.o.Assemblage.Status.Syncs[0].State != v1alpha1.StateSucceeded {
+	if exact := m.o.Assemblage.Status.Syncs[0].Resolved; exact != "1.2.0" || m.o.Assemblage.Status.Syncs[0].State != v1alpha1.StateSucceeded {
 		t.Fatalf("%+v", m.o.Assemblage.Status.Syncs[0])
 	}
 	revision := m.o.Assemblage.Syncs[0].Revision

@@ -29,27 +29,30 @@ type part struct {
 	places map[string]string
 }
 
+// suspend is the field of every kind of Flux with which a user has it stop.
+const suspend = "suspend"
+
 var (
 	kustomization = part{"package.kustomize.spec", kustomizev1.KustomizationKind, func() any { return &kustomizev1.KustomizationSpec{} }, map[string]string{
 		"interval": "interval", "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
-		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", "suspend": "",
+		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", suspend: "",
 		"postBuild.substitute": "package.kustomize.substitute",
 	}}
 	helmRelease = part{"package.helm.spec", helmv2.HelmReleaseKind, func() any { return &helmv2.HelmReleaseSpec{} }, map[string]string{
 		"interval": "interval", "timeout": "timeout", "healthCheckExprs": "healthCheckExprs", "chart": "source", "chartRef": "source",
-		"values": "package.helm.values", "install.disableWait": "wait", "upgrade.disableWait": "wait", "kubeConfig": "", "suspend": "",
+		"values": "package.helm.values", "install.disableWait": "wait", "upgrade.disableWait": "wait", "kubeConfig": "", suspend: "",
 	}}
 	helmChart = part{"package.helm.chart", sourcev1.HelmChartKind, func() any { return &sourcev1.HelmChartSpec{} }, map[string]string{
-		"chart": "source.helm.chart", "version": "source.helm.version", "sourceRef": "source", "interval": "", "reconcileStrategy": "", "suspend": "",
+		"chart": "source.helm.chart", "version": "source.helm.version", "sourceRef": "source", "interval": "", "reconcileStrategy": "", suspend: "",
 	}}
 	gitRepository = part{"source.git.spec", sourcev1.GitRepositoryKind, func() any { return &sourcev1.GitRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
-		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", "suspend": "",
+		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", suspend: "",
 	}}
 	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
-		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", "suspend": "",
+		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", suspend: "",
 	}}
 	helmRepository = part{"source.helm.spec", sourcev1.HelmRepositoryKind, func() any { return &sourcev1.HelmRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
-		"url": "source.helm.url", "secretRef": "source.helm.secretRef", "type": "", "suspend": "",
+		"url": "source.helm.url", "secretRef": "source.helm.secretRef", "type": "", suspend: "",
 	}}
 )
 
