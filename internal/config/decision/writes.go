@@ -159,8 +159,8 @@ func record(w *Workload, now time.Time) []Write {
 	return []Write{write}
 }
 
-// answersNow is when a workload that has what it is to have answered that, and whether that is to be recorded.
-func (w *Workload) answersNow(now time.Time) (answered time.Time, is bool) {
+// answersNow is what a workload that has what it is to have says to that, and whether it is to be recorded.
+func (w *Workload) answersNow(now time.Time) (answered workload.Answered, is bool) {
 	answered, is = w.AnswersNow(now.UTC().Truncate(time.Millisecond))
 	return answered, is && w.Settings.Tracked && w.IsCurrent()
 }
