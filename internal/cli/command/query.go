@@ -111,10 +111,14 @@ func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namesp
 	if m.Deployment == nil {
 		return nil
 	}
+	others, pins := a.flags.Changed("namespaces"), a.flags.Changed("pin-namespaces") || a.flags.Changed("pin-namespace-selector")
 	for _, arg := range manifests.ArgumentsOf(m.Deployment) {
 		if err := a.adopt(arg); err != nil {
 			return err
 		}
+	}
+	if others && !pins { // its pins are for the namespaces that it watches itself
+		a.Rings.pinWatched()
 	}
 	return nil
 }

@@ -55,6 +55,14 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
 }
 
+// pinWatched leaves out pins of namespaces that are not among those to watch.
+func (f *RingFlags) pinWatched() {
+	f.pinSelector = ""
+	f.pinNamespaces = slices.DeleteFunc(f.pinNamespaces, func(name string) bool {
+		return name != pin.All && !slices.Contains(f.namespaces, name)
+	})
+}
+
 // PinByFlag adds the flag that says what points Pods at the config of their revision.
 func PinByFlag(flags *pflag.FlagSet, by *string) {
 	flags.StringVar(by, "pin-by", string(pin.ByPolicy), "what points Pods at the config of their revision where pins are on: policy, which needs Kubernetes 1.36, or webhook")
