@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -99,7 +100,7 @@ func (m *Manifests) add(o *Object) {
 	if b, ok := o.roleBinding(); ok {
 		m.bindings = append(m.bindings, b)
 	}
-	m.Mentions.read(o, m.Scheme.Recognizes(o.Object.GroupVersionKind()))
+	m.Mentions.read(o, m.Scheme.Recognizes(o.Object.GroupVersionKind()) && !o.isRelease())
 	if ref := o.AsConfig(); o.IsConfig() && m.Configs[ref] == nil {
 		m.Configs[ref] = o
 	}
@@ -256,11 +257,17 @@ func (m *Manifests) MayRunPods(namespace string) bool {
 
 func (m *Manifests) isOperated(o *Object) bool {
 	switch o.Typed.(type) {
-	case *v1beta1.Instance, *kustomizev1.Kustomization:
+	case *v1beta1.Instance, *kustomizev1.Kustomization, *helmv2.HelmRelease:
 		return true
 	default:
 		return !m.Scheme.Recognizes(o.Object.GroupVersionKind()) && hasField(o.Object.Object["spec"], running)
 	}
+}
+
+// isRelease reports whether an object is a release of Helm: its values may name anything.
+func (o *Object) isRelease() bool {
+	_, is := o.Typed.(*helmv2.HelmRelease)
+	return is
 }
 
 // hasField is true of a value with a field of such a name, however deep.
