@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Failure is something that goes wrong.
@@ -37,30 +38,30 @@ const (
 	Unanswered Failure = "a write is made without an answer"
 )
 
-// interruptions are the failures of writes.
-var interruptions = map[Failure]simulate.Interruption{
-	Stopped: {Stop: true}, StoppedAfter: {Stop: true, Unanswered: true}, Refused: {}, Unanswered: {Unanswered: true},
+// interruption is the failure of a write.
+type interruption struct {
+	failure Failure
+	simulate.Interruption
 }
 
-// phase is what an explorer does.
-type phase int
-
-const (
-	aiming phase = iota
-	exploring
-)
+// interruptions are the failures of writes, in the order in which they are tried.
+var interruptions = []interruption{
+	{Stopped, simulate.Interruption{Stop: true}}, {StoppedAfter, simulate.Interruption{Stop: true, Unanswered: true}},
+	{Refused, simulate.Interruption{}}, {Unanswered, simulate.Interruption{Unanswered: true}},
+}
 
 type explorer struct {
 	Options
 
-	phase  phase
-	report Report
-	seen   map[visited]bool
+	// exploring reports whether rules are checked: it is known what the change brings.
+	exploring bool
+	report    Report
+	seen      map[visited]bool
 	// frontier is what is to be visited at the next moment.
 	frontier []*branch
 	found    map[string]*Counterexample
 	// stops are the final states that were counted.
-	stops    map[string]bool
+	stops    map[stopped]bool
 	goals    goals
 	rollouts map[string]record.Key
 	// contents are the ConfigMaps and Secrets when the change was made.
@@ -83,8 +84,6 @@ type branch struct {
 	// sick are units that were not ready when they got the change: that they are not ready now is not
 	// because of it.
 	sick map[string]bool
-	// last is the state before.
-	last uint64
 }
 
 // event is something that has gone wrong, or has ended that.
@@ -103,7 +102,7 @@ func (e *explorer) fork(ctx context.Context, b *branch) (*branch, error) {
 }
 
 func (e *explorer) watched(b *branch, p *simulate.Play) *branch {
-	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, left: b.left, moments: b.moments, sick: maps.Clone(b.sick), last: b.last}
+	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, left: b.left, moments: b.moments, sick: maps.Clone(b.sick)}
 	e.report.Transitions++
 	p.Watch(func(by string, changes []simulate.Change) { e.see(f, by, changes) })
 	return f
@@ -111,7 +110,7 @@ func (e *explorer) watched(b *branch, p *simulate.Play) *branch {
 
 // settles finds a world that does not come to rest.
 func (e *explorer) settles(b *branch, err error) error {
-	if _, ok := errors.AsType[*world.UnsettledError](err); !ok || e.phase != exploring {
+	if _, ok := errors.AsType[*world.UnsettledError](err); !ok || !e.exploring {
 		return err
 	}
 	e.broken(b, RuleSettles, record.Key{}, err.Error())
@@ -148,10 +147,9 @@ func (e *explorer) visit(ctx context.Context, b *branch) (beside []*branch, err 
 	if err := e.checkState(ctx, b); err != nil {
 		return nil, err
 	}
-	if beside, err = e.failures(ctx, b, state != b.last); err != nil {
+	if beside, err = e.failures(ctx, b); err != nil {
 		return nil, err
 	}
-	b.last = state
 	more, err := e.next(ctx, b)
 	switch {
 	case err != nil:
@@ -160,7 +158,7 @@ func (e *explorer) visit(ctx context.Context, b *branch) (beside []*branch, err 
 		e.frontier = append(e.frontier, b)
 		return beside, nil
 	}
-	return beside, e.checkEnd(ctx, b)
+	return beside, e.checkEnd(ctx, b, state)
 }
 
 // isOver reports whether time has ended the exploration.
@@ -199,9 +197,8 @@ func (e *explorer) next(ctx context.Context, b *branch) (bool, error) {
 	return more, e.settles(b, err)
 }
 
-// failures returns the worlds in which something goes wrong at this moment, or no longer does. Where
-// nothing has changed since the last moment, they are those of that one.
-func (e *explorer) failures(ctx context.Context, b *branch, changed bool) (beside []*branch, err error) {
+// failures returns the worlds in which something goes wrong at this moment, or no longer does.
+func (e *explorer) failures(ctx context.Context, b *branch) (beside []*branch, err error) {
 	if b.open != nil {
 		f, err := e.recovers(ctx, b)
 		if err != nil {
@@ -209,7 +206,7 @@ func (e *explorer) failures(ctx context.Context, b *branch, changed bool) (besid
 		}
 		beside = append(beside, f)
 	}
-	if b.left == 0 || !changed {
+	if b.left == 0 {
 		return beside, nil
 	}
 	for _, s := range e.strikes(b) {
@@ -318,8 +315,9 @@ func (e *explorer) interrupt(ctx context.Context, b *branch) error {
 		return err
 	}
 	for at := 1; at <= probe.Writes(); at++ {
-		for _, failure := range []Failure{Stopped, StoppedAfter, Refused, Unanswered} {
-			f, err := e.interruptAt(ctx, b, failure, at)
+		for _, i := range interruptions {
+			i.At = at
+			f, err := e.interruptBy(ctx, b, i)
 			if err != nil {
 				return err
 			}
@@ -329,20 +327,18 @@ func (e *explorer) interrupt(ctx context.Context, b *branch) error {
 	return nil
 }
 
-func (e *explorer) interruptAt(ctx context.Context, b *branch, failure Failure, at int) (*branch, error) {
+func (e *explorer) interruptBy(ctx context.Context, b *branch, i interruption) (*branch, error) {
 	f, err := e.fork(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	i := interruptions[failure]
-	i.At = at
 	f.left--
-	f.Interrupt(i)
+	f.Interrupt(i.Interruption)
 	if _, err := e.next(ctx, f); err != nil {
 		return nil, err
 	}
-	f.events = append(f.events, event{f.At(), string(failure)})
-	if e.report.Failures[failure]++; !i.Stop {
+	f.events = append(f.events, event{f.At(), string(i.failure)})
+	if e.report.Failures[i.failure]++; !i.Stop {
 		return f, nil
 	}
 	p, err := f.Restarted(ctx)
@@ -350,7 +346,7 @@ func (e *explorer) interruptAt(ctx context.Context, b *branch, failure Failure, 
 }
 
 // checkEnd checks the state in which nothing happens any more.
-func (e *explorer) checkEnd(ctx context.Context, b *branch) error {
+func (e *explorer) checkEnd(ctx context.Context, b *branch, state uint64) error {
 	waits, err := b.Waits(ctx)
 	if err != nil {
 		return err
@@ -365,7 +361,7 @@ func (e *explorer) checkEnd(ctx context.Context, b *branch) error {
 		case !known || action == "":
 			e.broken(b, RulePerson, of, "it waits for ever, and no message says for whom: "+w.Sentence)
 		default:
-			e.stop(b, w)
+			e.stop(state, w)
 		}
 	}
 	if len(waits) == 0 && b.open == nil {
@@ -374,9 +370,16 @@ func (e *explorer) checkEnd(ctx context.Context, b *branch) error {
 	return nil
 }
 
+// stopped is a rollout that waits for a person in a final state.
+type stopped struct {
+	state  uint64
+	object string
+	reason rollout.Reason
+}
+
 // stop counts a final state in which a rollout waits for a person.
-func (e *explorer) stop(b *branch, w *record.Wait) {
-	if key := fmt.Sprint(b.State(), w.Object, w.Reason); !e.stops[key] {
+func (e *explorer) stop(state uint64, w *record.Wait) {
+	if key := (stopped{state, w.Object, w.Reason}); !e.stops[key] {
 		e.stops[key] = true
 		e.report.Stops[string(w.Reason)]++
 	}

@@ -93,23 +93,26 @@ type Line struct {
 // Run explores a change.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	e := &explorer{
-		Options: o, seen: map[visited]bool{}, found: map[string]*Counterexample{}, stops: map[string]bool{},
+		Options: o, seen: map[visited]bool{}, found: map[string]*Counterexample{}, stops: map[stopped]bool{},
 		report: Report{Failures: map[Failure]int{}, Stops: map[string]int{}, Complete: true},
+	}
+	if len(e.Change) == 0 {
+		e.Base, e.Change = nil, e.Base
 	}
 	if e.OtherGates == "" {
 		e.OtherGates = simulate.Approved
 	}
-	start, err := e.start(ctx, e.Options.Options)
+	start, err := simulate.Start(ctx, e.Base, e.Options.Options)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.aim(ctx, start); err != nil {
 		return nil, err
 	}
-	if err := e.measure(ctx); err != nil {
+	if err := e.measure(ctx, start); err != nil {
 		return nil, err
 	}
-	e.phase = exploring
+	e.exploring = true
 	root, err := e.begin(ctx, start, o.Failures)
 	if err != nil {
 		return nil, err
@@ -121,25 +124,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return e.result(), nil
 }
 
-// start brings about what runs.
-func (e *explorer) start(ctx context.Context, o simulate.Options) (*simulate.Play, error) {
-	if len(e.Change) == 0 {
-		return simulate.Start(ctx, nil, o)
-	}
-	return simulate.Start(ctx, e.Base, o)
-}
-
 // begin makes the change in a fork of the world.
 func (e *explorer) begin(ctx context.Context, start *simulate.Play, failures int) (*branch, error) {
 	b, err := e.fork(ctx, &branch{Play: start, left: failures, sick: map[string]bool{}})
 	if err != nil {
 		return nil, err
 	}
-	change := e.Change
-	if len(change) == 0 {
-		change = e.Base
-	}
-	return b, e.settles(b, b.Apply(ctx, change))
+	return b, e.settles(b, b.Apply(ctx, e.Change))
 }
 
 // aim plays the change without a failure: what units have in the end is what the change brings them.
@@ -202,7 +193,7 @@ const (
 )
 
 // measure finds how far bad versions get. What is new takes nothing from anybody, and does not count.
-func (e *explorer) measure(ctx context.Context) error {
+func (e *explorer) measure(ctx context.Context, start *simulate.Play) error {
 	units := map[record.Key][]string{}
 	for _, id := range e.goals.ids() {
 		if e.goals.from[id] != "" {
@@ -210,7 +201,7 @@ func (e *explorer) measure(ctx context.Context) error {
 		}
 	}
 	for _, bad := range []Badness{NeverReady, CrashesLater} {
-		reached, b, err := e.reach(ctx, bad)
+		reached, b, err := e.reach(ctx, start, bad)
 		if err != nil {
 			return err
 		}
@@ -239,14 +230,15 @@ func (e *explorer) addReach(b *branch, of record.Key, bad Badness, units []strin
 }
 
 // reach plays the change with a bad version, and returns the units that get it.
-func (e *explorer) reach(ctx context.Context, bad Badness) (map[string]bool, *branch, error) {
-	o := e.Options.Options
-	if o.Readiness = o.Readiness.Clone(); bad == NeverReady {
+func (e *explorer) reach(ctx context.Context, start *simulate.Play, bad Badness) (map[string]bool, *branch, error) {
+	if bad == NeverReady { // the world must know from the beginning which versions run
+		o := e.Options.Options
+		o.Readiness = o.Readiness.Clone()
 		o.Readiness.New = new(world.Never)
-	}
-	start, err := e.start(ctx, o)
-	if err != nil {
-		return nil, nil, err
+		var err error
+		if start, err = simulate.Start(ctx, e.Base, o); err != nil {
+			return nil, nil, err
+		}
 	}
 	b, err := e.begin(ctx, start, 0)
 	if err != nil {

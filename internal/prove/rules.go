@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -137,7 +138,7 @@ func (p *policies) of(u *Unit) *policy.Policy {
 
 // see checks what a ring or a controller has written.
 func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
-	if e.phase != exploring {
+	if !e.exploring {
 		return
 	}
 	var moves []move
@@ -393,7 +394,7 @@ func sums(of []int) []int {
 // staging returns the rollout of a module, nil if it has none.
 func (e *explorer) staging(b *branch, u *Unit) *fleetv1.Rollout {
 	key := types.NamespacedName{Namespace: u.Namespace, Name: u.Part}
-	if m, ok := b.Store().Object(&fleetv1.Module{}, key).(*fleetv1.Module); ok && u.Rollout == record.Reference("Module", u.Part) {
+	if m, ok := b.Store().Object(&fleetv1.Module{}, key).(*fleetv1.Module); ok && u.Rollout == record.Reference(model.KindModule, u.Part) {
 		return m.Spec.Rollout
 	}
 	if m, ok := b.Store().Object(&fleetv1.BootstrapModule{}, key).(*fleetv1.BootstrapModule); ok {

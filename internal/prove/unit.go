@@ -17,7 +17,9 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/models"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
@@ -122,23 +124,11 @@ func ofSet(p *simulate.Play, set *appsv1.StatefulSet) []Unit {
 
 // ofCluster returns what a cluster is assigned.
 func ofCluster(obj client.Object) []Unit {
-	var assigned []fleetv1.Assignment
-	var status *fleetv1.AssemblageStatus
-	kind := "Module"
-	switch a := obj.(type) {
-	case *fleetv1.ProxyAssemblage:
-		status = &a.Status
-		for i := range a.Spec.Assemblage.Syncs {
-			assigned = append(assigned, a.Spec.Assemblage.Syncs[i].Assignment)
-		}
-	case *fleetv1.RemoteAssemblage:
-		kind, status = "BootstrapModule", &a.Status
-		for i := range a.Spec.Syncs {
-			assigned = append(assigned, a.Spec.Syncs[i].Assignment)
-		}
-	default:
-		return nil
+	kind := model.KindModule
+	if _, ok := obj.(*fleetv1.RemoteAssemblage); ok {
+		kind = model.KindBootstrap
 	}
+	assigned, status := models.Assignments(obj)
 	all := make([]Unit, 0, len(assigned))
 	for i := range assigned {
 		a := &assigned[i]

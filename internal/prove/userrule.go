@@ -64,13 +64,9 @@ func (r *UserRule) holds(ctx context.Context, e *explorer, b *branch) (bool, err
 	all := make([]any, 0, len(units))
 	for i := range units {
 		u := &units[i]
-		of := map[string]any{}
-		for key, value := range u.Labels {
-			of[key] = value
-		}
 		all = append(all, map[string]any{
 			"kind": u.Kind, "namespace": u.Namespace, "name": u.Name, "rollout": e.rollouts[u.id()].Name, "zone": u.Part, "ready": u.Ready,
-			"updated": e.goals.has(u), "changes": e.goals.moves(u), "failed": b.struck == u.struck(), "labels": of,
+			"updated": e.goals.has(u), "changes": e.goals.moves(u), "failed": b.struck == u.struck(), "labels": u.Labels,
 		})
 	}
 	holds, err := r.compiled.IsTrue(ctx, map[string]any{

@@ -80,30 +80,9 @@ func digestOf(obj client.Object) digest {
 	}
 	text := &strings.Builder{}
 	_, _ = fmt.Fprintf(text, "%T ", obj)
-	writeLasting(text, content)
-	bare := instant.ReplaceAllString(text.String(), "T")
+	writeSaying(text, content, []string{"resourceVersion", "managedFields", "message"}, func(value string) string {
+		return instant.ReplaceAllString(value, "T")
+	})
+	bare := text.String()
 	return digest{simulated.ReplaceAllString(bare, "U"), simulated.FindAllString(bare, -1)}
-}
-
-// writeLasting writes what makes two states differ.
-func writeLasting(text *strings.Builder, at any) {
-	switch at := at.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(at)) {
-			switch key {
-			case "resourceVersion", "managedFields", "message":
-			default:
-				text.WriteString(key + "{")
-				writeLasting(text, at[key])
-			}
-		}
-		text.WriteString("}")
-	case []any:
-		for _, item := range at {
-			writeLasting(text, item)
-			text.WriteString(",")
-		}
-	default:
-		_, _ = fmt.Fprint(text, at)
-	}
 }

@@ -15,7 +15,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -73,7 +72,7 @@ func (p Prior) Play(ctx context.Context, change []*unstructured.Unstructured, f 
 		return Played{}, err
 	}
 	m := &mortal{simulation: s, fault: f}
-	s.Client = &faultyClient{Client: s.Store, mortal: m}
+	s.Client = &between{Client: s.Store, write: m.write, read: m.read}
 	if err := m.replace(ctx); err != nil {
 		return Played{}, err
 	}
@@ -298,60 +297,4 @@ func (w watcher) note(before, after client.Object) {
 		}
 	}
 	w.peaks["group "+group] = max(w.peaks["group "+group], workloads)
-}
-
-// faultyClient is how the rings reach the store.
-type faultyClient struct {
-	client.Client
-	mortal *mortal
-}
-
-func (c *faultyClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return c.mortal.read(func() error { return c.Client.Get(ctx, key, obj, opts...) })
-}
-
-func (c *faultyClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.mortal.read(func() error { return c.Client.List(ctx, list, opts...) })
-}
-
-func (c *faultyClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	if (&client.CreateOptions{}).ApplyOptions(opts).DryRun != nil {
-		return c.mortal.read(func() error { return c.Client.Create(ctx, obj, opts...) })
-	}
-	return c.mortal.write(func() error { return c.Client.Create(ctx, obj, opts...) })
-}
-
-func (c *faultyClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return c.mortal.write(func() error { return c.Client.Update(ctx, obj, opts...) })
-}
-
-func (c *faultyClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return c.mortal.write(func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
-}
-
-func (c *faultyClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return c.mortal.write(func() error { return c.Client.Apply(ctx, obj, opts...) })
-}
-
-func (c *faultyClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return c.mortal.write(func() error { return c.Client.Delete(ctx, obj, opts...) })
-}
-
-func (c *faultyClient) Status() client.SubResourceWriter { return c.SubResource("status") }
-
-func (c *faultyClient) SubResource(name string) client.SubResourceClient {
-	return faultySubresource{c.Client.SubResource(name), c.mortal}
-}
-
-type faultySubresource struct {
-	client.SubResourceClient
-	mortal *mortal
-}
-
-func (c faultySubresource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return c.mortal.write(func() error { return c.SubResourceClient.Update(ctx, obj, opts...) })
-}
-
-func (c faultySubresource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	return c.mortal.write(func() error { return c.SubResourceClient.Patch(ctx, obj, patch, opts...) })
 }

@@ -52,61 +52,79 @@ func (i *Interruption) write(write func() error) error {
 	return heard
 }
 
-// interrupter is the client of rings whose writes may be interrupted.
-type interrupter struct {
+// between is a client of which each request is made by read or write, which may refuse it.
+type between struct {
 	client.Client
-	*Interruption
+
+	read, write func(request func() error) error
+}
+
+// always makes a request.
+func always(request func() error) error { return request() }
+
+// Get implements [client.Reader].
+func (c *between) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.read(func() error { return c.Client.Get(ctx, key, obj, opts...) })
+}
+
+// List implements [client.Reader].
+func (c *between) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.read(func() error { return c.Client.List(ctx, list, opts...) })
 }
 
 // Create implements [client.Writer].
-func (c *interrupter) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+func (c *between) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if (&client.CreateOptions{}).ApplyOptions(opts).DryRun != nil {
+		return c.read(func() error { return c.Client.Create(ctx, obj, opts...) })
+	}
 	return c.write(func() error { return c.Client.Create(ctx, obj, opts...) })
 }
 
 // Update implements [client.Writer].
-func (c *interrupter) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+func (c *between) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	return c.write(func() error { return c.Client.Update(ctx, obj, opts...) })
 }
 
 // Patch implements [client.Writer].
-func (c *interrupter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *between) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	return c.write(func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 // Apply implements [client.Writer].
-func (c *interrupter) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+func (c *between) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	return c.write(func() error { return c.Client.Apply(ctx, obj, opts...) })
 }
 
 // Delete implements [client.Writer].
-func (c *interrupter) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+func (c *between) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	return c.write(func() error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
 // Status implements [client.StatusClient].
-func (c *interrupter) Status() client.SubResourceWriter { return c.SubResource("status") }
+func (c *between) Status() client.SubResourceWriter { return c.SubResource("status") }
 
 // SubResource implements [client.SubResourceClientConstructor].
-func (c *interrupter) SubResource(name string) client.SubResourceClient {
-	return interruptedSub{c.Client.SubResource(name), c.Interruption}
+func (c *between) SubResource(name string) client.SubResourceClient {
+	return betweenSub{c.Client.SubResource(name), c.write}
 }
 
-type interruptedSub struct {
+type betweenSub struct {
 	client.SubResourceClient
-	*Interruption
+
+	write func(request func() error) error
 }
 
 // Create implements [client.SubResourceWriter].
-func (c interruptedSub) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+func (c betweenSub) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
 	return c.write(func() error { return c.SubResourceClient.Create(ctx, obj, sub, opts...) })
 }
 
 // Update implements [client.SubResourceWriter].
-func (c interruptedSub) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (c betweenSub) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	return c.write(func() error { return c.SubResourceClient.Update(ctx, obj, opts...) })
 }
 
 // Patch implements [client.SubResourceWriter].
-func (c interruptedSub) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (c betweenSub) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	return c.write(func() error { return c.SubResourceClient.Patch(ctx, obj, patch, opts...) })
 }

@@ -31,10 +31,9 @@ func Start(ctx context.Context, base []*unstructured.Unstructured, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	if p.s = s; len(base) > 0 || len(o.Present) > 0 {
-		if err := s.prepare(quiet(ctx), base); err != nil {
-			return nil, fmt.Errorf("before the change: %w", err)
-		}
+	p.s = s
+	if err := s.prepare(quiet(ctx), base); err != nil {
+		return nil, fmt.Errorf("before the change: %w", err)
 	}
 	return p, s.begin(quiet(ctx))
 }
@@ -53,8 +52,9 @@ func (p *Play) Apply(ctx context.Context, change []*unstructured.Unstructured) e
 // Fork is the same world once more, with a manager that has just begun. What is done to one does
 // nothing to the other.
 func (p *Play) Fork(ctx context.Context) (*Play, error) {
-	f, err := p.fork(ctx)
-	if err != nil {
+	f := &Play{s: p.s.asleep(), interrupted: &Interruption{}, digests: p.digests}
+	f.s.Client = &between{Client: f.s.Store, write: f.interrupted.write, read: always}
+	if err := f.s.addActors(quiet(ctx)); err != nil {
 		return nil, err
 	}
 	f.s.GoOn(p.s.World)
@@ -63,13 +63,6 @@ func (p *Play) Fork(ctx context.Context) (*Play, error) {
 		return ok && r.remembers
 	})
 	return f, nil
-}
-
-func (p *Play) fork(ctx context.Context) (*Play, error) {
-	w := p.s.Fork()
-	f := &Play{s: &simulation{World: w, options: p.s.options, ends: map[Rollout]time.Time{}, decided: map[string]bool{}, models: p.s.models.Fork(w), before: p.s.before}, interrupted: &Interruption{}, digests: p.digests}
-	w.Client = &interrupter{Client: w.Store, Interruption: f.interrupted}
-	return f, f.s.addActors(quiet(ctx))
 }
 
 // Next lets time go on to the next moment at which anybody acts, and everybody act; false if there is none.

@@ -74,25 +74,30 @@ func timeless(obj client.Object) string {
 		return ""
 	}
 	text := &strings.Builder{}
-	writeTimeless(text, content)
+	writeSaying(text, content, []string{"attempts", "resourceVersion", "managedFields"}, func(value string) string {
+		return strings.Map(withoutDigits, value) // messages name times
+	})
 	return text.String()
 }
 
-func writeTimeless(text *strings.Builder, at any) {
+// writeSaying writes what an object says, without some fields, and each text in it as it is said.
+func writeSaying(text *strings.Builder, at any, without []string, said func(value string) string) {
 	switch at := at.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(at)) {
-			if key != "attempts" && key != "resourceVersion" && key != "managedFields" {
-				text.WriteString(key)
-				writeTimeless(text, at[key])
+			if !slices.Contains(without, key) {
+				text.WriteString(key + "{")
+				writeSaying(text, at[key], without, said)
 			}
 		}
+		text.WriteString("}")
 	case []any:
 		for _, item := range at {
-			writeTimeless(text, item)
+			writeSaying(text, item, without, said)
+			text.WriteString(",")
 		}
 	case string:
-		text.WriteString(strings.Map(withoutDigits, at)) // messages name times
+		text.WriteString(said(at))
 	default:
 		_, _ = fmt.Fprint(text, at)
 	}

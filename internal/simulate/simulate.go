@@ -186,13 +186,18 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 
 // fork is the same world once more. What is done to one does nothing to the other.
 func (s *simulation) fork(ctx context.Context) (*simulation, error) {
-	w := s.Fork()
-	f := &simulation{World: w, options: s.options, ends: map[Rollout]time.Time{}, decided: map[string]bool{}, models: s.models.Fork(w), waiting: s.waiting}
+	f := s.asleep()
 	if err := f.addActors(ctx); err != nil {
 		return nil, err
 	}
 	f.WakeAll()
 	return f, nil
+}
+
+// asleep is the same world once more, without actors.
+func (s *simulation) asleep() *simulation {
+	w := s.Fork()
+	return &simulation{World: w, options: s.options, ends: map[Rollout]time.Time{}, decided: map[string]bool{}, models: s.models.Fork(w), waiting: s.waiting, before: s.before}
 }
 
 // addActors adds the models, and the rings as a manager that has just begun: they

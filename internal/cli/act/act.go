@@ -273,7 +273,7 @@ func copyOf(obj client.Object) client.Object {
 	return c
 }
 
-// Missing is the verb that the user of a client lacks for a write, empty if she lacks none. The
+// Missing is the verb that the user of a client lacks for a write, empty if they lack none. The
 // verb is that of the act, empty if there is none for it.
 func Missing(ctx context.Context, c client.Client, needs authorizationv1.ResourceAttributes, verb string) (string, error) {
 	a := asker{ctx: ctx, client: c, needs: needs}

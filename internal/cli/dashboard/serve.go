@@ -316,7 +316,7 @@ func authorities(flag, file string) (*x509.CertPool, error) {
 // tried is how many namespaces a person is asked about at most.
 const tried = 50
 
-// shown are kinds of which a person sees a namespace if she may list one of them there.
+// shown are kinds of which a person sees a namespace if they may list one of them there.
 var shown = []schema.GroupResource{
 	{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"},
 	{Group: kudov1beta1.GroupVersion.Group, Resource: "instances"}, {Group: fleetv1alpha1.GroupVersion.Group, Resource: "modules"},
@@ -364,7 +364,7 @@ func (h *hosting) asGiven() *command.Query {
 	return q
 }
 
-// namespaces are those that a person may see, of those that she may list or that are offered:
+// namespaces are those that a person may see, of those that they may list or that are offered:
 // the API server does not say which ones a user may see.
 func (h *hosting) namespaces(ctx context.Context, who hosted.Person) ([]string, error) {
 	q := h.asGiven()

@@ -216,8 +216,7 @@ func (l *linting) validate() error {
 
 func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings []report.Finding, objects int) error {
 	if l.output == outputSARIF {
-		directory, _ := os.Getwd() // without it, paths stay as they are
-		return command.Show(w, "json", report.ToSARIF(findings, rules.All(), command.CurrentVersion(), directory), nil)
+		return showSARIF(w, findings, rules.All())
 	}
 	if findings == nil {
 		findings = []report.Finding{}
@@ -225,6 +224,12 @@ func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings
 	return command.Show(w, l.output, findings, func(w io.Writer) {
 		report.WriteText(w, findings, objects, display.StyleOf(w, lookup).Fold)
 	})
+}
+
+// showSARIF writes findings for code scanning.
+func showSARIF(w io.Writer, findings []report.Finding, all []report.Rule) error {
+	directory, _ := os.Getwd() // without it, paths stay as they are
+	return command.Show(w, command.OutputJSON, report.ToSARIF(findings, all, command.CurrentVersion(), directory), nil)
 }
 
 // tellSkipped says what was left out: of what could be rendered, where and how, and of the

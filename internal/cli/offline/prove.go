@@ -72,24 +72,12 @@ func (p *proof) run(cmd *cobra.Command) error {
 	if p.spend < 0 {
 		return fmt.Errorf("--within: %s is not ahead; use a time such as 30s, or leave it out", p.spend)
 	}
-	o := prove.Options{Failures: p.failures}
-	var err error
-	if o.Options, err = p.options(); err != nil {
+	rules, err := readRules(p.rules)
+	if err != nil {
 		return err
 	}
-	if o.Rules, err = readRules(p.rules); err != nil {
-		return err
-	}
-	if o.Base, o.Change, err = p.read(cmd.InOrStdin()); err != nil {
-		return err
-	}
-	if p.fromCluster {
-		if err := p.look(cmd.Context(), &o.Options, o.Change); err != nil {
-			return err
-		}
-	}
-	o.Namespace = p.namespace
-	if o.Assumed, err = p.assumptions(); err != nil {
+	o := prove.Options{Failures: p.failures, Rules: rules}
+	if o.Options, o.Base, o.Change, err = p.world(cmd); err != nil {
 		return err
 	}
 	command.SpendMemory()
@@ -141,8 +129,7 @@ func (p *proof) explore(cmd *cobra.Command, o prove.Options) (*prove.Report, err
 func (p *proof) show(w io.Writer, r *prove.Report) error {
 	switch p.output {
 	case outputSARIF:
-		directory, _ := os.Getwd() // without it, paths stay as they are
-		return command.Show(w, command.OutputJSON, report.ToSARIF(p.findings(r), rulesOf(r), command.CurrentVersion(), directory), nil)
+		return showSARIF(w, p.findings(r), rulesOf(r))
 	case outputMarkdown:
 		_, err := io.WriteString(w, markdownOf(r))
 		return err //nolint:wrapcheck // of the writer

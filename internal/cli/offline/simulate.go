@@ -100,22 +100,9 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 }
 
 func (s *simulation) run(cmd *cobra.Command) error {
-	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	options, err := s.options()
+	out := cmd.OutOrStdout()
+	options, base, change, err := s.world(cmd)
 	if err != nil {
-		return err
-	}
-	base, change, err := s.read(cmd.InOrStdin())
-	if err != nil {
-		return err
-	}
-	if s.fromCluster {
-		if err := s.look(ctx, &options, change); err != nil {
-			return err
-		}
-	}
-	options.Namespace = s.namespace
-	if options.Assumed, err = s.assumptions(); err != nil {
 		return err
 	}
 	command.SpendMemory()
@@ -140,6 +127,24 @@ func (s *simulation) run(cmd *cobra.Command) error {
 		err = s.unsettled(&result)
 	}
 	return err
+}
+
+// world reads what the flags say: the world, what runs in it, and the change.
+func (s *simulation) world(cmd *cobra.Command) (o simulate.Options, base, change []*unstructured.Unstructured, err error) {
+	if o, err = s.options(); err != nil {
+		return o, nil, nil, err
+	}
+	if base, change, err = s.read(cmd.InOrStdin()); err != nil {
+		return o, nil, nil, err
+	}
+	if s.fromCluster {
+		if err := s.look(cmd.Context(), &o, change); err != nil {
+			return o, nil, nil, err
+		}
+	}
+	o.Namespace = s.namespace
+	o.Assumed, err = s.assumptions()
+	return o, base, change, err
 }
 
 // play plays the change, and says on a terminal how far that is.

@@ -75,11 +75,11 @@ func disposal(w *Write) map[string]any {
 
 // kicked asks for another try, also of a HelmRelease that has used up its own.
 func kicked(w *Write, at string) map[string]any {
-	metadata := annotated(meta.ReconcileRequestAnnotation, at)
+	annotations := map[string]any{meta.ReconcileRequestAnnotation: at}
 	if w.Kind == helmv2.HelmReleaseKind {
-		metadata = map[string]any{"annotations": map[string]any{meta.ReconcileRequestAnnotation: at, helmv2.ResetRequestAnnotation: at}}
+		annotations[helmv2.ResetRequestAnnotation] = at
 	}
-	return metadata
+	return map[string]any{"annotations": annotations}
 }
 
 func annotated(key, value string) map[string]any {

@@ -65,41 +65,29 @@ func (a *Assemblage) parts(sync string) (first, second string) {
 
 // keyOf is what a sync has been made into, or is to be.
 func (o *Observed) keyOf(s *Sync) appliedKey {
+	kind := kustomizev1.KustomizationKind
 	if s.helm() != nil {
-		return appliedKey{helmv2.HelmReleaseKind, KustomizationName(&o.Assemblage, s.Name)}
+		kind = helmv2.HelmReleaseKind
 	}
-	return appliedKey{kustomizev1.KustomizationKind, o.kustomizationName(s.Name)}
+	return appliedKey{kind, o.nameOf(kind, s.Name)}
 }
 
-// dependencies are what a sync depends on: those of its kind, for which Flux waits. One that is
-// not assigned counts as such, and Flux says that it does not exist.
-func (o *Observed) dependencies(s *Sync) (names []string) {
+// dependencies are what a sync depends on: the names of those of its kind, for which Flux waits, and those of the
+// other kind. One that is not assigned counts as of its kind, and Flux says that it does not exist.
+func (o *Observed) dependencies(s *Sync) (names []string, others []appliedKey) {
+	kind := o.keyOf(s).kind
 	for _, on := range s.DependsOn {
-		if key, is := o.dependency(s, on); is {
+		key := appliedKey{kind, o.nameOf(kind, on)}
+		if i := slices.IndexFunc(o.Assemblage.Syncs, func(other Sync) bool { return other.Name == on && other.isAssigned() }); i >= 0 {
+			key = o.keyOf(&o.Assemblage.Syncs[i])
+		}
+		if key.kind == kind {
 			names = append(names, key.name)
+		} else {
+			others = append(others, key)
 		}
 	}
-	return names
-}
-
-// otherKinds are what a sync depends on that is of the other kind.
-func (o *Observed) otherKinds(s *Sync) (keys []appliedKey) {
-	for _, on := range s.DependsOn {
-		if key, is := o.dependency(s, on); !is {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-func (o *Observed) dependency(s *Sync, on string) (key appliedKey, isOfItsKind bool) {
-	own := o.keyOf(s)
-	i := slices.IndexFunc(o.Assemblage.Syncs, func(other Sync) bool { return other.Name == on && other.isAssigned() })
-	if i < 0 {
-		return appliedKey{own.kind, o.nameOf(own.kind, on)}, true
-	}
-	key = o.keyOf(&o.Assemblage.Syncs[i])
-	return key, key.kind == own.kind
+	return names, others
 }
 
 func (o *Observed) nameOf(kind, sync string) string {
@@ -199,7 +187,8 @@ func (o *Observed) expand(s *Sync, key appliedKey, b bound) (u *unstructured.Uns
 	if a.isRemote() {
 		remote = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: a.Secret, Key: cluster.KubeconfigKey}}
 	}
-	if others := o.otherKinds(s); len(others) > 0 {
+	depends, others := o.dependencies(s)
+	if len(others) > 0 {
 		var noted []string
 		for _, on := range others {
 			noted = append(noted, on.kind+"/"+on.name)
@@ -207,13 +196,13 @@ func (o *Observed) expand(s *Sync, key appliedKey, b bound) (u *unstructured.Uns
 		head.Annotations = map[string]string{vocabulary.AppliedAfter.Native: strings.Join(noted, ",")}
 	}
 	if key.kind == helmv2.HelmReleaseKind {
-		return o.expandRelease(s, head, remote, b.values)
+		return o.expandRelease(s, head, remote, depends, b.values)
 	}
-	return o.expandKustomization(s, head, remote, b.substitute)
+	return expandKustomization(s, head, remote, depends, b.substitute)
 }
 
 // expandKustomization is the Kustomization of a sync.
-func (o *Observed) expandKustomization(s *Sync, head metav1.ObjectMeta, remote *meta.KubeConfigReference, substitute map[string]string) (*unstructured.Unstructured, error) {
+func expandKustomization(s *Sync, head metav1.ObjectMeta, remote *meta.KubeConfigReference, depends []string, substitute map[string]string) (*unstructured.Unstructured, error) {
 	from, interval := fetchedKey(s), durationOr(s.Interval, defaultInterval)
 	k := &kustomizev1.Kustomization{
 		ObjectMeta: head,
@@ -234,7 +223,7 @@ func (o *Observed) expandKustomization(s *Sync, head metav1.ObjectMeta, remote *
 			return nil, err
 		}
 	}
-	for _, name := range o.dependencies(s) { // besides what it says itself, which may be any Kustomization
+	for _, name := range depends { // besides what it says itself, which may be any Kustomization
 		k.Spec.DependsOn = append(k.Spec.DependsOn, kustomizev1.DependencyReference{Name: name})
 	}
 	k.Spec.KubeConfig = remote
@@ -246,7 +235,7 @@ func (o *Observed) expandKustomization(s *Sync, head metav1.ObjectMeta, remote *
 }
 
 // expandRelease is the HelmRelease of a sync.
-func (o *Observed) expandRelease(s *Sync, head metav1.ObjectMeta, remote *meta.KubeConfigReference, values map[string]any) (*unstructured.Unstructured, error) {
+func (o *Observed) expandRelease(s *Sync, head metav1.ObjectMeta, remote *meta.KubeConfigReference, depends []string, values map[string]any) (*unstructured.Unstructured, error) {
 	from, live := fetchedKey(s), o.Releases[head.Name]
 	head.Annotations = maps.Clone(head.Annotations)
 	if head.Annotations == nil {
@@ -260,7 +249,7 @@ func (o *Observed) expandRelease(s *Sync, head metav1.ObjectMeta, remote *meta.K
 	if err := fluxspec.AddTo(&r.Spec, s.helm().Spec); err != nil {
 		return nil, err
 	}
-	for _, name := range o.dependencies(s) { // besides what it says itself, which may be any HelmRelease
+	for _, name := range depends { // besides what it says itself, which may be any HelmRelease
 		r.Spec.DependsOn = append(r.Spec.DependsOn, helmv2.DependencyReference{Name: name})
 	}
 	r.Spec.KubeConfig = remote

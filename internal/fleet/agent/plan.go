@@ -284,7 +284,8 @@ func (d *decision) bring(s *Sync, sources []*unstructured.Unstructured, k *unstr
 // missing is what a sync depends on that Flux does not wait for, as it is of the other kind, and
 // that is not ready; empty if there is none.
 func (d *decision) missing(s *Sync) string {
-	for _, key := range d.o.otherKinds(s) {
+	_, others := d.o.dependencies(s)
+	for _, key := range others {
 		k := d.o.at(key)
 		if ready := readyFor(k); ready == nil || ready.Status != metav1.ConditionTrue {
 			return key.kind + " " + key.name

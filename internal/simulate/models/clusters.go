@@ -82,7 +82,7 @@ func (c *clusters) Act(ctx context.Context, key types.NamespacedName) (time.Dura
 			continue
 		}
 		assemblage, _ := seen.DeepCopyObject().(client.Object)
-		assigned, status := assignments(assemblage)
+		assigned, status := Assignments(assemblage)
 		rest := c.report(assemblage, assigned, status)
 		if rest > 0 && (again == 0 || rest < again) {
 			again = rest
@@ -99,8 +99,8 @@ func fleetKinds() []client.Object {
 	return []client.Object{&fleetv1.ProxyAssemblage{}, &fleetv1.RemoteAssemblage{}}
 }
 
-// assignments are what an assemblage assigns, and its status.
-func assignments(obj client.Object) ([]fleetv1.Assignment, *fleetv1.AssemblageStatus) {
+// Assignments are what an assemblage assigns, and its status.
+func Assignments(obj client.Object) ([]fleetv1.Assignment, *fleetv1.AssemblageStatus) {
 	var assigned []fleetv1.Assignment
 	switch a := obj.(type) {
 	case *fleetv1.ProxyAssemblage:

@@ -79,7 +79,7 @@ func (m *Models) remember(pods running) {
 	}
 	for _, kind := range fleetKinds() {
 		for _, obj := range m.world.Store.Objects(kind, "") {
-			_, status := assignments(obj)
+			_, status := Assignments(obj)
 			m.rememberSyncs(obj.GetName(), status)
 		}
 	}
