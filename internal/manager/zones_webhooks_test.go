@@ -84,6 +84,7 @@ func newVictim(t *testing.T) *victim {
 	o.Config, o.Zones, o.Plans = config.Options{Now: clock.Now}, zones.Options{Now: clock.Now}, plans.Options{Now: clock.Now}
 	v.barrier.Run(t, testenv.Shared().Config(), v.requests, o)
 	v.webhooks.WaitServed(t)
+	v.webhooks.WaitConfirmed(t)
 	testenv.Eventually(t, func(ctx context.Context) error {
 		return c.Get(ctx, client.ObjectKey{Namespace: v.namespace, Name: "ingester"}, &v1alpha1.RolloutGroup{})
 	})

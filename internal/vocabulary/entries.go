@@ -191,6 +191,7 @@ func otherKeys() []Entry {
 	return []Entry{
 		{Key: InjectCA, Place: Label, Kinds: webhooks, Values: truth},
 		{Key: ServedFrom, Place: Label, Kinds: webhooks},
+		{Key: Injected, Place: Annotation, Kinds: webhooks, Written: true},
 		{Key: Key{Native: Ring}, Place: Label},
 		{Key: Key{Native: Admitted}, Place: Annotation, Written: true},
 		{Key: LintIgnore, Place: Annotation},

@@ -197,6 +197,10 @@ var (
 	ServedFrom = Key{"spillway.dev/manager-namespace", []string{"grafana.com/namespace"}}
 )
 
+// Injected is written on webhook configurations, a moment after the CA or the paths of their webhooks have changed. The
+// value is the UID and the generation. An API server that has missed that change sees this one.
+var Injected = Key{Native: "spillway.dev/injected"}
+
 // Labels and annotations of the fleet.
 var (
 	// Cluster set to "true" on a Secret with a kubeconfig makes it a cluster of the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // actTimeout bounds one write.
@@ -90,6 +92,13 @@ func (a actor) inject(ctx context.Context, i *injection) error {
 func (i *injection) operations() []operation {
 	// Writing the observed version is refused as a conflict once it has changed.
 	operations := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: i.configuration.resourceVersion}}
+	if i.confirms && !i.configuration.annotated {
+		operations = append(operations, operation{Op: "add", Path: "/metadata/annotations", Value: map[string]string{}})
+	}
+	if i.confirms {
+		at := strings.ReplaceAll(vocabulary.Injected.Native, "/", "~1")
+		return append(operations, operation{Op: "add", Path: "/metadata/annotations/" + at, Value: i.configuration.content})
+	}
 	for n, h := range i.configuration.hooks {
 		at := fmt.Sprintf("/webhooks/%d/clientConfig/", n)
 		if i.bundle != nil && !same(h.bundle, i.bundle) {

@@ -51,7 +51,7 @@ func Setup(mgr ctrl.Manager, o admission.Options, webhooks []admission.Webhook, 
 	}
 	o = o.WithDefaults()
 	log := mgr.GetLogger().WithName("admission")
-	r := &reconciler{observer: newObserver(o, webhooks), options: o, putBack: putBack{}}
+	r := &reconciler{observer: newObserver(o, webhooks), options: o, putBack: putBack{}, contents: contents{}}
 	r.keys = serve.NewKeys(r.readKeys(mgr.GetAPIReader()))
 	clients, err := serve.NewClients(o.ClientCA, o.ClientNames)
 	if err != nil {
@@ -201,7 +201,8 @@ type reconciler struct {
 	// elected is when this replica has begun to lead, nil if it does not.
 	elected atomic.Pointer[time.Time]
 	// putBack is used by the passes alone, which follow one another.
-	putBack putBack
+	putBack  putBack
+	contents contents
 	// problem is why there is no certificate to serve, as of the last pass.
 	problem atomic.Pointer[error]
 }
@@ -276,6 +277,7 @@ func (r *reconciler) observe(ctx context.Context) (observed, error) {
 		o.elected = *at
 	}
 	r.putBack.look(&o)
+	r.contents.look(&o)
 	return o, nil
 }
 
@@ -316,6 +318,9 @@ func (r *reconciler) act(ctx context.Context, o observed, p plan) []error {
 		err := r.actor.inject(ctx, i)
 		if err == nil && i.paths != nil {
 			r.putBack.wrote(i, o.now)
+		}
+		if err == nil && i.confirms {
+			r.contents.wrote(i)
 		}
 		errs = append(errs, err)
 	}

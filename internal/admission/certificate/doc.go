@@ -12,6 +12,8 @@
 //   - In a webhook configuration nothing but caBundle and the path is written, only where
 //     they differ, and only while the configuration is the one that was observed. A key is put
 //     only where the API server calls a host of the certificate, at a path that is served.
+//   - Each content is written once more a moment later, as an annotation: an API server can miss a
+//     change, but not two of them.
 //   - Nothing is replaced by a clock that differs from that of the API server.
 //   - Of two replicas that write at the same time, one gets a conflict by the
 //     resourceVersion; neither needs the other to be ready.

@@ -21,6 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // Configurations of users are served whenever they come or change, by either
@@ -62,6 +63,17 @@ func (w *world) patch(name, patch string) {
 	}
 }
 
+// confirmed waits until the manager has written once more what it has injected.
+func (w *world) confirmed(name string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if vocabulary.Injected.Get(w.configuration(name).Annotations) == "" {
+			return errors.New("it was written only once")
+		}
+		return nil
+	})
+}
+
 func (w *world) configuration(name string) *admissionregistrationv1.MutatingWebhookConfiguration {
 	w.t.Helper()
 	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -71,15 +83,35 @@ func (w *world) configuration(name string) *admissionregistrationv1.MutatingWebh
 	return c
 }
 
-// Nothing but caBundle is written.
+// Nothing but caBundle is written, and that it was: each once, and by the next manager not again.
 func TestOnlyTheBundleIsWritten(t *testing.T) {
 	w := newWorld(t, ignore, labels)
 	name := w.namespace + "-user"
 	w.user(name, w.asks())
 	before := w.configuration(name)
-	w.serve(testenv.Shared().Config(), everywhere)
+	inj := fault.New()
+	_, stop := w.serve(inj.Wrap(testenv.Shared().Config()), everywhere)
 	w.injected(name)
+	w.confirmed(name)
+	stop()
+	w.serve(inj.Wrap(testenv.Shared().Config()), everywhere)
+	w.user(w.namespace+"-proof", w.asks()) // proves that all before it was seen
+	w.injected(w.namespace + "-proof")
+	w.confirmed(w.namespace + "-proof")
+	patches := 0
+	for _, r := range inj.Writes() {
+		if r.Name == name {
+			patches++
+		}
+	}
+	if patches != 2 {
+		t.Errorf("it was written %d times", patches)
+	}
 	after := w.configuration(name)
+	delete(after.Annotations, vocabulary.Injected.Native)
+	if len(after.Annotations) == 0 {
+		after.Annotations = before.Annotations
+	}
 	for i := range after.Webhooks {
 		after.Webhooks[i].ClientConfig.CABundle = nil
 	}

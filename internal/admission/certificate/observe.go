@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // observer does all the reads.
@@ -102,6 +103,8 @@ func (r *observer) readConfigurations(ctx context.Context) ([]configuration, err
 func configurationOf(o *admission.Options, r *admission.Registered) configuration {
 	c := configuration{kind: r.Kind, name: r.GetName(), resourceVersion: r.GetResourceVersion(), own: slices.Contains(o.Own, r.GetName())}
 	c.bundled = !c.own || o.Source != admission.CertManager
+	c.content = fmt.Sprintf("%s/%d", r.GetUID(), r.GetGeneration())
+	c.annotated, c.confirmed = r.GetAnnotations() != nil, vocabulary.Injected.Get(r.GetAnnotations())
 	for i := range r.Hooks {
 		c.hooks = append(c.hooks, hookOf(&r.Hooks[i]))
 	}
@@ -139,7 +142,9 @@ func concerns(o *admission.Options, r *admission.Registered) bool {
 
 // reduceConfiguration keeps of a configuration what [observer] reads.
 func reduceConfiguration(obj client.Object) {
-	obj.SetAnnotations(nil)
+	if has := obj.GetAnnotations(); has != nil {
+		obj.SetAnnotations(map[string]string{vocabulary.Injected.Native: has[vocabulary.Injected.Native]})
+	}
 	switch c := obj.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		for i := range c.Webhooks {

@@ -52,6 +52,13 @@ type configuration struct {
 	hooks []hook
 	// heldUntil is when the paths are written again that another client puts back.
 	heldUntil time.Time
+	// content names what its webhooks are, as long as no client changes them: the UID and the generation.
+	content string
+	// annotated is true if it has annotations, and confirmed is that of [vocabulary.Injected].
+	annotated bool
+	confirmed string
+	// confirmAt is when it is due to be written once more, zero if it is not.
+	confirmAt time.Time
 }
 
 func (c *configuration) id() string { return c.kind + "/" + c.name }
@@ -107,6 +114,8 @@ type injection struct {
 	paths []string
 	// key is the one in the paths.
 	key string
+	// confirms is true of a write that only confirms what stands there.
+	confirms bool
 }
 
 // decide says what follows from what was observed. It is pure.
@@ -190,7 +199,8 @@ func (o observed) injections() []injection {
 		if o.lacksPath(c) && !o.now.Before(c.heldUntil) {
 			write.paths, write.key = o.paths(c), o.keys[0].key
 		}
-		if write.bundle != nil || write.paths != nil {
+		write.confirms = write.bundle == nil && !o.lacksPath(c) && c.confirmsBy(o.now)
+		if write.bundle != nil || write.paths != nil || write.confirms {
 			due = append(due, write)
 		}
 	}
@@ -246,7 +256,7 @@ func (o observed) wake(k keyring) time.Time {
 		moments = append(moments, o.keys[0].made.Add(pathLife), o.keys[0].made.Add(pathGrace))
 	}
 	for i := range o.configurations {
-		moments = append(moments, o.configurations[i].heldUntil)
+		moments = append(moments, o.configurations[i].heldUntil, o.configurations[i].confirmAt)
 	}
 	var next time.Time
 	for _, m := range moments {

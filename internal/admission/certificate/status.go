@@ -27,6 +27,8 @@ func report(log logr.Logger, p plan, errs []error) (wait time.Duration, failed e
 			failed = errors.Join(failed, err)
 		case n == len(p.injections):
 			log.Info("made "+cmp.Or(string(p.step), "a new key for paths"), "because", p.reason)
+		case p.injections[n].confirms:
+			log.V(1).Info("wrote once more what API servers may have missed", "kind", p.injections[n].configuration.kind, "name", p.injections[n].configuration.name)
 		default:
 			log.Info("injected the CA and the paths", "kind", p.injections[n].configuration.kind, "name", p.injections[n].configuration.name)
 		}

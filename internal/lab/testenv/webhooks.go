@@ -21,6 +21,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // loopback is where webhooks are served in tests.
@@ -189,6 +190,24 @@ func (w *Webhooks) WaitInjected(t testing.TB) {
 		}
 		if len(c.Webhooks[0].ClientConfig.CABundle) == 0 {
 			return errors.New("no CA has been injected yet")
+		}
+		return nil
+	})
+}
+
+// WaitConfirmed waits until the manager has written all that it will write to the configurations, for tests that
+// count what it writes afterwards.
+func (w *Webhooks) WaitConfirmed(t testing.TB) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		all, err := admission.ListRegistered(ctx, w.client)
+		if err != nil {
+			return fmt.Errorf("list the webhooks: %w", err)
+		}
+		for i := range all {
+			if all[i].GetName() == w.namespace && vocabulary.Injected.Get(all[i].GetAnnotations()) == "" {
+				return fmt.Errorf("the %s was not confirmed yet", all[i].Kind)
+			}
 		}
 		return nil
 	})
