@@ -177,7 +177,7 @@ const leastBack = 2 * time.Minute
 
 // back uninstalls the manager and lets the former controllers go on. It can be repeated: what is done already is not done again.
 func (m *migration) back(ctx context.Context, r *record) error {
-	if err := m.runs(ctx, ops.NewUninstall(m.env), "--namespace="+m.namespace, "--timeout="+max(m.timeout, leastBack).String()); err != nil {
+	if err := m.runs(ctx, ops.NewUninstall(m.env), "--namespace="+m.namespace, "--keep-instances", "--timeout="+max(m.timeout, leastBack).String()); err != nil {
 		return fmt.Errorf("uninstall the manager: %w", err)
 	}
 	for _, hook := range r.Webhooks {

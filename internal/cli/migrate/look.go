@@ -301,11 +301,14 @@ var toTyped = runtime.DefaultUnstructuredConverter.FromUnstructured
 
 // lost is what the manager keeps from happening, and the former controller would do.
 func (m *migration) lost(ctx context.Context) (points []point, err error) {
-	objects, err := objectsOf(ctx, m.client, kinds())
+	objects, err := objectsOf(ctx, m.client, append(kinds(), v1alpha1.GroupVersion.WithKind("RolloutGroup")))
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range objects {
+		if record, is, _ := unstructured.NestedMap(u.Object, "status", "rollout"); is && record["finishedAt"] == nil {
+			points = append(points, moving(strings.ToLower(u.GetKind())+"/"+u.GetName()+" in namespace "+u.GetNamespace()))
+		}
 		if vocabulary.Paused.Get(u.GetAnnotations()) == "true" {
 			points = append(points, point{"paused", strings.ToLower(u.GetKind()) + "/" + u.GetName() + " in namespace " + u.GetNamespace(), "is paused, which the former controller does not know", "resume it, or accept that it is rolled"})
 		}
@@ -324,8 +327,13 @@ func (m *migration) lost(ctx context.Context) (points []point, err error) {
 		case r.Failed > 0:
 			points = append(points, point{"failed", "configrollout/" + r.Name + " in namespace " + r.Namespace, "stops a content with which a workload has failed", "correct the config, or accept that the former controller rolls it everywhere"})
 		case r.Rollout != nil && r.Rollout.FinishedAt == nil:
-			points = append(points, point{"moving", "configrollout/" + r.Name + " in namespace " + r.Namespace, "is not complete", "wait until it is, or accept that the former controller rolls the rest at the same time"})
+			points = append(points, moving("configrollout/"+r.Name+" in namespace "+r.Namespace))
 		}
 	}
 	return points, nil
+}
+
+// moving is about a rollout that the former controller would go on with in its own order.
+func moving(object string) point {
+	return point{"moving", object, "is not complete", "wait until it is, or accept that the former controller rolls the rest at the same time"}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -51,7 +52,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c, err := client.NewWithWatch(testenv.Shared().Config(), client.Options{})
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(testenv.Shared().Config(), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,8 @@ func NewUninstall(env command.Environment) *cobra.Command {
 	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", manifests.DefaultNamespace, "namespace that Spillway runs in")
 	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager watches)")
 	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "release Instances without running their cleanup plans; they and their objects stay until they are deleted")
+	cmd.Flags().BoolVar(&u.keepInstances, "keep-instances", false, "leave Instances that have a cleanup plan as they are, for KUDO's manager, which runs it")
+	cmd.MarkFlagsMutuallyExclusive("release-instances", "keep-instances")
 	cmd.Flags().BoolVar(&u.prepare, "prepare", false, "stop before the rest is removed, where another tool removes what it installed")
 	command.NameFlag(cmd, &u.output)
 	u.dryRun.AddFlag(cmd.Flags())
@@ -83,8 +85,8 @@ type uninstall struct {
 	now     func() time.Time
 	// prepare leaves the rest to the tool that installed it.
 	prepare bool
-	// releaseInstances takes from Instances what only the plans ring would.
-	releaseInstances bool
+	// releaseInstances takes from Instances what only the plans ring would, and keepInstances leaves it to another manager.
+	releaseInstances, keepInstances bool
 
 	client client.Client
 	out    io.Writer
@@ -263,7 +265,7 @@ func (u *uninstall) findManager(ctx context.Context) error {
 // checkInstances is an error if there are Instances that could never be deleted
 // without the manager.
 func (u *uninstall) checkInstances(ctx context.Context) error {
-	if !u.plans || u.releaseInstances {
+	if !u.plans || u.releaseInstances || u.keepInstances {
 		return nil
 	}
 	held, err := plans.Held(ctx, u.client, u.watched)
