@@ -29,21 +29,24 @@ type part struct {
 	places map[string]string
 }
 
-// suspend is the field of every kind of Flux with which a user has it stop.
-const suspend = "suspend"
+// Fields that most kinds of Flux have.
+const (
+	suspend  = "suspend"
+	interval = "interval"
+)
 
 var (
 	kustomization = part{"package.kustomize.spec", kustomizev1.KustomizationKind, func() any { return &kustomizev1.KustomizationSpec{} }, map[string]string{
-		"interval": "interval", "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
+		interval: interval, "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
 		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", suspend: "",
 		"postBuild.substitute": "package.kustomize.substitute",
 	}}
 	helmRelease = part{"package.helm.spec", helmv2.HelmReleaseKind, func() any { return &helmv2.HelmReleaseSpec{} }, map[string]string{
-		"interval": "interval", "timeout": "timeout", "healthCheckExprs": "healthCheckExprs", "chart": "source", "chartRef": "source",
+		interval: interval, "timeout": "timeout", "healthCheckExprs": "healthCheckExprs", "chart": "source", "chartRef": "source",
 		"values": "package.helm.values", "install.disableWait": "wait", "upgrade.disableWait": "wait", "kubeConfig": "", suspend: "",
 	}}
 	helmChart = part{"package.helm.chart", sourcev1.HelmChartKind, func() any { return &sourcev1.HelmChartSpec{} }, map[string]string{
-		"chart": "source.helm.chart", "version": "source.helm.version", "sourceRef": "source", "interval": "", "reconcileStrategy": "", suspend: "",
+		"chart": "source.helm.chart", "version": "source.helm.version", "sourceRef": "source", interval: "", "reconcileStrategy": "", suspend: "",
 	}}
 	gitRepository = part{"source.git.spec", sourcev1.GitRepositoryKind, func() any { return &sourcev1.GitRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", suspend: "",

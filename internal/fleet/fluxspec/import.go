@@ -50,10 +50,10 @@ func SyncOfRelease(r *helmv2.HelmRelease, chart *sourcev1.HelmChartSpec, source 
 		},
 	}
 	if r.GetInstall().DisableWait != r.GetUpgrade().DisableWait {
-		i.note("spec.install.disableWait: it differs from spec.upgrade.disableWait, which is used for both")
+		i.notef("spec.install.disableWait: it differs from spec.upgrade.disableWait, which is used for both")
 	}
 	if r.Spec.Chart != nil && r.Spec.Chart.ObjectMeta != nil {
-		i.note("spec.chart.metadata: the HelmChart has no labels and annotations of the user")
+		i.notef("spec.chart.metadata: the HelmChart has no labels and annotations of the user")
 	}
 	if chart != nil && sync.Source != nil {
 		i.chart(&sync, r.Status.History.Latest(), chart)
@@ -93,7 +93,7 @@ type importing struct {
 	err       error
 }
 
-func (i *importing) note(format string, args ...any) {
+func (i *importing) notef(format string, args ...any) {
 	i.notes = append(i.notes, fmt.Sprintf(format, args...))
 }
 
@@ -109,7 +109,7 @@ func (i *importing) chart(sync *v1alpha1.Sync, newest *helmv2.Snapshot, chart *s
 	from := sync.Source.Helm
 	if from == nil {
 		if sync.Package.Helm.Path = chart.Chart; chart.ReconcileStrategy != sourcev1.ReconcileStrategyRevision {
-			i.note("chart reconcileStrategy: the version of the chart has the commit in it from now on; a chart that writes its version into Pods restarts these when it is taken over")
+			i.notef("chart reconcileStrategy: the version of the chart has the commit in it from now on; a chart that writes its version into Pods restarts these when it is taken over")
 		}
 		return
 	}
@@ -127,7 +127,7 @@ func (i *importing) chart(sync *v1alpha1.Sync, newest *helmv2.Snapshot, chart *s
 // source is a source of Flux at the exact version that was fetched.
 func (i *importing) source(of client.Object) *v1alpha1.Source {
 	if ns := of.GetNamespace(); ns != i.namespace {
-		i.note("source namespace: it is in namespace %s; the Secrets that it needs must be in that of the module on each cluster", ns)
+		i.notef("source namespace: it is in namespace %s; the Secrets that it needs must be in that of the module on each cluster", ns)
 	}
 	switch s := of.(type) {
 	case *sourcev1.GitRepository:
@@ -206,7 +206,7 @@ func (i *importing) moves(what, to string) {
 	if i.err != nil {
 		return // it is not known what it is at
 	}
-	i.note("%s%s: it followed what moves; the module is at %s, and rolls out another when you change that", sourceField, what, to)
+	i.notef("%s%s: it followed what moves; the module is at %s, and rolls out another when you change that", sourceField, what, to)
 }
 
 // split takes the revision of an artifact apart: "v1.2.3@sha1:abc".
@@ -232,7 +232,7 @@ var unsaid = map[string]string{
 	suspend:          "it is suspended; the module applies it to each cluster that it selects",
 	"kubeConfig":     "it is applied to another cluster; register that one, and use kind BootstrapModule if the Flux of the hub is to go on applying it",
 	"deletionPolicy": "it is not taken over; spec.deletionPolicy of the module says Delete or Orphan",
-	"interval":       "it is not taken over; the version of the chart stays as it is",
+	interval:         "it is not taken over; the version of the chart stays as it is",
 }
 
 // isDefault are values that say what is so where nothing is said.
@@ -253,15 +253,15 @@ func (i *importing) rest(p *part, called string, spec any) *runtime.RawExtension
 	}
 	for _, field := range slices.Sorted(maps.Keys(p.places)) {
 		if text := unsaid[field]; text != "" && p.places[field] == "" && !isDefault(said[field]) {
-			i.note("%s%s: %s", called, field, text)
+			i.notef("%s%s: %s", called, field, text)
 		}
 		drop(said, field)
 	}
 	if _, ok := said["dependsOn"]; ok {
-		i.note("%sdependsOn: each is a %s of the cluster; one that becomes a module, too, is named in dependsOn of the sync", called, p.kind)
+		i.notef("%sdependsOn: each is a %s of the cluster; one that becomes a module, too, is named in dependsOn of the sync", called, p.kind)
 	}
-	if isDefault(said["interval"]) {
-		delete(said, "interval")
+	if isDefault(said[interval]) {
+		delete(said, interval)
 	}
 	return i.encoded(said)
 }
