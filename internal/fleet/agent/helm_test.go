@@ -7,7 +7,9 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -126,6 +128,27 @@ func TestAChartOfAnotherSourceIsLeft(t *testing.T) {
 	w.assign("c1")
 	w.gone(&helmv2.HelmRelease{}, "c1-shop")
 	w.says(running)
+	w.hasCharts(0, 0, 0)
+}
+
+// Where helm-controller is installed while the manager runs, a chart that waits for it is installed.
+func TestHelmIsInstalledLater(t *testing.T) {
+	t.Parallel()
+	cp, installRest := testenv.WithoutHelm(t)
+	w := &world{T: t, cp: cp, client: newClient(t, cp), namespace: "later", url: "https://git.test/later"}
+	testenv.InstallKinds(t, w.client, kinds)
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.manage()
+	w.publishCharts()
+	app := w.sync("app", "v1", "")
+	w.publish("v1")
+	w.assign("c1", w.release("1.0.0", values), app)
+	w.becomes("c1", "shop", "shop-1.0.0", v1alpha1.StateWaiting, "HelmChart and HelmRepository of Flux are not installed")
+	w.becomes("c1", "app", "app-v1", v1alpha1.StateUpdating, "") // what needs no Helm goes on
+	installRest()
+	w.becomes("c1", "shop", "shop-1.0.0", v1alpha1.StateSucceeded, "applied 1.0.0")
+	w.says("1.0.0")
+	w.assign("c1", app)
 	w.hasCharts(0, 0, 0)
 }
 

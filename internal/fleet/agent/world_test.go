@@ -46,6 +46,9 @@ type world struct {
 
 var installed sync.Once
 
+// kinds are those of Spillway on a workload cluster.
+const kinds = "../../../charts/spillway/generated/assemblage/fleet*.yaml"
+
 func newClient(t testing.TB, cp *controlplane.ControlPlane) client.Client {
 	t.Helper()
 	scheme, err := kube.NewScheme()
@@ -70,7 +73,7 @@ func newWorld(t *testing.T) *world {
 func newQuietWorld(t *testing.T) *world {
 	t.Helper()
 	c := newClient(t, testenv.Shared())
-	installed.Do(func() { testenv.InstallKinds(t, c, "../../../charts/spillway/generated/assemblage/fleet*.yaml") })
+	installed.Do(func() { testenv.InstallKinds(t, c, kinds) })
 	w := &world{T: t, cp: testenv.Shared(), client: c, namespace: testenv.Namespace(t)}
 	testenv.KnownReasons(t, c, w.namespace, &v1alpha1.AssemblageList{})
 	w.url = "https://git.test/" + w.namespace
