@@ -231,7 +231,7 @@ func (o *Observed) isOurs(k applied) bool {
 
 var (
 	// sourceKinds are the kinds of sources that exist wherever Flux does.
-	sourceKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind}
+	sourceKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind, sourcev1.BucketKind}
 	// chartKinds are those of charts, besides.
 	chartKinds = []string{sourcev1.HelmRepositoryKind, sourcev1.HelmChartKind}
 )

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -149,6 +150,31 @@ func TestHelmIsInstalledLater(t *testing.T) {
 	w.becomes("c1", "shop", "shop-1.0.0", v1alpha1.StateSucceeded, "applied 1.0.0")
 	w.says("1.0.0")
 	w.assign("c1", app)
+	w.hasCharts(0, 0, 0)
+}
+
+// A bucket is fetched by its prefix, with a chart or without, and its digest is reported; what changes there is applied, and its
+// source goes with the last that fetches from it.
+func TestABucket(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	first := w.bucket("v1/")
+	w.assign("c1", first)
+	s := w.becomes("c1", "shop", "shop-v1/", v1alpha1.StateSucceeded, "applied sha256:")
+	w.data("app", map[string]string{"version": "v1/"})
+	testenv.Publish(t, "s3://s3.test/"+w.namespace, "v1/", map[string]string{"cm.yaml": w.configMap("app", "{version: changed}")})
+	w.data("app", map[string]string{"version": "changed"})
+	if now := w.becomes("c1", "shop", "shop-v1/", v1alpha1.StateSucceeded, "applied sha256:"); !strings.HasPrefix(s.Resolved, "sha256:") {
+		t.Errorf("%s, and then %s", s.Resolved, now.Resolved)
+	}
+	charted := w.bucket("v2/")
+	testenv.Publish(t, "s3://s3.test/"+w.namespace, "v2/", chart("charts/shop", "1.0.0", goodTemplate))
+	w.adds(&charted, values)
+	charted.Package.Helm.Path = "charts/shop"
+	w.assign("c1", charted)
+	w.becomes("c1", "shop", "shop-v2/", v1alpha1.StateSucceeded, "applied 1.0.0+")
+	w.assign("c1")
+	w.has(0, 0)
 	w.hasCharts(0, 0, 0)
 }
 

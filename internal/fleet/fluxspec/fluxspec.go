@@ -54,6 +54,9 @@ var (
 	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", suspend: "",
 	}}
+	bucket = part{"source.bucket.spec", sourcev1.BucketKind, func() any { return &sourcev1.BucketSpec{} }, map[string]string{ //nolint:gosec // names of fields
+		"endpoint": "source.bucket.endpoint", "bucketName": "source.bucket.bucketName", "prefix": "source.bucket.prefix", "secretRef": "source.bucket.secretRef", suspend: "",
+	}}
 	helmRepository = part{"source.helm.spec", sourcev1.HelmRepositoryKind, func() any { return &sourcev1.HelmRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.helm.url", "secretRef": "source.helm.secretRef", "type": "", suspend: "",
 	}}
@@ -77,6 +80,9 @@ func Problems(path string, source *v1alpha1.Source, pkg *v1alpha1.Package, optio
 	}
 	if source.Helm != nil {
 		problems = append(problems, helmRepository.problems(path, source.Helm.Spec)...)
+	}
+	if source.Bucket != nil {
+		problems = append(problems, bucket.problems(path, source.Bucket.Spec)...)
 	}
 	if pkg != nil && pkg.Kustomize != nil {
 		problems = append(problems, kustomization.problems(path, pkg.Kustomize.Spec)...)
@@ -112,7 +118,7 @@ func contradictions(path string, source *v1alpha1.Source, pkg *v1alpha1.Package,
 		problems = append(problems, join(path, "prune")+": Helm always deletes what a chart no longer has; remove it")
 	}
 	if helm.Path != "" && (source.OCI != nil || source.Helm != nil) {
-		problems = append(problems, join(path, "package.helm.path")+": only a chart in a Git repository has one; remove it")
+		problems = append(problems, join(path, "package.helm.path")+": only a chart in a Git repository or bucket has one; remove it")
 	}
 	if !IsEmpty(helm.Chart) && source.OCI != nil {
 		problems = append(problems, join(path, "package.helm.chart")+": there is no HelmChart of an OCI artifact; remove it, or use source.helm with the URL oci://...")
@@ -207,7 +213,7 @@ func fieldsOf(spec any) []string {
 
 // Place is where in a sync a user says a field of Flux, empty if there is none of that name.
 func Place(field string) string {
-	for _, p := range []part{kustomization, gitRepository, ociRepository, helmRelease, helmChart, helmRepository} {
+	for _, p := range []part{kustomization, gitRepository, ociRepository, helmRelease, helmChart, helmRepository, bucket} {
 		place, set := p.places[field]
 		switch {
 		case place != "":

@@ -140,8 +140,16 @@ func (i *importing) source(of client.Object) *v1alpha1.Source {
 		}}
 	case *sourcev1.HelmRepository:
 		return &v1alpha1.Source{Helm: &v1alpha1.HelmSource{URL: s.Spec.URL, SecretRef: referenceOf(s.Spec.SecretRef), Spec: i.rest(&helmRepository, sourceField, &s.Spec)}}
+	case *sourcev1.Bucket:
+		if s.Spec.Prefix == "" {
+			i.notef("%sprefix: it is not set, so all clusters follow what changes, at the same time; give each version a prefix of its own, and remove mutable", sourceField)
+		}
+		return &v1alpha1.Source{Bucket: &v1alpha1.BucketSource{
+			Endpoint: s.Spec.Endpoint, BucketName: s.Spec.BucketName, Prefix: s.Spec.Prefix, Mutable: s.Spec.Prefix == "", SecretRef: referenceOf(s.Spec.SecretRef),
+			Spec: i.rest(&bucket, sourceField, &s.Spec),
+		}}
 	default:
-		i.fail(fmt.Errorf("the source is of kind %s; modules fetch from a GitRepository, OCIRepository or HelmRepository", reflect.TypeOf(of).Elem().Name()))
+		i.fail(fmt.Errorf("the source is of kind %s; modules fetch from a GitRepository, OCIRepository, Bucket or HelmRepository", reflect.TypeOf(of).Elem().Name()))
 		return nil
 	}
 }

@@ -139,7 +139,12 @@ func TestSyncOfVersions(t *testing.T) {
 		"a digest":             {oci(&sourcev1.OCIRepositoryRef{Digest: "sha256:abc", Tag: "v1"}, nil), "{digest: sha256:abc}"},
 		"an artifact's tag":    {oci(nil, nil), "{tag: latest}"},
 		"artifacts' versions":  {oci(&sourcev1.OCIRepositoryRef{SemVer: ">1"}, artifact("2.0@sha256:abc")), "{tag: \"2.0\"} it followed what moves; the module is at the tag 2.0, and rolls out another when you change that"},
-		"another source":       {&sourcev1.ExternalArtifact{}, "the source is of kind ExternalArtifact; modules fetch from a GitRepository, OCIRepository or HelmRepository"},
+		"a prefix":             {&sourcev1.Bucket{Spec: sourcev1.BucketSpec{Endpoint: "s3.test", BucketName: "a", Prefix: "v1/"}}, "{bucketName: a\nendpoint: s3.test\nprefix: v1/}"},
+		"a whole bucket": {
+			&sourcev1.Bucket{Spec: sourcev1.BucketSpec{Endpoint: "s3.test", BucketName: "a", Region: "eu"}},
+			"{bucketName: a\nendpoint: s3.test\nmutable: true\nspec:\n  region: eu} it is not set, so all clusters follow what changes, at the same time; give each version a prefix of its own, and remove mutable",
+		},
+		"another source": {&sourcev1.ExternalArtifact{}, "the source is of kind ExternalArtifact; modules fetch from a GitRepository, OCIRepository, Bucket or HelmRepository"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sync, notes, err := fluxspec.SyncOf(&kustomizev1.Kustomization{}, test.source)
@@ -149,6 +154,8 @@ func TestSyncOfVersions(t *testing.T) {
 				got = err.Error()
 			case sync.Source.Git != nil:
 				got = inline(t, sync.Source.Git.Version)
+			case sync.Source.Bucket != nil:
+				got = inline(t, sync.Source.Bucket)
 			default:
 				got = inline(t, sync.Source.OCI.Version)
 			}
