@@ -54,7 +54,7 @@ var (
 	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", suspend: "",
 	}}
-	bucket = part{"source.bucket.spec", sourcev1.BucketKind, func() any { return &sourcev1.BucketSpec{} }, map[string]string{ //nolint:gosec // names of fields
+	bucket = part{"source.bucket.spec", sourcev1.BucketKind, func() any { return &sourcev1.BucketSpec{} }, map[string]string{
 		"endpoint": "source.bucket.endpoint", "bucketName": "source.bucket.bucketName", "prefix": "source.bucket.prefix", "secretRef": "source.bucket.secretRef", suspend: "",
 	}}
 	helmRepository = part{"source.helm.spec", sourcev1.HelmRepositoryKind, func() any { return &sourcev1.HelmRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields

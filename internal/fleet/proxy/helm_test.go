@@ -123,7 +123,7 @@ func (w *world) upgrades(clusters int) string {
 
 // A Module with a chart from its first version to its end, with all real parts: a range is what it was on the canary; the
 // rest follows one by one; a version that is broken stops at the first cluster of its stage that fails, and what had it returns;
-// what a user changes on a cluster is put back.
+// what a user changes on a cluster is put back, or kept and reported.
 func TestAChartRollsOverTheClusters(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -170,6 +170,19 @@ func TestAChartRollsOverTheClusters(t *testing.T) {
 	w.edit(0, &corev1.ConfigMap{}, "app", `{"data": {"version": "by hand"}}`)
 	w.edit(1, &helmv2.HelmRelease{}, "c1-shop", `{"spec": {"values": {"where": "by hand"}}}`)
 	w.install("1.1.0", "1.1.0", "1.1.0")
+
+	w.moduleAs(strings.Replace(fmt.Sprintf(charted, w.charts(), "1.1.0"), "mode: enabled", "mode: warn", 1))
+	w.phase("Waiting")
+	w.approve()
+	w.phase("Complete")
+	w.edit(0, &corev1.ConfigMap{}, "app", `{"data": {"version": "by hand"}}`)
+	w.drifts("clusters with drift: 1, c0 among them: ")
+	w.data(0, map[string]string{"version": "by hand", "where": "c0"}) // it is kept until it is to be corrected
+	w.moduleOfChart("1.1.0")
+	w.phase("Waiting")
+	w.approve()
+	w.install("1.1.0", "1.1.0", "1.1.0")
+	w.drifts("")
 	w.remove(w.hub, &v1alpha1.Module{}, "shop")
 	w.gone(w.hub, &v1alpha1.Module{}, "shop")
 	w.install("", "", "")
@@ -200,6 +213,21 @@ func (w *world) returns(because string) {
 		}
 		if is := m.Status; is.Phase != "RolledBack" || is.ObservedGeneration != m.Generation || !strings.Contains(is.GivenUp.Message, because) {
 			return fmt.Errorf("%s: %s, %+v", is.Phase, is.WaitingFor, is.GivenUp)
+		}
+		return nil
+	})
+}
+
+// drifts waits until this is all that the module notes.
+func (w *world) drifts(note string) {
+	w.Helper()
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		m := &v1alpha1.Module{}
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		if notes := strings.Join(m.Status.Rollout.Notes, "\n"); !strings.HasPrefix(notes, note) || note == "" && notes != "" {
+			return fmt.Errorf("it notes %q", notes)
 		}
 		return nil
 	})
