@@ -30,10 +30,10 @@ type importer struct {
 
 func newImport(i *importer) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "import NAME", Short: "Write the Module that does what a Kustomization or HelmRelease of Flux does",
+		Use: "import KUSTOMIZATION", Short: "Write the Module that does what a Kustomization or HelmRelease of Flux does",
 		Long: "Write the Module that does what a Kustomization of Flux does, or with --release a HelmRelease, from it and its source as they are on a cluster.\n" +
 			"What has no place in a Module is said, and so are the commands that take over what runs without deleting anything.",
-		Example: "  spillway fleet import shop -n flux-system --select env=prod > shop.yaml\n  spillway fleet import podinfo --release -n flux-system --select env=prod > podinfo.yaml",
+		Example: "  spillway fleet import shop -n flux-system --select env=prod > shop.yaml\n  spillway fleet import shop --release -n flux-system > shop.yaml",
 		Args:    command.Exactly(1, "name one Kustomization or HelmRelease; kubectl get kustomizations,helmreleases -A lists them"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return i.run(cmd, args[0]) },
 	}
