@@ -206,28 +206,30 @@ func (w *world) resolved(version string) {
 // returns waits until the module has given its revision up because of this, and all clusters are back.
 func (w *world) returns(because string) {
 	w.Helper()
-	testenv.Eventually(w.T, func(ctx context.Context) error {
-		m := &v1alpha1.Module{}
-		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
-			return err
-		}
-		if is := m.Status; is.Phase != "RolledBack" || is.ObservedGeneration != m.Generation || !strings.Contains(is.GivenUp.Message, because) {
-			return fmt.Errorf("%s: %s, %+v", is.Phase, is.WaitingFor, is.GivenUp)
-		}
-		return nil
+	w.moduleIs(func(s *v1alpha1.ModuleStatus) bool {
+		return s.Phase == "RolledBack" && s.GivenUp != nil && strings.Contains(s.GivenUp.Message, because)
 	})
 }
 
 // drifts waits until this is all that the module notes.
 func (w *world) drifts(note string) {
 	w.Helper()
+	w.moduleIs(func(s *v1alpha1.ModuleStatus) bool {
+		notes := strings.Join(s.Rollout.Notes, "\n")
+		return strings.HasPrefix(notes, note) && (note != "" || notes == "")
+	})
+}
+
+// moduleIs waits until something is true of the module as it is wanted now.
+func (w *world) moduleIs(is func(*v1alpha1.ModuleStatus) bool) {
+	w.Helper()
 	testenv.Eventually(w.T, func(ctx context.Context) error {
 		m := &v1alpha1.Module{}
 		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
 			return err
 		}
-		if notes := strings.Join(m.Status.Rollout.Notes, "\n"); !strings.HasPrefix(notes, note) || note == "" && notes != "" {
-			return fmt.Errorf("it notes %q", notes)
+		if m.Status.ObservedGeneration != m.Generation || !is(&m.Status) {
+			return fmt.Errorf("%s: %s, %+v", m.Status.Phase, m.Status.WaitingFor, m.Status.Rollout)
 		}
 		return nil
 	})
