@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -100,9 +101,11 @@ func (c completer) argument(cmd *cobra.Command, word string, args []string, type
 			return append(a.all(fleetv1.GroupVersion.WithKind("ProxyAssemblage")), a.all(fleetv1.GroupVersion.WithKind("RemoteAssemblage"))...)
 		})
 	case word == "KUSTOMIZATION":
-		return c.ask(cmd, args, func(a *asking) []string {
-			return a.all(kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind))
-		})
+		kind := kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind)
+		if isRelease, _ := cmd.Flags().GetBool("release"); isRelease {
+			kind = helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind)
+		}
+		return c.ask(cmd, args, func(a *asking) []string { return a.all(kind) })
 	case word == "INSTANCE":
 		return c.ask(cmd, args, (*asking).instances)
 	case word == "PLAN":

@@ -86,7 +86,7 @@ type HealthCheckExpr struct {
 // Source is a version of something that can be fetched. What moves (a branch, a range, a
 // tag) is looked up once: the content of a module must not change automatically.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.git), has(self.oci), has(self.helm)].filter(x, x).size() == 1",message="exactly one of git, oci and helm must be set"
+// +kubebuilder:validation:XValidation:rule="[has(self.git), has(self.oci), has(self.helm), has(self.bucket)].filter(x, x).size() == 1",message="exactly one of git, oci, helm and bucket must be set"
 type Source struct {
 	// Git is a Git repository.
 	// +optional
@@ -97,6 +97,9 @@ type Source struct {
 	// Helm is a chart in a Helm repository.
 	// +optional
 	Helm *HelmSource `json:"helm,omitempty"`
+	// Bucket is a folder of an object storage.
+	// +optional
+	Bucket *BucketSource `json:"bucket,omitempty"`
 }
 
 // Moves reports whether what is fetched may become different, and is to be found out once.
@@ -135,6 +138,38 @@ type HelmSource struct {
 	// Spec is what else the HelmRepository of Flux says, by the names of its fields:
 	// provider, certSecretRef, passCredentials. A field that has a place of its own here is
 	// refused.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
+}
+
+// BucketSource is what an object storage has under a prefix. It has no versions: what is changed
+// there reaches all clusters that fetch from it, at the same time.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.prefix) || has(self.mutable) && self.mutable",message="a bucket has no versions: set prefix to that of a version which is never changed, or mutable to have all clusters follow what changes, at the same time"
+type BucketSource struct {
+	// Endpoint is the address of the object storage.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Endpoint string `json:"endpoint"`
+	// BucketName is the name of the bucket.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	BucketName string `json:"bucketName"`
+	// Prefix is what the names of the objects begin with that are fetched. It is the version, if
+	// each version has a prefix of its own.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Prefix string `json:"prefix,omitempty"`
+	// Mutable says that what is fetched is meant to change.
+	// +optional
+	Mutable bool `json:"mutable,omitempty"`
+	// SecretRef names the Secret with which to fetch it, on the cluster that does.
+	// +optional
+	SecretRef *LocalReference `json:"secretRef,omitempty"`
+	// Spec is what else the Bucket of Flux says, by the names of its fields: provider, region,
+	// ignore. A field that has a place of its own here is refused.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec *runtime.RawExtension `json:"spec,omitempty"`
@@ -250,7 +285,7 @@ type Package struct {
 
 // Helm is how to install a chart with Helm.
 type Helm struct {
-	// Path is that of the folder of the chart in a Git repository. Default ".".
+	// Path is that of the folder of the chart in a Git repository or bucket. Default ".".
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path,omitempty"`

@@ -123,6 +123,8 @@ func SourceVersion(s *fleetv1.Source) string {
 		return s.Git.Version.Tag + s.Git.Version.Branch + s.Git.Version.SemVer + s.Git.Version.Revision
 	case s.OCI != nil:
 		return s.OCI.Version.Tag + s.OCI.Version.SemVer + s.OCI.Version.Digest
+	case s.Bucket != nil:
+		return s.Bucket.Prefix
 	case s.Helm != nil:
 		return s.Helm.Chart + " " + s.Helm.Version
 	default:

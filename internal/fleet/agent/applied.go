@@ -40,6 +40,8 @@ type applied interface {
 	handledAt() string
 	// runs reports whether what a source has fetched is what runs, as it is wanted now.
 	runs(source *Source) bool
+	// drift is what another client has changed of what was applied, empty if Flux corrects it, or says nothing of it.
+	drift() string
 	// has reports whether the success that it has stands, and was at a revision.
 	has(revision string) bool
 }
@@ -94,6 +96,9 @@ func (k kustomization) has(revision string) bool {
 		Digest(k.Status.LastAppliedRevision) == Digest(revision)
 }
 
+// drift is empty: Flux applies all of it again.
+func (kustomization) drift() string { return "" }
+
 // release is a HelmRelease.
 type release struct{ *helmv2.HelmRelease }
 
@@ -135,6 +140,14 @@ func (r release) runs(source *Source) bool {
 		return r.isDeployed() && r.Status.LastAttemptedRevision == source.Revision
 	}
 	return r.isDeployed() && r.Status.LastAttemptedRevisionDigest == Digest(source.Revision)
+}
+
+func (r release) drift() string {
+	said := apimeta.FindStatusCondition(r.Status.Conditions, helmv2.DriftedCondition)
+	if said == nil || said.Status != metav1.ConditionTrue || r.GetDriftDetection().GetMode() != helmv2.DriftDetectionWarn {
+		return ""
+	}
+	return said.Message
 }
 
 func (r release) has(revision string) bool {
@@ -231,7 +244,7 @@ func (o *Observed) isOurs(k applied) bool {
 
 var (
 	// sourceKinds are the kinds of sources that exist wherever Flux does.
-	sourceKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind}
+	sourceKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind, sourcev1.BucketKind}
 	// chartKinds are those of charts, besides.
 	chartKinds = []string{sourcev1.HelmRepositoryKind, sourcev1.HelmChartKind}
 )

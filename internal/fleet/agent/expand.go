@@ -132,6 +132,12 @@ func expandSource(a *Assemblage, s *Sync, key SourceKey) (runtime.Object, error)
 			repository.Spec.LayerSelector = &sourcev1.OCILayerSelector{MediaType: chartLayer, Operation: sourcev1.OCILayerCopy}
 		}
 		return repository, fluxspec.AddTo(&repository.Spec, oci.Spec)
+	case sourcev1.BucketKind:
+		from := s.Source.Bucket
+		bucket := &sourcev1.Bucket{ObjectMeta: head, Spec: sourcev1.BucketSpec{
+			Endpoint: from.Endpoint, BucketName: from.BucketName, Prefix: from.Prefix, Interval: interval, SecretRef: secretRef(from.SecretRef),
+		}}
+		return bucket, fluxspec.AddTo(&bucket.Spec, from.Spec)
 	case sourcev1.HelmRepositoryKind:
 		helm := s.Source.Helm
 		repository := &sourcev1.HelmRepository{ObjectMeta: head, Spec: sourcev1.HelmRepositorySpec{URL: helm.URL, Interval: interval, SecretRef: secretRef(helm.SecretRef)}}
@@ -478,6 +484,8 @@ func originKey(s *Sync) SourceKey {
 		return SourceKey{sourcev1.OCIRepositoryKind, hashedName(s.Name, []any{s.Source, chartLayer})}
 	case s.Source.OCI != nil:
 		return SourceKey{sourcev1.OCIRepositoryKind, hashedName(s.Name, s.Source)}
+	case s.Source.Bucket != nil:
+		return SourceKey{sourcev1.BucketKind, hashedName(s.Name, s.Source)}
 	default:
 		return SourceKey{sourcev1.GitRepositoryKind, hashedName(s.Name, s.Source)}
 	}

@@ -3,11 +3,14 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -126,6 +129,52 @@ func TestAChartOfAnotherSourceIsLeft(t *testing.T) {
 	w.assign("c1")
 	w.gone(&helmv2.HelmRelease{}, "c1-shop")
 	w.says(running)
+	w.hasCharts(0, 0, 0)
+}
+
+// Where helm-controller is installed while the manager runs, a chart that waits for it is installed.
+func TestHelmIsInstalledLater(t *testing.T) {
+	t.Parallel()
+	cp, installRest := testenv.WithoutHelm(t)
+	w := &world{T: t, cp: cp, client: newClient(t, cp), namespace: "later", url: "https://git.test/later"}
+	testenv.InstallKinds(t, w.client, kinds)
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.manage()
+	w.publishCharts()
+	app := w.sync("app", "v1", "")
+	w.publish("v1")
+	w.assign("c1", w.release("1.0.0", values), app)
+	w.becomes("c1", "shop", "shop-1.0.0", v1alpha1.StateWaiting, "HelmChart and HelmRepository of Flux are not installed")
+	w.becomes("c1", "app", "app-v1", v1alpha1.StateUpdating, "") // what needs no Helm goes on
+	installRest()
+	w.becomes("c1", "shop", "shop-1.0.0", v1alpha1.StateSucceeded, "applied 1.0.0")
+	w.says("1.0.0")
+	w.assign("c1", app)
+	w.hasCharts(0, 0, 0)
+}
+
+// A bucket is fetched by its prefix, with a chart or without, and its digest is reported; what changes there is applied, and its
+// source goes with the last that fetches from it.
+func TestABucket(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	first := w.bucket("v1/")
+	w.assign("c1", first)
+	s := w.becomes("c1", "shop", "shop-v1/", v1alpha1.StateSucceeded, "applied sha256:")
+	w.data("app", map[string]string{"version": "v1/"})
+	testenv.Publish(t, "s3://s3.test/"+w.namespace, "v1/", map[string]string{"cm.yaml": w.configMap("app", "{version: changed}")})
+	w.data("app", map[string]string{"version": "changed"})
+	if now := w.becomes("c1", "shop", "shop-v1/", v1alpha1.StateSucceeded, "applied sha256:"); !strings.HasPrefix(s.Resolved, "sha256:") {
+		t.Errorf("%s, and then %s", s.Resolved, now.Resolved)
+	}
+	charted := w.bucket("v2/")
+	testenv.Publish(t, "s3://s3.test/"+w.namespace, "v2/", chart("charts/shop", "1.0.0", goodTemplate))
+	w.adds(&charted, values)
+	charted.Package.Helm.Path = "charts/shop"
+	w.assign("c1", charted)
+	w.becomes("c1", "shop", "shop-v2/", v1alpha1.StateSucceeded, "applied 1.0.0+")
+	w.assign("c1")
+	w.has(0, 0)
 	w.hasCharts(0, 0, 0)
 }
 

@@ -36,14 +36,22 @@ const (
 
 // needed are the kinds without which nothing is done about assemblages of a kind.
 func needed(f flavor) kube.Needed {
-	return kube.Needed{
+	n := kube.Needed{
 		Ring: "fleet", Called: "kinds are", Without: "nothing is done about " + f.kind + "s",
 		Action: "install Flux, and apply what \"spillway install --export\" prints",
 		Kinds: []schema.GroupVersionKind{
 			v1alpha1.GroupVersion.WithKind(f.kind), kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
-			sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind), sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind),
 		},
 	}
+	return withSources(n, sourceKinds)
+}
+
+// withSources is what is needed with kinds of sources.
+func withSources(n kube.Needed, kinds []string) kube.Needed {
+	for _, kind := range kinds {
+		n.Kinds = append(n.Kinds, sourcev1.GroupVersion.WithKind(kind))
+	}
+	return n
 }
 
 // neededForHelm are the kinds without which nothing is installed with Helm. A cluster need not
@@ -53,10 +61,7 @@ func neededForHelm(f flavor) kube.Needed {
 		Ring: "fleet", Called: "kinds of Helm are", Without: "no " + f.kind + " installs a chart", Action: "install Flux with helm-controller", IsOptional: true,
 		Kinds: []schema.GroupVersionKind{helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind)},
 	}
-	for _, kind := range chartKinds {
-		n.Kinds = append(n.Kinds, sourcev1.GroupVersion.WithKind(kind))
-	}
-	return n
+	return withSources(n, chartKinds)
 }
 
 // index adds the indices. Those of Kustomizations may exist already, for the other

@@ -37,6 +37,10 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.becomes("c2", "shop", "shop-"+tag, v1alpha1.StateSucceeded, "")
 		w.has(1, 1)
 	}
+	for _, prefix := range []string{"v1/", "v2/"} {
+		w.assign("c2", w.bucket(prefix))
+		w.becomes("c2", "shop", "shop-"+prefix, v1alpha1.StateSucceeded, "")
+	}
 	w.url = "https://charts.test/" + w.namespace
 	w.publishCharts()
 	for _, version := range []string{"1.0.0", "1.1.0"} {

@@ -48,7 +48,7 @@ func reduceRelease(obj client.Object) {
 		r.Status.History = helmv2.Snapshots{{Version: newest.Version, Status: newest.Status, ChartVersion: newest.ChartVersion, ConfigDigest: newest.ConfigDigest}}
 	}
 	r.Status.Conditions = slices.DeleteFunc(r.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type != meta.ReadyCondition && c.Type != meta.StalledCondition && c.Type != helmv2.RemediatedCondition
+		return c.Type != meta.ReadyCondition && c.Type != meta.StalledCondition && c.Type != helmv2.RemediatedCondition && c.Type != helmv2.DriftedCondition
 	})
 	if !slices.ContainsFunc(r.OwnerReferences, isAssemblage) {
 		r.Annotations, r.Labels = nil, nil

@@ -185,7 +185,7 @@ func TestSettleARelease(t *testing.T) {
 		r.Status.Conditions[0].Status, r.Status.Conditions[0].Reason = status, reason
 	}
 	also := func(r *helmv2.HelmRelease, kind, reason string) {
-		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: kind, Status: "True", Reason: reason, ObservedGeneration: 2})
+		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: kind, Status: "True", Reason: reason, ObservedGeneration: 2, Message: "flux tells which"})
 	}
 	for name, test := range map[string]struct {
 		is   func(*helmv2.HelmRelease)
@@ -211,7 +211,15 @@ func TestSettleARelease(t *testing.T) {
 		"rolled back and stalled":             {func(r *helmv2.HelmRelease) { says(r, "False", "RollbackSucceeded"); also(r, "Stalled", "x") }, "", v1alpha1.StateFailed},
 		"no artifact":                         {func(r *helmv2.HelmRelease) { says(r, "False", "SourceNotReady") }, "", v1alpha1.StateUpdating},
 		"waits for another":                   {func(r *helmv2.HelmRelease) { says(r, "False", helmv2.DependencyNotReadyReason) }, "", v1alpha1.StateWaiting},
-		"suspended":                           {func(r *helmv2.HelmRelease) { r.Spec.Suspend = true }, "", v1alpha1.StateWaiting},
+		"drifted": {func(r *helmv2.HelmRelease) {
+			also(r, helmv2.DriftedCondition, "DriftDetected")
+			r.Spec.DriftDetection = &helmv2.DriftDetection{Mode: helmv2.DriftDetectionWarn}
+		}, "", v1alpha1.StateSucceeded},
+		"drift that is corrected": {func(r *helmv2.HelmRelease) {
+			also(r, helmv2.DriftedCondition, "DriftDetected")
+			r.Spec.DriftDetection = &helmv2.DriftDetection{Mode: helmv2.DriftDetectionEnabled}
+		}, "", v1alpha1.StateSucceeded},
+		"suspended": {func(r *helmv2.HelmRelease) { r.Spec.Suspend = true }, "", v1alpha1.StateWaiting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
@@ -226,6 +234,9 @@ func TestSettleARelease(t *testing.T) {
 			reduceRelease(r)
 			if got := settle(&Observed{}, source, release{r}, was); got != whole || got.state != test.want {
 				t.Errorf("%+v, and of the whole of it %+v; want %s", got, whole, test.want)
+			}
+			if isDrifted := whole.reason == outcome.ReasonDrifted && whole.message == "flux tells which"; isDrifted != (name == "drifted") {
+				t.Errorf("%+v", whole)
 			}
 			if whole.state == v1alpha1.StateSucceeded && whole.resolved != "v1@sha1:1" {
 				t.Errorf("%+v", whole)

@@ -68,7 +68,7 @@ func judge(o *Observed, source *Source, k applied, was *v1alpha1.SyncStatus) ver
 	case ready.Status == metav1.ConditionUnknown:
 		return meanwhile(k, source, was)
 	case ready.Status == metav1.ConditionTrue && k.runs(source):
-		return succeeded(source)
+		return succeeded(k, source)
 	case ready.Status == metav1.ConditionTrue:
 		return updating("Flux has not applied %s yet", source.Revision)
 	case passing[ready.Reason]:
@@ -105,7 +105,7 @@ func isKicked(k applied) bool {
 func meanwhile(k applied, source *Source, was *v1alpha1.SyncStatus) verdict {
 	switch {
 	case k.runs(source):
-		return succeeded(source)
+		return succeeded(k, source)
 	case was != nil && was.State == v1alpha1.StateFailed:
 		return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message}
 	default:
@@ -177,10 +177,14 @@ func failureID(k applied, ready *metav1.Condition) string {
 	return fmt.Sprintf("%s/%s/%d/%d/%s", k.GetNamespace(), k.GetName(), k.GetGeneration(), ready.LastTransitionTime.Unix(), ready.Reason)
 }
 
-func succeeded(source *Source) verdict {
-	return verdict{
+func succeeded(k applied, source *Source) verdict {
+	v := verdict{
 		state: v1alpha1.StateSucceeded, reason: outcome.ReasonApplied, message: "applied " + source.Revision, resolved: source.resolved(),
 	}
+	if drift := k.drift(); drift != "" {
+		v.reason, v.message = outcome.ReasonDrifted, outcome.Shortened(drift)
+	}
+	return v
 }
 
 func waits(reason rollout.Reason, format string, args ...any) verdict {

@@ -46,6 +46,9 @@ type world struct {
 
 var installed sync.Once
 
+// kinds are those of Spillway on a workload cluster.
+const kinds = "../../../charts/spillway/generated/assemblage/fleet*.yaml"
+
 func newClient(t testing.TB, cp *controlplane.ControlPlane) client.Client {
 	t.Helper()
 	scheme, err := kube.NewScheme()
@@ -70,7 +73,7 @@ func newWorld(t *testing.T) *world {
 func newQuietWorld(t *testing.T) *world {
 	t.Helper()
 	c := newClient(t, testenv.Shared())
-	installed.Do(func() { testenv.InstallKinds(t, c, "../../../charts/spillway/generated/assemblage/fleet*.yaml") })
+	installed.Do(func() { testenv.InstallKinds(t, c, kinds) })
 	w := &world{T: t, cp: testenv.Shared(), client: c, namespace: testenv.Namespace(t)}
 	testenv.KnownReasons(t, c, w.namespace, &v1alpha1.AssemblageList{})
 	w.url = "https://git.test/" + w.namespace
@@ -121,6 +124,16 @@ func (w *world) sync(name, tag, more string) v1alpha1.NamedSync {
 	if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
 		w.Fatal(err)
 	}
+	return s
+}
+
+// bucket is a sync of what a bucket has under a prefix, which is published, too.
+func (w *world) bucket(prefix string) v1alpha1.NamedSync {
+	w.Helper()
+	testenv.Publish(w.T, "s3://s3.test/"+w.namespace, prefix, map[string]string{"cm.yaml": w.configMap("app", "{version: "+prefix+"}")})
+	s := v1alpha1.NamedSync{Assignment: v1alpha1.Assignment{Name: "shop", Revision: "shop-" + prefix}}
+	s.Source = &v1alpha1.Source{Bucket: &v1alpha1.BucketSource{Endpoint: "s3.test", BucketName: w.namespace, Prefix: prefix}}
+	w.adds(&s, "source: {bucket: {spec: {region: eu}}}")
 	return s
 }
 
@@ -216,8 +229,8 @@ func (w *world) gone(obj client.Object, name string) {
 // flux are the names of the Kustomizations and of the sources, sorted.
 func (w *world) flux() (kustomizations, sources []string) {
 	w.Helper()
-	ks, gits, ocis := &kustomizev1.KustomizationList{}, &sourcev1.GitRepositoryList{}, &sourcev1.OCIRepositoryList{}
-	for _, list := range []client.ObjectList{ks, gits, ocis} {
+	ks, gits, ocis, buckets := &kustomizev1.KustomizationList{}, &sourcev1.GitRepositoryList{}, &sourcev1.OCIRepositoryList{}, &sourcev1.BucketList{}
+	for _, list := range []client.ObjectList{ks, gits, ocis, buckets} {
 		if err := w.client.List(w.Context(), list, client.InNamespace(w.namespace)); err != nil {
 			w.Fatal(err)
 		}
@@ -230,6 +243,9 @@ func (w *world) flux() (kustomizations, sources []string) {
 	}
 	for i := range ocis.Items {
 		sources = append(sources, ocis.Items[i].Name)
+	}
+	for i := range buckets.Items {
+		sources = append(sources, buckets.Items[i].Name)
 	}
 	return kustomizations, sources
 }

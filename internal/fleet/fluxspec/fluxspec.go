@@ -29,27 +29,33 @@ type part struct {
 	places map[string]string
 }
 
-// suspend is the field of every kind of Flux with which a user has it stop.
-const suspend = "suspend"
+// Fields that most kinds of Flux have.
+const (
+	suspend  = "suspend"
+	interval = "interval"
+)
 
 var (
 	kustomization = part{"package.kustomize.spec", kustomizev1.KustomizationKind, func() any { return &kustomizev1.KustomizationSpec{} }, map[string]string{
-		"interval": "interval", "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
+		interval: interval, "timeout": "timeout", "prune": "prune", "wait": "wait", "healthCheckExprs": "healthCheckExprs",
 		"path": "package.kustomize.path", "sourceRef": "source", "kubeConfig": "", "deletionPolicy": "", suspend: "",
 		"postBuild.substitute": "package.kustomize.substitute",
 	}}
 	helmRelease = part{"package.helm.spec", helmv2.HelmReleaseKind, func() any { return &helmv2.HelmReleaseSpec{} }, map[string]string{
-		"interval": "interval", "timeout": "timeout", "healthCheckExprs": "healthCheckExprs", "chart": "source", "chartRef": "source",
+		interval: interval, "timeout": "timeout", "healthCheckExprs": "healthCheckExprs", "chart": "source", "chartRef": "source",
 		"values": "package.helm.values", "install.disableWait": "wait", "upgrade.disableWait": "wait", "kubeConfig": "", suspend: "",
 	}}
 	helmChart = part{"package.helm.chart", sourcev1.HelmChartKind, func() any { return &sourcev1.HelmChartSpec{} }, map[string]string{
-		"chart": "source.helm.chart", "version": "source.helm.version", "sourceRef": "source", "interval": "", "reconcileStrategy": "", suspend: "",
+		"chart": "source.helm.chart", "version": "source.helm.version", "sourceRef": "source", interval: "", "reconcileStrategy": "", suspend: "",
 	}}
 	gitRepository = part{"source.git.spec", sourcev1.GitRepositoryKind, func() any { return &sourcev1.GitRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.git.url", "ref": "source.git.version", "secretRef": "source.git.secretRef", suspend: "",
 	}}
 	ociRepository = part{"source.oci.spec", sourcev1.OCIRepositoryKind, func() any { return &sourcev1.OCIRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.oci.url", "ref": "source.oci.version", "secretRef": "source.oci.secretRef", suspend: "",
+	}}
+	bucket = part{"source.bucket.spec", sourcev1.BucketKind, func() any { return &sourcev1.BucketSpec{} }, map[string]string{
+		"endpoint": "source.bucket.endpoint", "bucketName": "source.bucket.bucketName", "prefix": "source.bucket.prefix", "secretRef": "source.bucket.secretRef", suspend: "",
 	}}
 	helmRepository = part{"source.helm.spec", sourcev1.HelmRepositoryKind, func() any { return &sourcev1.HelmRepositorySpec{} }, map[string]string{ //nolint:gosec // names of fields
 		"url": "source.helm.url", "secretRef": "source.helm.secretRef", "type": "", suspend: "",
@@ -74,6 +80,9 @@ func Problems(path string, source *v1alpha1.Source, pkg *v1alpha1.Package, optio
 	}
 	if source.Helm != nil {
 		problems = append(problems, helmRepository.problems(path, source.Helm.Spec)...)
+	}
+	if source.Bucket != nil {
+		problems = append(problems, bucket.problems(path, source.Bucket.Spec)...)
 	}
 	if pkg != nil && pkg.Kustomize != nil {
 		problems = append(problems, kustomization.problems(path, pkg.Kustomize.Spec)...)
@@ -109,7 +118,7 @@ func contradictions(path string, source *v1alpha1.Source, pkg *v1alpha1.Package,
 		problems = append(problems, join(path, "prune")+": Helm always deletes what a chart no longer has; remove it")
 	}
 	if helm.Path != "" && (source.OCI != nil || source.Helm != nil) {
-		problems = append(problems, join(path, "package.helm.path")+": only a chart in a Git repository has one; remove it")
+		problems = append(problems, join(path, "package.helm.path")+": only a chart in a Git repository or bucket has one; remove it")
 	}
 	if !IsEmpty(helm.Chart) && source.OCI != nil {
 		problems = append(problems, join(path, "package.helm.chart")+": there is no HelmChart of an OCI artifact; remove it, or use source.helm with the URL oci://...")
@@ -204,7 +213,7 @@ func fieldsOf(spec any) []string {
 
 // Place is where in a sync a user says a field of Flux, empty if there is none of that name.
 func Place(field string) string {
-	for _, p := range []part{kustomization, gitRepository, ociRepository, helmRelease, helmChart, helmRepository} {
+	for _, p := range []part{kustomization, gitRepository, ociRepository, helmRelease, helmChart, helmRepository, bucket} {
 		place, set := p.places[field]
 		switch {
 		case place != "":

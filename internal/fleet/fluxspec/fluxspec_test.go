@@ -96,6 +96,11 @@ func TestEveryFieldOfFlux(t *testing.T) {
 		"OCIRepository": {
 			&sourcev1.OCIRepositorySpec{}, func(r *runtime.RawExtension) (*v1alpha1.Source, *v1alpha1.Package) { return oci(r), nil }, "ref secretRef suspend url",
 		},
+		"Bucket": {
+			&sourcev1.BucketSpec{}, func(r *runtime.RawExtension) (*v1alpha1.Source, *v1alpha1.Package) {
+				return &v1alpha1.Source{Bucket: &v1alpha1.BucketSource{Spec: r}}, nil
+			}, "bucketName endpoint prefix secretRef suspend",
+		},
 		"HelmRepository": {
 			&sourcev1.HelmRepositorySpec{}, func(r *runtime.RawExtension) (*v1alpha1.Source, *v1alpha1.Package) {
 				return &v1alpha1.Source{Helm: &v1alpha1.HelmSource{Spec: r}}, nil
@@ -170,7 +175,7 @@ func TestProblemsOfCharts(t *testing.T) {
 		"a misspelt field":       {"{source: {helm: {}}, package: {helm: {spec: {releaseNam: a}}}}", "package.helm.spec.releaseNam: the HelmRelease of Flux has no such field; it has releaseName"},
 		"a type of repository":   {"source: {helm: {spec: {type: oci}}}", "source.helm.spec.type: Spillway sets it; remove it"},
 		"no pruning":             {"{source: {helm: {}}, prune: false}", "prune: Helm always deletes what a chart no longer has; remove it"},
-		"a path elsewhere":       {"{source: {oci: {}}, package: {helm: {path: a}}}", "package.helm.path: only a chart in a Git repository has one; remove it"},
+		"a path elsewhere":       {"{source: {oci: {}}, package: {helm: {path: a}}}", "package.helm.path: only a chart in a Git repository or bucket has one; remove it"},
 		"a chart of an artifact": {"{source: {oci: {}}, package: {helm: {chart: {valuesFiles: [a]}}}}", "package.helm.chart: there is no HelmChart of an OCI artifact; remove it, or use source.helm with the URL oci://..."},
 		"kustomize":              {"{source: {helm: {}}, package: {kustomize: {}}}", "package.kustomize: a chart is installed with Helm; use package.helm"},
 		"values that are none":   {"{source: {helm: {}}, package: {helm: {values: [1]}}}", "package.helm.values: not an object"},
@@ -194,6 +199,7 @@ func TestPlace(t *testing.T) {
 		"decryption": "package.kustomize.spec.decryption", "interval": "interval", "path": "package.kustomize.path", "verify": "source.git.spec.verify",
 		"layerSelector": "source.oci.spec.layerSelector", "sourceRef": "source", "kubeConfig": "", "unheard": "", "releaseName": "package.helm.spec.releaseName",
 		"valuesFiles": "package.helm.chart.valuesFiles", "passCredentials": "source.helm.spec.passCredentials", "values": "package.helm.values",
+		"region": "source.bucket.spec.region", "prefix": "source.bucket.prefix",
 	} {
 		if got := fluxspec.Place(field); got != want {
 			t.Errorf("%s: %q, want %q", field, got, want)

@@ -17,6 +17,9 @@ const (
 	// ReasonApplied: the sync has been applied.
 	// Action: nothing, this is the desired state.
 	ReasonApplied rollout.Reason = "Applied"
+	// ReasonDrifted: the sync has been applied, and what it applied was changed by another client since, which Flux keeps.
+	// Action: change it back, have Flux correct it with driftDetection.mode enabled, or name it in driftDetection.ignore.
+	ReasonDrifted rollout.Reason = "Drifted"
 	// ReasonApplying: Flux fetches or applies the sync, or is about to.
 	// Action: nothing, it normally completes without help; if it does not, check that Flux
 	// runs where the Kustomization is.

@@ -36,10 +36,15 @@ template:
 
 func (w *world) module(tag string) {
 	w.Helper()
+	w.moduleAs(fmt.Sprintf(canaryFirst, w.url, tag))
+}
+
+func (w *world) moduleAs(spec string) {
+	w.Helper()
 	m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
 	w.write(m, func() {
 		m.Spec = v1alpha1.ModuleSpec{}
-		if err := yaml.UnmarshalStrict(fmt.Appendf(nil, canaryFirst, w.url, tag), &m.Spec); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(spec), &m.Spec); err != nil {
 			w.Fatal(err)
 		}
 	})

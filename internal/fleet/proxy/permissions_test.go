@@ -53,6 +53,12 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.becomes(remote(), "c0", "oci-"+tag, v1alpha1.StateSucceeded, "")
 	}
 	w.has(w.hub, 1, 0) // the sources of OCI are not counted
+	w.url = "s3://s3.test/" + w.namespace
+	for _, prefix := range []string{"v1", "v2"} {
+		w.publish(prefix)
+		w.bootstrap("c0", fmt.Sprintf("name: bucket\nrevision: bucket-%[2]s\nsource: {bucket: {endpoint: s3.test, bucketName: %[1]s, prefix: %[2]s}}", w.namespace, prefix))
+		w.becomes(remote(), "c0", "bucket-"+prefix, v1alpha1.StateSucceeded, "")
+	}
 	for _, version := range []string{"1.0.0", "1.1.0"} {
 		w.publishChart(version)
 		w.bootstrap("c0", w.chart(version))

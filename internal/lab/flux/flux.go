@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -59,9 +61,9 @@ func (a Assets) run(cp *controlplane.ControlPlane, controller string, flags ...s
 		}, flags...)...)
 }
 
-// Install installs the kinds of Flux, and Cluster API's Cluster, and waits until
-// they are served.
-func (a Assets) Install(ctx context.Context, config *rest.Config) error {
+// Install installs the kinds of Flux, and Cluster API's Cluster, but those with such a word in
+// their names, and waits until they are served.
+func (a Assets) Install(ctx context.Context, config *rest.Config, but ...string) error {
 	files, err := filepath.Glob(filepath.Join(a.dir, "crds", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return errors.Join(fmt.Errorf("there are no kinds in %s", a.dir), err)
@@ -71,6 +73,9 @@ func (a Assets) Install(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("install kinds: %w", err)
 	}
 	for _, file := range files {
+		if slices.ContainsFunc(but, func(word string) bool { return strings.Contains(filepath.Base(file), word) }) {
+			continue
+		}
 		kind, err := install(ctx, c, file)
 		if err != nil {
 			return err

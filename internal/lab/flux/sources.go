@@ -30,6 +30,7 @@ import (
 var sourceKinds = []schema.GroupVersionKind{
 	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"},
 	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "OCIRepository"},
+	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "Bucket"},
 	chartKind,
 }
 
@@ -48,6 +49,9 @@ type Sources struct {
 	archives  map[string][]byte
 	players   []*player
 }
+
+// buckets is what the URLs begin with under which a prefix of a bucket is published: ENDPOINT/BUCKET.
+const buckets = "s3://"
 
 // reference is what a source asks for.
 type reference struct{ url, version string }
@@ -133,6 +137,8 @@ func revisionOf(url, version string, archive []byte) string {
 	commit := sha1.Sum(archive)
 	content := sha256.Sum256(archive)
 	switch {
+	case strings.HasPrefix(url, buckets):
+		return "sha256:" + hex.EncodeToString(content[:])
 	case isOCI && strings.HasPrefix(version, "sha256:"):
 		return version
 	case isOCI:
@@ -303,7 +309,7 @@ func (s *Sources) chart(of artifact, u, from *unstructured.Unstructured) (artifa
 	for path, text := range files {
 		if _, after, ok := strings.Cut(text, "\nversion: "); ok && strings.HasSuffix(path, "/Chart.yaml") {
 			plain, _, _ := strings.Cut(after, "\n")
-			if version = plain; from.GetKind() == "GitRepository" {
+			if version = plain; from.GetKind() != "HelmRepository" {
 				version += "+" + of.revision[strings.LastIndex(of.revision, ":")+1:][:12]
 			}
 			files[path] = strings.Replace(text, "\nversion: "+plain, "\nversion: "+version, 1)
@@ -332,6 +338,11 @@ func referenceOf(u, from *unstructured.Unstructured) reference {
 	}
 	if from != nil {
 		u = from
+	}
+	if bucket, isBucket, _ := unstructured.NestedString(u.Object, "spec", "bucketName"); isBucket {
+		endpoint, _, _ := unstructured.NestedString(u.Object, "spec", "endpoint")
+		prefix, _, _ := unstructured.NestedString(u.Object, "spec", "prefix")
+		return reference{buckets + endpoint + "/" + bucket, prefix}
 	}
 	url, _, _ := unstructured.NestedString(u.Object, "spec", "url")
 	for _, field := range []string{"commit", "digest", "semver", "tag", "branch"} {

@@ -18,6 +18,7 @@ import (
 var fleet struct {
 	workloads []*controlplane.ControlPlane
 	sources   *flux.Sources
+	assets    flux.Assets
 }
 
 // MainFleet is [Main] with a hub, which is [Shared], and further clusters of which
@@ -44,8 +45,8 @@ func mainFleet(m *testing.M, options Options, workloads int) {
 }
 
 func startFleet(ctx context.Context, hub *controlplane.ControlPlane, workloads int) error {
-	assets, err := flux.Find(ctx, os.Stderr)
-	if err != nil {
+	var err error
+	if fleet.assets, err = flux.Find(ctx, os.Stderr); err != nil {
 		return err
 	}
 	if fleet.sources, err = flux.Serve(); err != nil {
@@ -53,14 +54,14 @@ func startFleet(ctx context.Context, hub *controlplane.ControlPlane, workloads i
 	}
 	fleet.workloads = make([]*controlplane.ControlPlane, workloads)
 	var group errgroup.Group
-	group.Go(func() error { return startFlux(ctx, assets, hub) })
+	group.Go(func() error { return startFlux(ctx, hub) })
 	for i := range fleet.workloads {
 		group.Go(func() error {
 			var err error
 			if fleet.workloads[i], err = hub.Beside(ctx); err != nil {
 				return err
 			}
-			return startFlux(ctx, assets, fleet.workloads[i])
+			return startFlux(ctx, fleet.workloads[i])
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -69,14 +70,32 @@ func startFleet(ctx context.Context, hub *controlplane.ControlPlane, workloads i
 	return nil
 }
 
-func startFlux(ctx context.Context, assets flux.Assets, cp *controlplane.ControlPlane) error {
-	if err := assets.Install(ctx, cp.Config()); err != nil {
+func startFlux(ctx context.Context, cp *controlplane.ControlPlane) error {
+	if err := fleet.assets.Install(ctx, cp.Config()); err != nil {
 		return err
 	}
 	if err := fleet.sources.Play(ctx, cp.Config()); err != nil {
 		return err
 	}
-	return assets.Run(cp)
+	return fleet.assets.Run(cp)
+}
+
+// WithoutHelm is another cluster on which Flux is to run, without the kinds of Helm. The rest
+// of Flux is installed and started by what is returned.
+func WithoutHelm(t testing.TB) (cp *controlplane.ControlPlane, rest func()) {
+	t.Helper()
+	cp, err := Shared().Beside(t.Context())
+	if err == nil {
+		err = fleet.assets.Install(t.Context(), cp.Config(), "helm")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cp, func() {
+		if err := startFlux(t.Context(), cp); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Workload is the i-th cluster that [MainFleet] has started beside the hub.

@@ -62,6 +62,8 @@ func version(s *fleetv1.Source, revision string) string {
 	switch {
 	case s != nil && s.Helm != nil:
 		return s.Helm.Version
+	case s != nil && s.Bucket != nil:
+		return cmp.Or(s.Bucket.Prefix, revision)
 	case s == nil || s.Git == nil:
 		return revision
 	}

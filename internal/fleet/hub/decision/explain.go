@@ -207,6 +207,9 @@ func (d *decision) notes() []string {
 		notes = append(notes, fmt.Sprintf("%d clusters are unknown and count in no budget, %s among them; restore its Secret, or if the cluster is gone for good: %s",
 			len(names), names[0], d.toForget(names[0])))
 	}
+	if note := d.drifted(); note != "" {
+		notes = append(notes, note)
+	}
 	if g := d.o.Module.Status.GivenUp; g != nil && d.o.Module.Status.RolledBack == g.Revision {
 		notes = append(notes, g.Revision+" was given up "+because(g))
 	}
@@ -217,6 +220,25 @@ func (d *decision) notes() []string {
 		notes = append(notes, "its strategy is External: another client assigns what clusters run")
 	}
 	return notes
+}
+
+// drifted says on how many clusters another client has changed what the module has applied, and what on the first of them; empty if
+// on none.
+func (d *decision) drifted() string {
+	var first *member
+	n := 0
+	for _, m := range d.members {
+		if !m.isAssigned() || m.record.Kept() == "" {
+			continue
+		}
+		if n++; first == nil || m.Name < first.Name {
+			first = m
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("clusters with drift: %d, %s among them: %s", n, first.Name, first.record.Kept())
 }
 
 func momentOrNil(t time.Time) *time.Time {
@@ -263,7 +285,9 @@ func (e *Explanation) Assigned(r *model.Record, c *model.Cluster, selector *meta
 		x.Reason, x.Sentence = ReasonRevision, name+" is assigned nothing yet: "+e.Sentence
 		return x
 	}
-	x.Sentence = e.assignedSentence(&x, c != nil)
+	if x.Sentence = e.assignedSentence(&x, c != nil); r != nil && r.Kept() != "" {
+		x.Sentence += "; " + r.Kept()
+	}
 	return x
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -48,6 +49,8 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 func TestAClusterThatIsNoneOfTheModulesHasNoTarget(t *testing.T) {
 	e := Explanation{Name: "shop", Target: "shop-1"}
 	assigned := &model.Record{Assigned: true, Revision: "shop-1", State: v1alpha1.StateSucceeded}
+	drifted := *assigned
+	drifted.Reported, drifted.Reason, drifted.Message = true, outcome.ReasonDrifted, "ConfigMap/app\nchanged"
 	for _, test := range []struct {
 		name    string
 		record  *model.Record
@@ -59,6 +62,7 @@ func TestAClusterThatIsNoneOfTheModulesHasNoTarget(t *testing.T) {
 		{"it is not ready", nil, model.Cluster{}, "", "", "its control plane must be initialized"},
 		{"it is ready", nil, model.Cluster{Ready: true}, "shop-1", ReasonRevision, "is assigned nothing yet"},
 		{"it was ready", assigned, model.Cluster{}, "shop-1", "", "is at shop-1, and ready"},
+		{"another client has changed what runs", &drifted, model.Cluster{Ready: true}, "shop-1", "", "is at shop-1, and ready; ConfigMap/app changed"},
 		{"it is being deleted", nil, model.Cluster{Ready: true, Deleting: true}, "", "", "is being deleted"},
 		{"it is not selected", nil, model.Cluster{Ready: true, Labels: map[string]string{"env": "dev"}}, "", "", "is not selected"},
 	} {
@@ -69,5 +73,25 @@ func TestAClusterThatIsNoneOfTheModulesHasNoTarget(t *testing.T) {
 				t.Errorf("target %q (%s): %s", x.Target, x.Reason, x.Sentence)
 			}
 		})
+	}
+}
+
+// What another client has changed on clusters, and Flux keeps, is noted of the module with the first of them; it changes no verdict.
+func TestDriftIsNoted(t *testing.T) {
+	template := v1alpha1.TemplateSpec{}
+	name := model.RevisionName(model.KindModule, "app", template)
+	o := model.Observed{AsOf: "7", Revisions: []model.Revision{{Name: name, UID: "r"}}}
+	o.Module = model.Module{Kind: model.KindModule, Name: "app", Finalized: true}
+	o.Module.Spec = v1alpha1.ModuleSpec{Selector: &metav1.LabelSelector{}, Strategy: v1alpha1.Incremental, Template: &v1alpha1.ModuleTemplate{Spec: template}}
+	for _, cluster := range []string{"c", "b", "a"} {
+		o.Clusters = append(o.Clusters, model.Cluster{Name: cluster, Ready: true})
+		o.Records = append(o.Records, model.Record{
+			Cluster: cluster, Assigned: true, Revision: name, Reported: true, State: v1alpha1.StateSucceeded, Succeeded: name, Reason: outcome.ReasonDrifted, Message: cluster + " changed",
+		})
+	}
+	o.Records[2].Reason = outcome.ReasonApplied
+	s := Decide(o).Status
+	if notes := strings.Join(s.Rollout.Notes, "; "); notes != "clusters with drift: 2, b among them: b changed" || s.Summary.Succeeded != 3 || s.Phase != string(rollout.PhaseComplete) {
+		t.Errorf("%s, %+v, %s", notes, s.Summary, s.Phase)
 	}
 }

@@ -108,6 +108,9 @@ func Pinned(t *v1alpha1.TemplateSpec, resolved string) *v1alpha1.TemplateSpec {
 	default:
 		p.Sync.Source.Helm.Version = digest
 	}
+	if p.Sync.Source.Moves() { // a cluster has reported another range
+		return t
+	}
 	return p
 }
 

@@ -17,6 +17,10 @@ func TestATagIsReplacedByWhatItTurnedOutToBe(t *testing.T) {
 	oci := func(v v1alpha1.OCIVersion) *v1alpha1.Source {
 		return &v1alpha1.Source{OCI: &v1alpha1.OCISource{URL: "oci://x.test/a", Version: v}}
 	}
+	helm := func(version string) *v1alpha1.Source {
+		return &v1alpha1.Source{Helm: &v1alpha1.HelmSource{URL: "https://x.test", Chart: "a", Version: version}}
+	}
+	bucket := &v1alpha1.Source{Bucket: &v1alpha1.BucketSource{Endpoint: "x.test", BucketName: "a", Prefix: "v1/"}}
 	for name, test := range map[string]struct {
 		source   *v1alpha1.Source
 		resolved string
@@ -31,6 +35,10 @@ func TestATagIsReplacedByWhatItTurnedOutToBe(t *testing.T) {
 		"an artifact's, likewise":   {oci(v1alpha1.OCIVersion{Tag: "v1", Mutable: true}), "v1@sha256:" + digest, oci(v1alpha1.OCIVersion{Tag: "v1", Mutable: true})},
 		"nothing known":             {git(v1alpha1.GitVersion{Tag: "v1"}), "", git(v1alpha1.GitVersion{Tag: "v1"})},
 		"nothing that is a commit":  {git(v1alpha1.GitVersion{Tag: "v1"}), "v1@sha1:abc", git(v1alpha1.GitVersion{Tag: "v1"})},
+		"a range of charts":         {helm("1.x"), "1.2.0", helm("1.2.0")},
+		"another range is reported": {helm("1.x"), ">0", helm("1.x")},
+		"a version of a chart":      {helm("1.0.0"), "1.2.0", helm("1.0.0")},
+		"a bucket":                  {bucket, "sha256:" + digest, bucket},
 		"no source":                 {nil, "v1@sha1:" + commit, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

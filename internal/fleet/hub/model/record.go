@@ -118,6 +118,15 @@ func (r *Record) Resolves(revision string) bool {
 	return r.Revision == revision && r.HasSucceeded() && r.Resolved != "" && !r.Edited && !r.Stale && r.Hold == nil
 }
 
+// Kept is what another client has changed on the cluster of what the module has applied there, and Flux keeps; empty if
+// nothing is known.
+func (r *Record) Kept() string {
+	if r.HasSucceeded() && r.Reason == outcome.ReasonDrifted {
+		return Short(r.Message, SaidLength)
+	}
+	return ""
+}
+
 // DriftReason says why a record has drifted, empty if it has not.
 func (r *Record) DriftReason() string {
 	if r.Drifted {
