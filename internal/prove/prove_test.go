@@ -63,6 +63,13 @@ func explore(t *testing.T, o prove.Options) *prove.Report {
 	return r
 }
 
+// read returns the objects of manifests.
+func read(t *testing.T, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	documents, err := source.Read(strings.NewReader(manifests), source.Stdin)
+	return objects(t, documents, err)
+}
+
 // broken are the rules that are broken, in their order, each once.
 func broken(r *prove.Report) []string {
 	var all []string

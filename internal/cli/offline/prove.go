@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,6 +35,9 @@ const proveGuide = "https://github.com/spillway-dev/spillway/blob/main/docs/prov
 
 // outputMarkdown is the form of a comment on a pull request.
 const outputMarkdown = "markdown"
+
+// mostMemory is what the garbage collector tries to keep the command below.
+const mostMemory = 400 << 20
 
 // NewProve returns the command prove.
 func NewProve(env command.Environment) *cobra.Command {
@@ -81,6 +85,7 @@ func (p *proof) run(cmd *cobra.Command) error {
 		return err
 	}
 	command.SpendMemory()
+	debug.SetMemoryLimit(mostMemory)
 	r, err := p.explore(cmd, o)
 	if err != nil {
 		return simulate.Locate(err, p.documents)
@@ -197,12 +202,20 @@ func headOf(c *prove.Counterexample) string {
 	if c.Object != "" {
 		text += c.Object + ": "
 	}
-	return text + c.Sentence
+	text += c.Sentence
+	if c.Alike > 1 {
+		text += fmt.Sprintf(" (and %s, equal but for names)", report.Plural(c.Alike-1, "other"))
+	}
+	return text
 }
 
 // summaryOf says what was explored, and what was found of a bad version.
 func summaryOf(r *prove.Report) []string {
 	how := "every state visited"
+	parts := ""
+	if r.Parts > 1 {
+		parts = fmt.Sprintf(" in %d independent parts of %s", r.Parts, report.Plural(r.Kinds, "kind"))
+	}
 	if !r.Complete {
 		how = "a sample: time ended the exploration"
 	}
@@ -210,8 +223,8 @@ func summaryOf(r *prove.Report) []string {
 	for _, n := range r.Failures {
 		failures += n
 	}
-	lines := []string{fmt.Sprintf("%s, %s, %s, %s: %s",
-		report.Plural(r.Units, "changed unit"), report.Plural(failures, "failure"), report.Plural(r.States, "state"), report.Plural(r.Transitions, "transition"), how)}
+	lines := []string{fmt.Sprintf("%s%s, %s, %s, %s: %s",
+		report.Plural(r.Units, "changed unit"), parts, report.Plural(failures, "failure"), report.Plural(r.States, "state"), report.Plural(r.Transitions, "transition"), how)}
 	if len(r.Gates) > 0 {
 		lines = append(lines, "gates that pass: "+strings.Join(r.Gates, ", "))
 	}
