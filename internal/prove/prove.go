@@ -84,6 +84,8 @@ type Counterexample struct {
 	// Sentence says what happens, Action what prevents it.
 	Sentence string `json:"sentence"`
 	Action   string `json:"action,omitempty"`
+	// Verified says what was explored of the action, empty if it was not.
+	Verified string `json:"verified,omitempty"`
 	// Alike is how many parts of the change are equal to the one that it is about, but for names; that one is among them.
 	Alike int `json:"alike,omitempty"`
 	// Timeline has everything until then.

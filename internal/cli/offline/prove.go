@@ -127,7 +127,11 @@ func (p *proof) explore(cmd *cobra.Command, o prove.Options) (*prove.Report, err
 	o.Now = o.Now.Truncate(time.Second)
 	far := func() string { return fmt.Sprintf("exploring: %d states", visited.Load()) }
 	return display.Working(cmd.Context(), display.NewProgress(cmd.ErrOrStderr(), p.env.Now), far, func() (*prove.Report, error) {
-		return prove.Run(cmd.Context(), o)
+		r, err := prove.Run(cmd.Context(), o)
+		if err == nil {
+			err = prove.Prevent(cmd.Context(), o, r)
+		}
+		return r, err
 	})
 }
 
@@ -147,7 +151,7 @@ func (p *proof) findings(r *prove.Report) []report.Finding {
 	all := make([]report.Finding, 0, len(r.Counterexamples))
 	for i := range r.Counterexamples {
 		c := &r.Counterexamples[i]
-		f := report.Finding{Object: c.Object, Code: c.Rule, Level: report.Error, Message: headOf(c), Action: c.Action}
+		f := report.Finding{Object: c.Object, Code: c.Rule, Level: report.Error, Message: headOf(c), Action: remedyOf(c)}
 		for k := range p.documents {
 			d := &p.documents[k]
 			f.File, f.Line = d.File, d.Line
@@ -188,7 +192,7 @@ func (p *proof) write(w io.Writer, r *prove.Report) {
 			display.WriteHanging(w, fmt.Sprintf("  %s%9s  ", mark, l.At), l.Text)
 		}
 		if c.Action != "" {
-			display.WriteHanging(w, "  → ", c.Action)
+			display.WriteHanging(w, "  → ", remedyOf(c))
 		}
 	}
 	for _, line := range summaryOf(r) {
@@ -207,6 +211,14 @@ func headOf(c *prove.Counterexample) string {
 		text += fmt.Sprintf(" (and %s, equal but for names)", report.Plural(c.Alike-1, "other"))
 	}
 	return text
+}
+
+// remedyOf says what prevents it, and whether that was explored.
+func remedyOf(c *prove.Counterexample) string {
+	if c.Verified == "" {
+		return c.Action
+	}
+	return c.Action + " (" + c.Verified + ")"
 }
 
 // summaryOf says what was explored, and what was found of a bad version.
@@ -271,7 +283,7 @@ func markdownOf(r *prove.Report) string {
 			_, _ = fmt.Fprintf(text, "| %s | %s |\n", l.At, line)
 		}
 		if text.WriteString("\n"); c.Action != "" {
-			text.WriteString(c.Action + "\n\n")
+			text.WriteString(remedyOf(c) + "\n\n")
 		}
 	}
 	for _, line := range summaryOf(r) {
