@@ -29,6 +29,8 @@ const (
 	Crash Failure = "crashes"
 	// Lost is that a Pod goes with its node, and another one takes its place.
 	Lost Failure = "is lost with its node"
+	// Denied is that a gate is refused, by a user or by what is measured.
+	Denied Failure = "is refused"
 	// Stopped is that the manager stops instead of making a write, and another one starts.
 	Stopped Failure = "the manager stops before a write"
 	// StoppedAfter is the same immediately after the write.
@@ -71,6 +73,8 @@ type explorer struct {
 	stops    map[stopped]bool
 	goals    goals
 	rollouts map[string]record.Key
+	// gates are those that the change reaches, and that pass.
+	gates []string
 	// contents are the ConfigMaps and Secrets when the change was made.
 	contents map[record.Key]string
 	// clusters are the labels of the clusters with the change.
@@ -86,6 +90,8 @@ type branch struct {
 	// open is the unit that fails, as long as it does; struck is the last one that has.
 	open   *record.Key
 	struck record.Key
+	// denied is the gate that is refused, empty if none is.
+	denied string
 	// left is how many things may yet go wrong, moments how long the path is.
 	left, moments int
 	// unsettled reports whether it does not come to rest: what it would do next is not known.
@@ -111,7 +117,7 @@ func (e *explorer) fork(ctx context.Context, b *branch) (*branch, error) {
 }
 
 func (e *explorer) watched(b *branch, p *simulate.Play) *branch {
-	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, left: b.left, moments: b.moments, sick: maps.Clone(b.sick)}
+	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, denied: b.denied, left: b.left, moments: b.moments, sick: maps.Clone(b.sick)}
 	p.Watch(func(by string, changes []simulate.Change) { e.see(f, by, changes) })
 	return f
 }
@@ -198,13 +204,15 @@ type visited struct {
 	state uint64
 	open  record.Key
 	sick  string
+	// denied is the gate that is refused.
+	denied string
 	// told is what a rule of the user may ask for.
 	told string
 }
 
 // isSeen reports whether a state was visited in which as much could go wrong yet, and notes that it is.
 func (e *explorer) isSeen(b *branch, state uint64) bool {
-	v := visited{state: state, sick: strings.Join(slices.Sorted(maps.Keys(b.sick)), " ")}
+	v := visited{state: state, denied: b.denied, sick: strings.Join(slices.Sorted(maps.Keys(b.sick)), " ")}
 	if b.open != nil {
 		v.open = *b.open
 	}
@@ -241,6 +249,19 @@ func (e *explorer) failures(ctx context.Context, b *branch) (beside []*branch, e
 		if err != nil {
 			return nil, err
 		}
+		beside = append(beside, f)
+	}
+	for _, gate := range e.gates {
+		f, err := e.fork(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		f.left--
+		f.denied = gate
+		f.events = append(f.events, event{f.At(), "gate " + gate + " " + string(Denied) + " from now on"})
+		e.report.Transitions++
+		e.report.Failures[Denied]++
+		f.Refuse(gate)
 		beside = append(beside, f)
 	}
 	return beside, nil

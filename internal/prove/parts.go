@@ -139,7 +139,7 @@ type splitter struct {
 // isRead reports whether a thing is only read: no ring or controller writes it, and the change leaves it as it is.
 func (s *splitter) isRead(t *thing) bool {
 	isConfig := t.key.Kind == "configmap" || t.key.Kind == "secret"
-	return t.key.Kind == definition || readOnly[t.key.Kind] && !t.changes && !t.owned && !(isConfig && s.pins)
+	return t.key.Kind == definition || readOnly[t.key.Kind] && !t.changes && !t.owned && (!isConfig || !s.pins)
 }
 
 // split returns the parts that the change is in, in the order of their manifests. Everything that a ring decides together,
@@ -201,7 +201,7 @@ func words(v any, at []string, to map[string]bool) {
 	case map[string]any:
 		for key, value := range v {
 			addWords(key, to)
-			words(value, append(at[:len(at):len(at)], key), to)
+			words(value, append(slices.Clip(at), key), to)
 		}
 	case []any:
 		for _, value := range v {
@@ -415,17 +415,17 @@ type numberer struct{ names, values map[string]string }
 
 func (n *numberer) number(v any, at []string) any {
 	if isOpaque(at) {
-		text, _ := json.Marshal(v) // what cannot be written has come from YAML
-		if n.values[string(text)] == "" {
-			n.values[string(text)] = fmt.Sprintf("\x01%d", len(n.values))
+		text := fmt.Sprintf("%#v", v) // keys of maps are in their order
+		if n.values[text] == "" {
+			n.values[text] = fmt.Sprintf("\x01%d", len(n.values))
 		}
-		return n.values[string(text)]
+		return n.values[text]
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for key, value := range v {
-			all[n.rename(key)] = n.number(value, append(at[:len(at):len(at)], key))
+			all[n.rename(key)] = n.number(value, append(slices.Clip(at), key))
 		}
 		return all
 	case []any:

@@ -1,7 +1,6 @@
 package prove
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,14 +100,14 @@ func remediesOf(c *Counterexample) []remedy {
 func soakFirst(u *unstructured.Unstructured) error {
 	stages, _, err := unstructured.NestedSlice(u.Object, "spec", "rollout", "stages")
 	if err != nil || len(stages) == 0 {
-		return cmp.Or(err, errors.New("there are no stages"))
+		return errors.New("there are no stages")
 	}
 	first, ok := stages[0].(map[string]any)
 	if !ok {
 		return errors.New("the first stage is none")
 	}
 	first["soakSeconds"] = int64(300)
-	return unstructured.SetNestedSlice(u.Object, stages, "spec", "rollout", "stages")
+	return unstructured.SetNestedSlice(u.Object, stages, "spec", "rollout", "stages") //nolint:wrapcheck // it is not shown
 }
 
 // try explores the change with a remedy: in all manifests of the object, and in base if it has none.

@@ -196,11 +196,12 @@ func (e *explorer) aim(ctx context.Context, start *simulate.Play) error {
 	e.report.Units = len(e.goals.ids())
 	e.place(b, units)
 	for _, obj := range b.Store().Objects(&v1alpha1.RolloutGate{}, "") {
-		if gate, ok := obj.(*v1alpha1.RolloutGate); ok && !slices.Contains(e.report.Gates, gate.Spec.Gate) {
-			e.report.Gates = append(e.report.Gates, gate.Spec.Gate)
+		if gate, ok := obj.(*v1alpha1.RolloutGate); ok && e.Gates[gate.Spec.Gate] == "" && !slices.Contains(e.gates, gate.Spec.Gate) {
+			e.gates = append(e.gates, gate.Spec.Gate)
 		}
 	}
-	slices.Sort(e.report.Gates)
+	slices.Sort(e.gates)
+	e.report.Gates = e.gates
 	return nil
 }
 

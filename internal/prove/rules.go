@@ -100,23 +100,7 @@ func contentsOf(p *simulate.Play) map[record.Key]string {
 
 // place finds out what updates each unit.
 func (e *explorer) place(b *branch, units []Unit) {
-	changed := map[content.Object]bool{}
-	for of, is := range contentsOf(b.Play) {
-		if e.contents[of] != is {
-			changed[content.Object{Kind: content.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name}] = true
-		}
-	}
-	e.policies.uses = map[string][]content.Object{}
-	for _, kind := range workloadKinds() {
-		for _, obj := range b.Store().Objects(kind, "") {
-			u := ofWorkload(obj)
-			for _, ref := range workload.ManifestOf(obj).Uses {
-				if changed[ref.Object] && !slices.Contains(e.policies.uses[u.id()], ref.Object) {
-					e.policies.uses[u.id()] = append(e.policies.uses[u.id()], ref.Object)
-				}
-			}
-		}
-	}
+	e.policies.uses = e.changedUses(b)
 	for _, kind := range []client.Object{&v1alpha1.ConfigPolicy{}, &v1alpha1.ClusterConfigPolicy{}} {
 		for _, obj := range b.Store().Objects(kind, "") {
 			e.policies.set = append(e.policies.set, policy.Read(obj))
@@ -133,6 +117,28 @@ func (e *explorer) place(b *branch, units []Unit) {
 			e.rollouts[u.id()] = record.KeyOf("", u.Namespace, "config of namespace "+u.Namespace)
 		}
 	}
+}
+
+// changedUses returns what each workload uses of the config that changes.
+func (e *explorer) changedUses(b *branch) map[string][]content.Object {
+	changed := map[content.Object]bool{}
+	for of, is := range contentsOf(b.Play) {
+		if e.contents[of] != is {
+			changed[content.Object{Kind: content.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name}] = true
+		}
+	}
+	uses := map[string][]content.Object{}
+	for _, kind := range workloadKinds() {
+		for _, obj := range b.Store().Objects(kind, "") {
+			u := ofWorkload(obj)
+			for _, ref := range workload.ManifestOf(obj).Uses {
+				if changed[ref.Object] && !slices.Contains(uses[u.id()], ref.Object) {
+					uses[u.id()] = append(uses[u.id()], ref.Object)
+				}
+			}
+		}
+	}
+	return uses
 }
 
 // of returns the policy by which a workload gets what has changed, nil if there is none.

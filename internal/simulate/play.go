@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
@@ -68,7 +70,7 @@ func (p *Play) Fork(ctx context.Context) (*Play, error) {
 
 // Sleep gives back what each fork makes again: only [Play.Fork] and [Play.State] may follow.
 func (p *Play) Sleep() {
-	p.s.World.Sleep()
+	p.s.Sleep()
 	p.s.rings, p.s.Client = nil, nil
 }
 
@@ -118,6 +120,13 @@ func (p *Play) Afflict(ctx context.Context, of record.Key, by world.Fault) error
 func (p *Play) Relieve(ctx context.Context, of record.Key) error {
 	p.s.models.Relieve(of)
 	return p.rest(ctx)
+}
+
+// Refuse has the gates of a name refused that are reached from now on.
+func (p *Play) Refuse(gate string) {
+	of := map[string]v1alpha1.GateResult{gate: v1alpha1.GateFailure}
+	maps.Copy(of, p.s.options.Gates)
+	p.s.options.Gates = of
 }
 
 // Lose takes a Pod away as if its node had gone.

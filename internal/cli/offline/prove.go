@@ -47,11 +47,12 @@ func NewProve(env command.Environment) *cobra.Command {
 		Short: "Explore what a change can do, over every single failure",
 		Long: "Explore what a change can do, without a cluster, over every single failure: at every\n" +
 			"moment a unit that does not become ready, or crashes and perhaps recovers, a Pod that\n" +
-			"is lost with its node, a manager that stops at a write, a write that is refused. In\n" +
-			"each state the rules are checked: budgets, zones and stages at every instant, that a\n" +
-			"bad version stops, that a good change completes, that whatever waits for ever says\n" +
-			"what to do. A rule that is broken is shown by the shortest path to it, and the exit\n" +
-			"code is 1. It runs the code of the manager, as simulate does.\n" +
+			"is lost with its node, a gate that is refused, a manager that stops at a write, a\n" +
+			"write that is refused. In each state the rules are checked: budgets, zones and stages\n" +
+			"at every instant, that a bad version stops, that a good change completes, that\n" +
+			"whatever waits for ever says what to do. A rule that is broken is shown by the\n" +
+			"shortest path to it, with what prevents it, and the exit code is 1. It runs the code\n" +
+			"of the manager, as simulate does.\n" +
 			"\n" +
 			"Gates pass unless --gate says otherwise. Rules of your own are expressions over all\n" +
 			"units, in a file that --rules names.",
