@@ -162,6 +162,7 @@ flux: ## Build Flux's kustomize-controller for the tests of the fleet; the last 
 bench: ## Measure: API calls, ratio to the physical floor, memory
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(GO) test -tags bench -count=1 -timeout 30m -v ./bench/...
+	$(GO) test -tags bench -count=1 -timeout 30m -v -run TestALargeDirectory ./internal/prove
 
 .PHONY: sim
 sim: ## Run the engine and the config, zones and fleet rings against many seeded worlds (SEEDS=20000; a twentieth of that for config)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,8 @@ const (
 	Crash Failure = "crashes"
 	// Lost is that a Pod goes with its node, and another one takes its place.
 	Lost Failure = "is lost with its node"
+	// Denied is that a gate is refused, by a user or by what is measured.
+	Denied Failure = "is refused"
 	// Stopped is that the manager stops instead of making a write, and another one starts.
 	Stopped Failure = "the manager stops before a write"
 	// StoppedAfter is the same immediately after the write.
@@ -56,7 +59,13 @@ type explorer struct {
 	// exploring reports whether rules are checked: it is known what the change brings.
 	exploring bool
 	report    Report
-	seen      map[visited]bool
+	// world is the one before the change, steps what is done without a failure.
+	world *simulate.Play
+	steps []record.Step
+	// alike is how many parts are equal to this one.
+	alike int
+	// seen is how many more things could go wrong in the states that were visited, and one more.
+	seen map[visited]int
 	// frontier is what is to be visited at the next moment.
 	frontier []*branch
 	found    map[string]*Counterexample
@@ -64,6 +73,8 @@ type explorer struct {
 	stops    map[stopped]bool
 	goals    goals
 	rollouts map[string]record.Key
+	// gates are those that the change reaches, and that pass.
+	gates []string
 	// contents are the ConfigMaps and Secrets when the change was made.
 	contents map[record.Key]string
 	// clusters are the labels of the clusters with the change.
@@ -79,8 +90,12 @@ type branch struct {
 	// open is the unit that fails, as long as it does; struck is the last one that has.
 	open   *record.Key
 	struck record.Key
+	// denied is the gate that is refused, empty if none is.
+	denied string
 	// left is how many things may yet go wrong, moments how long the path is.
 	left, moments int
+	// unsettled reports whether it does not come to rest: what it would do next is not known.
+	unsettled bool
 	// sick are units that were not ready when they got the change: that they are not ready now is not
 	// because of it.
 	sick map[string]bool
@@ -102,8 +117,7 @@ func (e *explorer) fork(ctx context.Context, b *branch) (*branch, error) {
 }
 
 func (e *explorer) watched(b *branch, p *simulate.Play) *branch {
-	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, left: b.left, moments: b.moments, sick: maps.Clone(b.sick)}
-	e.report.Transitions++
+	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, denied: b.denied, left: b.left, moments: b.moments, sick: maps.Clone(b.sick)}
 	p.Watch(func(by string, changes []simulate.Change) { e.see(f, by, changes) })
 	return f
 }
@@ -114,6 +128,7 @@ func (e *explorer) settles(b *branch, err error) error {
 		return err
 	}
 	e.broken(b, RuleSettles, record.Key{}, err.Error())
+	b.unsettled = true
 	return nil
 }
 
@@ -141,51 +156,71 @@ func (e *explorer) explore(ctx context.Context) error {
 // visit checks a state and goes on from it. It returns the states of the same moment that it leads to.
 func (e *explorer) visit(ctx context.Context, b *branch) (beside []*branch, err error) {
 	state := b.State()
-	if e.isSeen(b, state) || b.moments > mostMoments {
+	if b.unsettled || e.isSeen(b, state) || b.moments > mostMoments {
 		return nil, nil
 	}
+	e.report.States++
 	if err := e.checkState(ctx, b); err != nil {
 		return nil, err
 	}
-	if beside, err = e.failures(ctx, b); err != nil {
+	beside, err = e.failures(ctx, b)
+	if err != nil {
 		return nil, err
 	}
-	more, err := e.next(ctx, b)
+	f, err := e.fork(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	more, err := e.next(ctx, f)
 	switch {
 	case err != nil:
 		return nil, err
-	case more:
-		e.frontier = append(e.frontier, b)
-		return beside, nil
+	case !more:
+		return beside, e.checkEnd(ctx, f, state)
 	}
-	return beside, e.checkEnd(ctx, b, state)
+	writes := f.Writes()
+	e.later(f) // before those in which less can go wrong yet
+	return beside, e.interrupt(ctx, b, writes)
+}
+
+// later adds a world to those of the next moment.
+func (e *explorer) later(b *branch) {
+	b.Sleep()
+	e.frontier = append(e.frontier, b)
 }
 
 // isOver reports whether time has ended the exploration.
 func (e *explorer) isOver(ctx context.Context) bool {
 	if e.Progress != nil {
-		e.Progress(len(e.seen))
+		e.Progress(e.report.States)
 	}
 	over := ctx.Err() != nil || e.Over != nil && e.Over()
 	e.report.Complete = e.report.Complete && !over
 	return over
 }
 
-// visited is a state, and what can still fail in it.
+// visited is a state, and what else matters in it to what follows and to the rules.
 type visited struct {
 	state uint64
-	left  int
 	open  record.Key
+	sick  string
+	// denied is the gate that is refused.
+	denied string
+	// told is what a rule of the user may ask for.
+	told string
 }
 
-// isSeen reports whether a state was visited, and notes that it is.
+// isSeen reports whether a state was visited in which as much could go wrong yet, and notes that it is.
 func (e *explorer) isSeen(b *branch, state uint64) bool {
-	v := visited{state: state, left: b.left}
+	v := visited{state: state, denied: b.denied, sick: strings.Join(slices.Sorted(maps.Keys(b.sick)), " ")}
 	if b.open != nil {
 		v.open = *b.open
 	}
-	was := e.seen[v]
-	e.seen[v] = true
+	if len(e.Rules) > 0 {
+		v.told = fmt.Sprint(b.struck, len(b.events), b.left)
+	}
+	was := e.seen[v] > b.left && !e.Exhaustive
+	e.seen[v] = max(e.seen[v], b.left+1)
 	return was
 }
 
@@ -197,7 +232,7 @@ func (e *explorer) next(ctx context.Context, b *branch) (bool, error) {
 	return more, e.settles(b, err)
 }
 
-// failures returns the worlds in which something goes wrong at this moment, or no longer does.
+// failures returns the worlds in which something goes wrong with a unit at this moment, or no longer does.
 func (e *explorer) failures(ctx context.Context, b *branch) (beside []*branch, err error) {
 	if b.open != nil {
 		f, err := e.recovers(ctx, b)
@@ -216,7 +251,20 @@ func (e *explorer) failures(ctx context.Context, b *branch) (beside []*branch, e
 		}
 		beside = append(beside, f)
 	}
-	return beside, e.interrupt(ctx, b)
+	for _, gate := range e.gates {
+		f, err := e.fork(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		f.left--
+		f.denied = gate
+		f.events = append(f.events, event{f.At(), "gate " + gate + " " + string(Denied) + " from now on"})
+		e.report.Transitions++
+		e.report.Failures[Denied]++
+		f.Refuse(gate)
+		beside = append(beside, f)
+	}
+	return beside, nil
 }
 
 // recovers returns the world in which the unit that fails does so no longer.
@@ -225,6 +273,7 @@ func (e *explorer) recovers(ctx context.Context, b *branch) (*branch, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.report.Transitions++
 	f.events = append(f.events, event{f.At(), nameOf(*f.open) + " recovers"})
 	of := *f.open
 	f.open = nil
@@ -262,7 +311,10 @@ func (e *explorer) strikes(b *branch) []strike {
 	var all []strike
 	for _, c := range order {
 		members := alike[c]
-		for _, u := range slices.Compact([]*Unit{members[0], members[len(members)-1]}) {
+		if !e.Exhaustive {
+			members = slices.Compact([]*Unit{members[0], members[len(members)-1]})
+		}
+		for _, u := range members {
 			all = append(all, strikesOf(u, c.has)...)
 		}
 	}
@@ -291,6 +343,7 @@ func (e *explorer) strike(ctx context.Context, b *branch, s strike) (*branch, er
 	f.left--
 	f.events = append(f.events, event{f.At(), nameOf(s.of) + " " + string(s.failure)})
 	f.struck = s.of
+	e.report.Transitions++
 	e.report.Failures[s.failure]++
 	switch s.failure {
 	case Lost:
@@ -306,22 +359,15 @@ func (e *explorer) strike(ctx context.Context, b *branch, s strike) (*branch, er
 
 // interrupt adds the worlds in which one of the next writes of the manager fails, or the manager with
 // it.
-func (e *explorer) interrupt(ctx context.Context, b *branch) error {
-	probe, err := e.fork(ctx, b)
-	if err != nil {
-		return err
-	}
-	if _, err := e.next(ctx, probe); err != nil {
-		return err
-	}
-	for at := 1; at <= probe.Writes(); at++ {
+func (e *explorer) interrupt(ctx context.Context, b *branch, writes []string) error {
+	for at := 0; at < len(writes) && b.left > 0; at++ {
 		for _, i := range interruptions {
-			i.At = at
+			i.At, i.Before = writes[at], writes[:at]
 			f, err := e.interruptBy(ctx, b, i)
 			if err != nil {
 				return err
 			}
-			e.frontier = append(e.frontier, f)
+			e.later(f)
 		}
 	}
 	return nil
@@ -403,7 +449,7 @@ func (e *explorer) broken(b *branch, rule string, of record.Key, sentence string
 		return
 	}
 	e.found[key] = &Counterexample{
-		Rule: rule, Object: of.Name, Namespace: of.Namespace, Sentence: sentence, Action: actions[rule],
+		Rule: rule, Object: of.Name, Namespace: of.Namespace, Sentence: sentence, Action: actions[rule], Alike: e.alike,
 		Timeline: b.timeline(), failures: len(b.events), moments: b.moments,
 	}
 }

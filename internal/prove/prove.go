@@ -26,10 +26,16 @@ type Options struct {
 	// Failures is how many things may go wrong, one after the other. Two and more are explored as
 	// far as time allows, which is seldom to the end.
 	Failures int
+	// Exhaustive explores everything in one world, visits states again, and has each unit fail: what is found without that must be the
+	// same.
+	Exhaustive bool
 	// Over reports whether the exploration is to end before it is complete; nil lets it be.
 	Over func() bool
 	// Progress receives how many states were visited, often; it may be nil.
 	Progress func(states int)
+
+	// stricter is by how much fewer may be unavailable than it says, so that correct code breaks rules.
+	stricter int
 }
 
 // Report is the result of an exploration.
@@ -43,6 +49,10 @@ type Report struct {
 	Transitions int `json:"transitions"`
 	// Failures is how many single failures were tried, by what they are.
 	Failures map[Failure]int `json:"failures"`
+	// Parts is how many parts the change has that have nothing to do with each other, Kinds how many of them differ in more
+	// than names: one of each kind is explored.
+	Parts int `json:"parts"`
+	Kinds int `json:"kinds"`
 	// Units is how many units the change updates.
 	Units int `json:"units"`
 	// Gates are those that the change reaches, and that pass.
@@ -74,6 +84,10 @@ type Counterexample struct {
 	// Sentence says what happens, Action what prevents it.
 	Sentence string `json:"sentence"`
 	Action   string `json:"action,omitempty"`
+	// Verified says what was explored of the action, empty if it was not.
+	Verified string `json:"verified,omitempty"`
+	// Alike is how many parts of the change are equal to the one that it is about, but for names; that one is among them.
+	Alike int `json:"alike,omitempty"`
 	// Timeline has everything until then.
 	Timeline []Line `json:"timeline"`
 
@@ -92,36 +106,59 @@ type Line struct {
 
 // Run explores a change.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	e := &explorer{
-		Options: o, seen: map[visited]bool{}, found: map[string]*Counterexample{}, stops: map[stopped]bool{},
+	if len(o.Change) == 0 {
+		o.Base, o.Change = nil, o.Base
+	}
+	o.OtherGates = cmp.Or(o.OtherGates, simulate.Approved)
+	whole := newExplorer(o)
+	if err := whole.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := whole.measure(ctx, whole.world); err != nil {
+		return nil, err
+	}
+	parts, err := whole.apart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range parts {
+		if e != whole {
+			e.report, e.found, e.stops = whole.report, whole.found, whole.stops
+		}
+		if err := e.run(ctx); err != nil {
+			return nil, err
+		}
+		whole.report = e.report
+	}
+	return whole.result(), nil
+}
+
+func newExplorer(o Options) *explorer {
+	return &explorer{
+		Options: o, seen: map[visited]int{}, found: map[string]*Counterexample{}, stops: map[stopped]bool{}, alike: 1,
 		report: Report{Failures: map[Failure]int{}, Stops: map[string]int{}, Complete: true},
 	}
-	if len(e.Change) == 0 {
-		e.Base, e.Change = nil, e.Base
+}
+
+// start brings the world about, and finds out what the change brings it.
+func (e *explorer) start(ctx context.Context) (err error) {
+	if e.world, err = simulate.Start(ctx, e.Base, e.Options.Options); err != nil {
+		return err
 	}
-	if e.OtherGates == "" {
-		e.OtherGates = simulate.Approved
-	}
-	start, err := simulate.Start(ctx, e.Base, e.Options.Options)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.aim(ctx, start); err != nil {
-		return nil, err
-	}
-	if err := e.measure(ctx, start); err != nil {
-		return nil, err
-	}
+	return e.aim(ctx, e.world)
+}
+
+// run explores the world.
+func (e *explorer) run(ctx context.Context) error {
 	e.exploring = true
-	root, err := e.begin(ctx, start, o.Failures)
+	root, err := e.begin(ctx, e.world, e.Failures)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e.frontier = []*branch{root}
-	if err := e.explore(ctx); err != nil {
-		return nil, err
-	}
-	return e.result(), nil
+	e.frontier, e.world = []*branch{root}, nil
+	err = e.explore(ctx)
+	e.seen = nil
+	return err
 }
 
 // begin makes the change in a fork of the world.
@@ -150,6 +187,7 @@ func (e *explorer) aim(ctx context.Context, start *simulate.Play) error {
 			break
 		}
 	}
+	e.steps = b.Steps()
 	if e.clusters, err = clustersOf(ctx, b.Play); err != nil {
 		return err
 	}
@@ -158,11 +196,12 @@ func (e *explorer) aim(ctx context.Context, start *simulate.Play) error {
 	e.report.Units = len(e.goals.ids())
 	e.place(b, units)
 	for _, obj := range b.Store().Objects(&v1alpha1.RolloutGate{}, "") {
-		if gate, ok := obj.(*v1alpha1.RolloutGate); ok && !slices.Contains(e.report.Gates, gate.Spec.Gate) {
-			e.report.Gates = append(e.report.Gates, gate.Spec.Gate)
+		if gate, ok := obj.(*v1alpha1.RolloutGate); ok && e.Gates[gate.Spec.Gate] == "" && !slices.Contains(e.gates, gate.Spec.Gate) {
+			e.gates = append(e.gates, gate.Spec.Gate)
 		}
 	}
-	slices.Sort(e.report.Gates)
+	slices.Sort(e.gates)
+	e.report.Gates = e.gates
 	return nil
 }
 
@@ -171,7 +210,6 @@ const mostMoments = 20_000
 
 func (e *explorer) result() *Report {
 	r := e.report
-	r.States = len(e.seen)
 	for _, key := range slices.Sorted(maps.Keys(e.found)) {
 		r.Counterexamples = append(r.Counterexamples, *e.found[key])
 	}

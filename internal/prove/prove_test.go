@@ -63,6 +63,13 @@ func explore(t *testing.T, o prove.Options) *prove.Report {
 	return r
 }
 
+// read returns the objects of manifests.
+func read(t *testing.T, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	documents, err := source.Read(strings.NewReader(manifests), source.Stdin)
+	return objects(t, documents, err)
+}
+
 // broken are the rules that are broken, in their order, each once.
 func broken(r *prove.Report) []string {
 	var all []string
@@ -147,6 +154,37 @@ func TestHowFarABadVersionGets(t *testing.T) {
 			o.Failures = 0
 			if never, later := reach(explore(t, o), c.rollout); never != c.never || later != c.later {
 				t.Errorf("%d and %d units, want %d and %d", never, later, c.never, c.later)
+			}
+		})
+	}
+}
+
+const onePolicy = `
+{apiVersion: spillway.dev/v1alpha1, kind: ConfigPolicy, metadata: {name: careful, namespace: default}, spec: {stages: [{name: all}]}}
+`
+
+// TestWhatPreventsIt: a setting is named if the rule is not broken with it, and of several the first.
+func TestWhatPreventsIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ scenario, add, action string }{
+		{"fleet-gate", "", "set soakSeconds: 300 in the first stage of module/app"},
+		{"config-budget", "", "add a ConfigPolicy to namespace default"},
+		{"config-budget", onePolicy, "begin spec.stages of configpolicy/careful"}, // to soak is not enough
+		{"config-paused", "", ""},
+	} {
+		t.Run(c.scenario+c.action, func(t *testing.T) {
+			t.Parallel()
+			o := scenario(t, c.scenario)
+			o.Failures = 0
+			if c.add != "" {
+				o.Base = append(o.Base, read(t, c.add)...)
+			}
+			r := explore(t, o)
+			if err := prove.Prevent(t.Context(), o, r); err != nil {
+				t.Fatal(err)
+			}
+			if first := r.Counterexamples[0]; (first.Verified != "") != (c.action != "") || !strings.HasPrefix(first.Action, c.action) {
+				t.Errorf("%q, explored: %q; want %q", first.Action, first.Verified, c.action)
 			}
 		})
 	}

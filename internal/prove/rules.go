@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
@@ -75,8 +77,9 @@ var actions = map[string]string{
 
 // policies are those of the config that changes.
 type policies struct {
-	set     policy.Set
-	changed []content.Object
+	set policy.Set
+	// uses is what each workload uses of the config that changes.
+	uses map[string][]content.Object
 }
 
 // contentsOf returns a digest of each ConfigMap and Secret.
@@ -97,14 +100,7 @@ func contentsOf(p *simulate.Play) map[record.Key]string {
 
 // place finds out what updates each unit.
 func (e *explorer) place(b *branch, units []Unit) {
-	for of, is := range contentsOf(b.Play) {
-		if e.contents[of] != is {
-			e.policies.changed = append(e.policies.changed, content.Object{Kind: content.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name})
-		}
-	}
-	slices.SortFunc(e.policies.changed, func(a, b content.Object) int {
-		return record.KeyOf(string(a.Kind), a.Namespace, a.Name).Compare(record.KeyOf(string(b.Kind), b.Namespace, b.Name))
-	})
+	e.policies.uses = e.changedUses(b)
 	for _, kind := range []client.Object{&v1alpha1.ConfigPolicy{}, &v1alpha1.ClusterConfigPolicy{}} {
 		for _, obj := range b.Store().Objects(kind, "") {
 			e.policies.set = append(e.policies.set, policy.Read(obj))
@@ -117,23 +113,50 @@ func (e *explorer) place(b *branch, units []Unit) {
 		e.rollouts[u.id()] = record.KeyOf("", u.Namespace, u.Rollout)
 		if p := e.policies.of(u); p != nil {
 			e.rollouts[u.id()] = record.KeyOf("", p.Namespace, record.Reference(p.Kind, p.Name))
-		} else if u.Part == "" && slices.ContainsFunc(e.policies.changed, func(o content.Object) bool { return o.Namespace == u.Namespace }) {
+		} else if len(e.policies.uses[u.id()]) > 0 {
 			e.rollouts[u.id()] = record.KeyOf("", u.Namespace, "config of namespace "+u.Namespace)
 		}
 	}
 }
 
+// changedUses returns what each workload uses of the config that changes.
+func (e *explorer) changedUses(b *branch) map[string][]content.Object {
+	changed := map[content.Object]bool{}
+	for of, is := range contentsOf(b.Play) {
+		if e.contents[of] != is {
+			changed[content.Object{Kind: content.Kind(of.Kind), Namespace: of.Namespace, Name: of.Name}] = true
+		}
+	}
+	uses := map[string][]content.Object{}
+	for _, kind := range workloadKinds() {
+		for _, obj := range b.Store().Objects(kind, "") {
+			u := ofWorkload(obj)
+			for _, ref := range workload.ManifestOf(obj).Uses {
+				if changed[ref.Object] && !slices.Contains(uses[u.id()], ref.Object) {
+					uses[u.id()] = append(uses[u.id()], ref.Object)
+				}
+			}
+		}
+	}
+	return uses
+}
+
 // of returns the policy by which a workload gets what has changed, nil if there is none.
 func (p *policies) of(u *Unit) *policy.Policy {
-	if u.Part != "" {
-		return nil
-	}
-	for _, o := range p.changed {
-		if found := p.set.For(u.Namespace, labels.Set(u.Labels), o); found != nil && o.Namespace == u.Namespace {
+	for _, o := range p.uses[u.id()] {
+		if found := p.by(u, o); found != nil {
 			return found
 		}
 	}
 	return nil
+}
+
+// by returns the policy by which a workload gets an object, nil if there is none, or if it does not get that.
+func (p *policies) by(u *Unit, o content.Object) *policy.Policy {
+	if o.Namespace != u.Namespace || !slices.Contains(p.uses[u.id()], o) {
+		return nil
+	}
+	return p.set.For(u.Namespace, labels.Set(u.Labels), o)
 }
 
 // see checks what a ring or a controller has written.
@@ -148,6 +171,7 @@ func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
 			e.checkPod(b, pod)
 		}
 	}
+	slices.SortFunc(moves, func(a, b move) int { return cmp.Compare(a.id(), b.id()) }) // a ring makes some writes together
 	for i := range moves {
 		if !moves[i].wasReady {
 			b.sick[moves[i].id()] = true
@@ -176,7 +200,7 @@ func (e *explorer) movesBy(ring string, c simulate.Change) []move {
 		}
 	case *fleetv1.ProxyAssemblage, *fleetv1.RemoteAssemblage:
 		if ring == record.RingFleet {
-			return e.movesOf(ofCluster(c.Before), ofCluster(c.After))
+			return e.movesOf(e.placed(ofCluster(c.Before)), e.placed(ofCluster(c.After)))
 		}
 	}
 	return nil
@@ -219,11 +243,11 @@ func (e *explorer) checkPod(b *branch, pod *corev1.Pod) {
 		replicas := podsOf(b.Play, set)
 		down := slices.DeleteFunc(slices.Clone(replicas), func(o ordinal) bool { return isUp(o.pod) || o.name == pod.Name })
 		own := slices.ContainsFunc(replicas, func(o ordinal) bool { return o.name == pod.Name })
-		switch most := e.maxUnavailable(b, set, group); {
+		switch most := e.maxUnavailable(b, set, group) - e.stricter; {
 		case !own && len(down) > 0 && !metav1.IsControlledBy(pod, set):
 			e.broken(b, RuleZones, of, fmt.Sprintf("Pod %s is replaced while Pod %s of zone %s is not ready", pod.Name, down[0].name, set.Name))
 		case own && len(down)+1 > most:
-			e.broken(b, RuleBudget, of, fmt.Sprintf("Pod %s is replaced while %d of at most %d Pods of zone %s are not ready (%s)", pod.Name, len(down), most, set.Name, down[0].name))
+			e.broken(b, RuleBudget, of, fmt.Sprintf("Pod %s is replaced while %d of at most %d Pods of zone %s are not ready", pod.Name, len(down), most, set.Name))
 		}
 	}
 }
@@ -263,15 +287,21 @@ type staged struct {
 	sizes func(total int) []int
 }
 
-// stagedOf returns the rollout of a unit, nil if it has no stages and no budget.
-func (e *explorer) stagedOf(b *branch, u *Unit) *staged {
+// stagedOf returns the rollouts of a unit that have stages or a budget: that of a module, or one for each object of config that has
+// changed.
+func (e *explorer) stagedOf(b *branch, u *Unit) (all []*staged) {
 	if u.Kind == clusterKind {
 		return e.ofModule(b, u)
 	}
-	p := e.policies.of(u)
-	if p == nil || p.Problem != "" {
-		return nil
+	for _, o := range e.policies.uses[u.id()] {
+		if p := e.policies.by(u, o); p != nil && p.Problem == "" {
+			all = append(all, e.ofPolicy(p, o))
+		}
 	}
+	return all
+}
+
+func (e *explorer) ofPolicy(p *policy.Policy, o content.Object) *staged {
 	return &staged{
 		stageOf: func(m *Unit) int { return p.Selected(labels.Set(m.Labels)) },
 		most: func(stage, total int) int {
@@ -280,7 +310,7 @@ func (e *explorer) stagedOf(b *branch, u *Unit) *staged {
 			}
 			return total
 		},
-		has:   func(m *Unit) bool { return m.Namespace == u.Namespace && e.policies.of(m) == p },
+		has:   func(m *Unit) bool { return e.policies.by(m, o) == p },
 		loose: p.Tolerates() || slices.ContainsFunc(p.Stages, func(s policy.Stage) bool { return s.Size.Set }),
 		sizes: func(total int) (sizes []int) {
 			for i := range p.Stages {
@@ -295,12 +325,12 @@ func (e *explorer) stagedOf(b *branch, u *Unit) *staged {
 }
 
 // ofModule returns the rollout of a module, nil if it has none.
-func (e *explorer) ofModule(b *branch, u *Unit) *staged {
+func (e *explorer) ofModule(b *branch, u *Unit) []*staged {
 	r := e.staging(b, u)
 	if r == nil {
 		return nil
 	}
-	return &staged{
+	return []*staged{{
 		stageOf: func(m *Unit) int { return stageOf(r, m.Labels) },
 		most: func(stage, total int) int {
 			if stage < len(r.Stages) && r.Stages[stage].MaxUnreadyClusters != nil {
@@ -311,7 +341,7 @@ func (e *explorer) ofModule(b *branch, u *Unit) *staged {
 		has:   func(m *Unit) bool { return m.Rollout == u.Rollout && m.Namespace == u.Namespace },
 		sizes: func(int) []int { return nil },
 		loose: r.MaxFailures != nil || slices.ContainsFunc(r.Stages, func(s fleetv1.Stage) bool { return s.Clusters != nil || s.MaxFailures != nil }),
-	}
+	}}
 }
 
 // tally counts the units of a rollout at the moment at which one of them gets what the change brings.
@@ -326,10 +356,12 @@ type tally struct {
 // checkMove checks the order of stages, and the budget of the one that a unit is of. What was not ready before
 // the change reached it takes no place: that is not because of the rollout.
 func (e *explorer) checkMove(b *branch, u *move) {
-	r := e.stagedOf(b, &u.Unit)
-	if r == nil {
-		return
+	for _, r := range e.stagedOf(b, &u.Unit) {
+		e.checkStage(b, r, u)
 	}
+}
+
+func (e *explorer) checkStage(b *branch, r *staged, u *move) {
 	of, n := e.rollouts[u.id()], e.tally(b, r, &u.Unit)
 	if n.early != nil && !r.loose {
 		e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change before %s of an earlier stage is ready with it", &u.Unit, n.early))
@@ -339,7 +371,7 @@ func (e *explorer) checkMove(b *branch, u *move) {
 			e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change as one of %d units, before %d of them are ready with it (stage %d)", &u.Unit, n.begun+1, before, i+1))
 		}
 	}
-	if most := r.most(r.stageOf(&u.Unit), n.stage); u.wasReady && n.down+1 > most {
+	if most := r.most(r.stageOf(&u.Unit), n.stage) - e.stricter; u.wasReady && n.down+1 > most {
 		e.broken(b, RuleBudget, of, fmt.Sprintf("%s gets the change while %d of at most %d are not ready", &u.Unit, n.down, most))
 	}
 }

@@ -69,10 +69,14 @@ func (u *Unit) String() string {
 
 const clusterKind = "cluster"
 
+func workloadKinds() []client.Object {
+	return []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &appsv1.StatefulSet{}}
+}
+
 // unitsOf returns the units of a world, in the order of their names.
 func unitsOf(p *simulate.Play) []Unit {
 	var all []Unit
-	for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &appsv1.StatefulSet{}} {
+	for _, kind := range workloadKinds() {
 		for _, obj := range p.Store().Objects(kind, "") {
 			if set, ok := obj.(*appsv1.StatefulSet); ok {
 				all = append(all, ofSet(p, set)...)
@@ -142,10 +146,11 @@ func ofCluster(obj client.Object) []Unit {
 	return all
 }
 
-// units returns the units of a world. Those on clusters have the labels of these, by which stages select
-// them.
-func (e *explorer) units(p *simulate.Play) []Unit {
-	all := unitsOf(p)
+// units returns the units of a world.
+func (e *explorer) units(p *simulate.Play) []Unit { return e.placed(unitsOf(p)) }
+
+// placed gives units on clusters the labels of these, by which stages select them.
+func (e *explorer) placed(all []Unit) []Unit {
 	for i := range all {
 		if u := &all[i]; u.Kind == clusterKind {
 			u.Labels = e.clusters[types.NamespacedName{Namespace: u.Namespace, Name: u.Name}]

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -19,12 +20,12 @@ type digests map[client.Object]digest
 
 // digest is an object without what differs from one way to it to another, and the objects that it refers to.
 type digest struct {
-	text string
+	sum  uint64
 	uids []string
 }
 
 // mostDigests is how many are kept.
-const mostDigests = 1 << 17
+const mostDigests = 1 << 14
 
 var (
 	instant   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
@@ -43,7 +44,7 @@ func (p *Play) State() uint64 {
 	}
 	for _, obj := range all {
 		d := p.digests.of(obj)
-		_, _ = h.Write([]byte(d.text))
+		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, d.sum))
 		for _, uid := range d.uids {
 			_, _ = h.Write([]byte(live[uid] + ";"))
 		}
@@ -76,7 +77,7 @@ func digestOf(obj client.Object) digest {
 	raw, err := json.Marshal(obj)
 	var content any
 	if err != nil || json.Unmarshal(raw, &content) != nil {
-		return digest{text: string(obj.GetUID()) + obj.GetResourceVersion()}
+		return digest{sum: sumOf(string(obj.GetUID()) + obj.GetResourceVersion())}
 	}
 	text := &strings.Builder{}
 	_, _ = fmt.Fprintf(text, "%T ", obj)
@@ -84,5 +85,11 @@ func digestOf(obj client.Object) digest {
 		return instant.ReplaceAllString(value, "T")
 	})
 	bare := text.String()
-	return digest{simulated.ReplaceAllString(bare, "U"), simulated.FindAllString(bare, -1)}
+	return digest{sumOf(simulated.ReplaceAllString(bare, "U")), simulated.FindAllString(bare, -1)}
+}
+
+func sumOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum64()
 }

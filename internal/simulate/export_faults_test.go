@@ -164,7 +164,7 @@ func (m *mortal) replace(ctx context.Context) error {
 }
 
 // write makes a write, unless the manager has stopped or stops before it.
-func (m *mortal) write(write func() error) error {
+func (m *mortal) write(_ string, _ any, write func() error) error {
 	m.mu.Lock()
 	if m.stopped {
 		m.mu.Unlock()

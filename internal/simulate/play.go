@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
@@ -19,14 +21,14 @@ import (
 // always at rest: everybody has done what is to be done at its moment.
 type Play struct {
 	s *simulation
-	// interrupted is what becomes of the writes of the rings.
-	interrupted *Interruption
-	digests     digests
+	// writes are those of the rings at the last moment, and what becomes of those of the next.
+	writes  *writes
+	digests digests
 }
 
 // Start brings about the objects of base, as they are when the change is made.
 func Start(ctx context.Context, base []*unstructured.Unstructured, o Options) (*Play, error) {
-	p := &Play{interrupted: &Interruption{}, digests: digests{}}
+	p := &Play{writes: &writes{}, digests: digests{}}
 	s, err := newSimulation(quiet(ctx), o)
 	if err != nil {
 		return nil, err
@@ -52,8 +54,9 @@ func (p *Play) Apply(ctx context.Context, change []*unstructured.Unstructured) e
 // Fork is the same world once more, with a manager that has just begun. What is done to one does
 // nothing to the other.
 func (p *Play) Fork(ctx context.Context) (*Play, error) {
-	f := &Play{s: p.s.asleep(), interrupted: &Interruption{}, digests: p.digests}
-	f.s.Client = &between{Client: f.s.Store, write: f.interrupted.write, read: always}
+	f := &Play{s: p.s.asleep(), digests: p.digests}
+	f.writes = &writes{by: f.s.looking}
+	f.s.Client = &between{Client: f.s.Store, write: f.writes.write, read: always}
 	if err := f.s.addActors(quiet(ctx)); err != nil {
 		return nil, err
 	}
@@ -65,6 +68,12 @@ func (p *Play) Fork(ctx context.Context) (*Play, error) {
 	return f, nil
 }
 
+// Sleep gives back what each fork makes again: only [Play.Fork] and [Play.State] may follow.
+func (p *Play) Sleep() {
+	p.s.Sleep()
+	p.s.rings, p.s.Client = nil, nil
+}
+
 // Next lets time go on to the next moment at which anybody acts, and everybody act; false if there is none.
 func (p *Play) Next(ctx context.Context) (bool, error) {
 	if !p.s.Advance() {
@@ -74,16 +83,18 @@ func (p *Play) Next(ctx context.Context) (bool, error) {
 }
 
 func (p *Play) rest(ctx context.Context) error {
+	p.writes.made = nil
 	err := p.s.Rest(quiet(ctx))
-	p.interrupted.in = false
+	p.writes.Interruption = Interruption{}
 	return err
 }
 
 // Interrupt has the manager stop, or a write of it fail, at the next moment, see [Interruption].
-func (p *Play) Interrupt(i Interruption) { *p.interrupted = i; p.interrupted.in = true }
+func (p *Play) Interrupt(i Interruption) { p.writes.Interruption = i }
 
-// Writes is how many writes the rings have made at the last moment.
-func (p *Play) Writes() int { return p.interrupted.made }
+// Writes are those that the rings have made at the last moment, in their order. Those that a ring makes several at a time are
+// in the order of their names.
+func (p *Play) Writes() []string { return p.writes.inOrder() }
 
 // Restarted is the world once another manager has taken over, and has looked at everything.
 func (p *Play) Restarted(ctx context.Context) (*Play, error) {
@@ -109,6 +120,13 @@ func (p *Play) Afflict(ctx context.Context, of record.Key, by world.Fault) error
 func (p *Play) Relieve(ctx context.Context, of record.Key) error {
 	p.s.models.Relieve(of)
 	return p.rest(ctx)
+}
+
+// Refuse has the gates of a name refused that are reached from now on.
+func (p *Play) Refuse(gate string) {
+	of := map[string]v1alpha1.GateResult{gate: v1alpha1.GateFailure}
+	maps.Copy(of, p.s.options.Gates)
+	p.s.options.Gates = of
 }
 
 // Lose takes a Pod away as if its node had gone.

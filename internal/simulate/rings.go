@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -41,6 +42,15 @@ type ring struct {
 	remembers bool
 	// waits is all that the ring has that is not where it should be.
 	waits func(ctx context.Context) ([]record.Wait, error)
+}
+
+// looking names the ring that acts, and its look at what.
+func (s *simulation) looking() string {
+	r, ok := s.Acting.(*ring)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", s.Looks, r.name)
 }
 
 // Wakes implements [world.Actor].

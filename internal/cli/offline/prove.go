@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -35,6 +36,9 @@ const proveGuide = "https://github.com/spillway-dev/spillway/blob/main/docs/prov
 // outputMarkdown is the form of a comment on a pull request.
 const outputMarkdown = "markdown"
 
+// mostMemory is what the garbage collector tries to keep the command below.
+const mostMemory = 400 << 20
+
 // NewProve returns the command prove.
 func NewProve(env command.Environment) *cobra.Command {
 	p := &proof{simulation: simulation{env: env, called: "prove"}}
@@ -43,11 +47,12 @@ func NewProve(env command.Environment) *cobra.Command {
 		Short: "Explore what a change can do, over every single failure",
 		Long: "Explore what a change can do, without a cluster, over every single failure: at every\n" +
 			"moment a unit that does not become ready, or crashes and perhaps recovers, a Pod that\n" +
-			"is lost with its node, a manager that stops at a write, a write that is refused. In\n" +
-			"each state the rules are checked: budgets, zones and stages at every instant, that a\n" +
-			"bad version stops, that a good change completes, that whatever waits for ever says\n" +
-			"what to do. A rule that is broken is shown by the shortest path to it, and the exit\n" +
-			"code is 1. It runs the code of the manager, as simulate does.\n" +
+			"is lost with its node, a gate that is refused, a manager that stops at a write, a\n" +
+			"write that is refused. In each state the rules are checked: budgets, zones and stages\n" +
+			"at every instant, that a bad version stops, that a good change completes, that\n" +
+			"whatever waits for ever says what to do. A rule that is broken is shown by the\n" +
+			"shortest path to it, with what prevents it, and the exit code is 1. It runs the code\n" +
+			"of the manager, as simulate does.\n" +
 			"\n" +
 			"Gates pass unless --gate says otherwise. Rules of your own are expressions over all\n" +
 			"units, in a file that --rules names.",
@@ -81,6 +86,7 @@ func (p *proof) run(cmd *cobra.Command) error {
 		return err
 	}
 	command.SpendMemory()
+	debug.SetMemoryLimit(mostMemory)
 	r, err := p.explore(cmd, o)
 	if err != nil {
 		return simulate.Locate(err, p.documents)
@@ -122,7 +128,11 @@ func (p *proof) explore(cmd *cobra.Command, o prove.Options) (*prove.Report, err
 	o.Now = o.Now.Truncate(time.Second)
 	far := func() string { return fmt.Sprintf("exploring: %d states", visited.Load()) }
 	return display.Working(cmd.Context(), display.NewProgress(cmd.ErrOrStderr(), p.env.Now), far, func() (*prove.Report, error) {
-		return prove.Run(cmd.Context(), o)
+		r, err := prove.Run(cmd.Context(), o)
+		if err == nil {
+			err = prove.Prevent(cmd.Context(), o, r)
+		}
+		return r, err
 	})
 }
 
@@ -142,7 +152,7 @@ func (p *proof) findings(r *prove.Report) []report.Finding {
 	all := make([]report.Finding, 0, len(r.Counterexamples))
 	for i := range r.Counterexamples {
 		c := &r.Counterexamples[i]
-		f := report.Finding{Object: c.Object, Code: c.Rule, Level: report.Error, Message: headOf(c), Action: c.Action}
+		f := report.Finding{Object: c.Object, Code: c.Rule, Level: report.Error, Message: headOf(c), Action: remedyOf(c)}
 		for k := range p.documents {
 			d := &p.documents[k]
 			f.File, f.Line = d.File, d.Line
@@ -183,7 +193,7 @@ func (p *proof) write(w io.Writer, r *prove.Report) {
 			display.WriteHanging(w, fmt.Sprintf("  %s%9s  ", mark, l.At), l.Text)
 		}
 		if c.Action != "" {
-			display.WriteHanging(w, "  → ", c.Action)
+			display.WriteHanging(w, "  → ", remedyOf(c))
 		}
 	}
 	for _, line := range summaryOf(r) {
@@ -197,12 +207,28 @@ func headOf(c *prove.Counterexample) string {
 	if c.Object != "" {
 		text += c.Object + ": "
 	}
-	return text + c.Sentence
+	text += c.Sentence
+	if c.Alike > 1 {
+		text += fmt.Sprintf(" (and %s, equal but for names)", report.Plural(c.Alike-1, "other"))
+	}
+	return text
+}
+
+// remedyOf says what prevents it, and whether that was explored.
+func remedyOf(c *prove.Counterexample) string {
+	if c.Verified == "" {
+		return c.Action
+	}
+	return c.Action + " (" + c.Verified + ")"
 }
 
 // summaryOf says what was explored, and what was found of a bad version.
 func summaryOf(r *prove.Report) []string {
 	how := "every state visited"
+	parts := ""
+	if r.Parts > 1 {
+		parts = fmt.Sprintf(" in %d independent parts of %s", r.Parts, report.Plural(r.Kinds, "kind"))
+	}
 	if !r.Complete {
 		how = "a sample: time ended the exploration"
 	}
@@ -210,8 +236,8 @@ func summaryOf(r *prove.Report) []string {
 	for _, n := range r.Failures {
 		failures += n
 	}
-	lines := []string{fmt.Sprintf("%s, %s, %s, %s: %s",
-		report.Plural(r.Units, "changed unit"), report.Plural(failures, "failure"), report.Plural(r.States, "state"), report.Plural(r.Transitions, "transition"), how)}
+	lines := []string{fmt.Sprintf("%s%s, %s, %s, %s: %s",
+		report.Plural(r.Units, "changed unit"), parts, report.Plural(failures, "failure"), report.Plural(r.States, "state"), report.Plural(r.Transitions, "transition"), how)}
 	if len(r.Gates) > 0 {
 		lines = append(lines, "gates that pass: "+strings.Join(r.Gates, ", "))
 	}
@@ -258,7 +284,7 @@ func markdownOf(r *prove.Report) string {
 			_, _ = fmt.Fprintf(text, "| %s | %s |\n", l.At, line)
 		}
 		if text.WriteString("\n"); c.Action != "" {
-			text.WriteString(c.Action + "\n\n")
+			text.WriteString(remedyOf(c) + "\n\n")
 		}
 	}
 	for _, line := range summaryOf(r) {

@@ -23,6 +23,9 @@ func (s *Store) IndexField(_ context.Context, obj client.Object, field string, v
 	if err != nil {
 		return err
 	}
+	if k.indices[field] != nil {
+		return nil // a clone has it already
+	}
 	i := &index{values: values, objects: map[string]map[types.NamespacedName]client.Object{}}
 	for _, known := range k.objects {
 		i.add(known)

@@ -140,6 +140,12 @@ func (w *World) GoOn(from *World) {
 	w.Recorder = from.Recorder.Clone()
 }
 
+// Sleep takes the actors away, and all that watches.
+func (w *World) Sleep() {
+	w.Actors, w.dirty, w.After = nil, nil, nil
+	w.Store.OnChange, w.Store.Admit = func(_, _ client.Object) {}, nil
+}
+
 // Restart lets some actors look at everything.
 func (w *World) Restart(is func(Actor) bool) {
 	for i, a := range w.Actors {
