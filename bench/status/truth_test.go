@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -279,7 +280,7 @@ func (s *story) manage() {
 	s.t.Helper()
 	o := manager.Options{
 		Rings: []string{manager.RingConfig}, Namespaces: []string{s.namespace}, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
-		Config: config.Options{Now: time.Now},
+		Config: config.Options{Now: time.Now, Options: decision.Options{RecordEvery: decision.RecordEvery}},
 	}
 	s.halt = testenv.Managed(s.t, s.requests, func(ctx context.Context, _ logr.Logger) error {
 		return manager.Run(ctx, testenv.Shared().Config(), o)
