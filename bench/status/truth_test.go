@@ -3,7 +3,9 @@ package status_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -168,7 +170,7 @@ func (s *story) isUnseen(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range [][]string{{"status"}, {"watch", "deployment/" + first, "--timeout=1s"}, {"forecast", "deployment/" + first}} {
+	for _, command := range [][]string{{"status"}, {"forecast", "deployment/" + first}} {
 		out, errs, _ := s.run(command...)
 		if !strings.HasPrefix(errs, "note: no manager is at work: ") {
 			t.Errorf("%s says %s\n%s", command, errs, out)
@@ -177,8 +179,32 @@ func (s *story) isUnseen(t *testing.T) {
 			t.Errorf("%s says %s", command, out)
 		}
 	}
+	s.watches(t, moves)
 	if page := s.page(t); len(page) > mostShown || moves.MatchString(page) || !strings.Contains(page, "No manager is at work") {
 		t.Errorf("the page has %d bytes: %.3000s", len(page), page)
+	}
+}
+
+// watches has watch say how a workload stands, and before that that no manager runs.
+func (s *story) watches(t *testing.T, moves *regexp.Regexp) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out, errs, ended := &testenv.Buffer{}, &testenv.Buffer{}, make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, command.Environment{
+			Args: []string{"spillway", "watch", "deployment/" + first, "-n", s.namespace, "--kubeconfig", testenv.Shared().Kubeconfig()}, Out: out, Err: errs, Now: time.Now, Lookup: os.LookupEnv,
+		})
+	}()
+	testenv.Eventually(t, func(context.Context) error {
+		if !strings.Contains(out.String(), "\n") {
+			return errors.New("nothing is said")
+		}
+		return nil
+	})
+	stop()
+	<-ended
+	if !strings.HasPrefix(errs.String(), "note: no manager is at work: ") || moves.MatchString(out.String()) {
+		t.Errorf("watch says %s\n%s", errs, out)
 	}
 }
 
