@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 
 func options(namespace string) manager.Options {
 	o := manager.Options{
-		Rings: []string{manager.RingConfig}, Config: config.Options{Now: time.Now}, MetricsAddress: "0", ProbeAddress: "0",
+		Rings: []string{manager.RingConfig}, Config: config.Options{Now: time.Now, Options: decision.Options{RecordEvery: decision.RecordEvery}}, MetricsAddress: "0", ProbeAddress: "0",
 		Log: logr.Discard(),
 	}
 	if namespace != "" {

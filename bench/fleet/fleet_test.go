@@ -1,12 +1,23 @@
 package fleet_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // maxBytes is how large an object may become.
@@ -45,6 +56,7 @@ func tour(t *testing.T, n int) (b bill) {
 		b.writes = w.newRevision("v2")
 		b.joining = w.join()
 		w.rest()
+		w.comesBack()
 		stop()
 		w.restart("v3")
 		w.sizes()
@@ -119,6 +131,40 @@ func (w *world) rest() {
 	fmt.Printf("| %d clusters at rest, %d of them touched: requests of any sort in %s | %d (0) |\n", w.n, touched, quietFor, len(calls))
 	if len(calls) > 0 {
 		w.t.Errorf("requests at rest: %s", told(calls))
+	}
+}
+
+// comesBack has a revision fail, which is returned: status, explain and history say which cluster has failed, and how, also
+// to who may read nothing but the Module.
+func (w *world) comesBack() {
+	w.t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rollout":{"onFailure":"Rollback"}}}`))
+	if err := w.client.Patch(w.t.Context(), module(w.namespace), patch); err != nil {
+		w.t.Fatal(err)
+	}
+	w.edit(bad)
+	w.until(func() bool { s := w.watched.status(); return s.Phase == "RolledBack" && len(s.Moves) == 0 })
+	viewer := "viewer-of-" + w.namespace
+	testenv.Grant(w.t, w.client, w.namespace, viewer, []rbacv1.PolicyRule{{APIGroups: []string{"fleet.squaremo.dev"}, Resources: []string{"modules", "bootstrapmodules"}, Verbs: []string{"get", "list"}}})
+	failed := regexp.MustCompile(`c[0-9]+ failed: Deployment web is not ready`)
+	for _, args := range [][]string{{"status", "--rings=fleet"}, {"explain", "module/" + app}, {"history", "module/" + app}} {
+		for _, as := range []string{"", viewer} {
+			var out, errs bytes.Buffer
+			code := cli.Run(w.t.Context(), command.Environment{
+				Args: append(append([]string{"spillway"}, args...), "-n", w.namespace, "--as", as), Out: &out, Err: &errs, Now: time.Now,
+				Lookup: func(name string) (string, bool) {
+					return testenv.Shared().Kubeconfig(), name == "SPILLWAY_KUBECONFIG"
+				},
+			})
+			if text := strings.Join(strings.Fields(out.String()), " "); code != 0 || !failed.MatchString(text) || strings.Count(out.String(), "\n") > 100 {
+				w.t.Errorf("%s as %q: %d %s\n%.3000s", args, as, code, errs.String(), out.String())
+			}
+		}
+	}
+	h := w.watched.status().History
+	i := slices.IndexFunc(h, func(p v1alpha1.PastRollout) bool { return p.Revision == revision(bad) })
+	if i < 0 || h[i].Outcome != "RolledBack" || !failed.MatchString(h[i].Message) {
+		w.t.Errorf("the history is %+v", h)
 	}
 }
 

@@ -32,7 +32,10 @@ func follow(t *testing.T, c client.WithWatch, namespace string, list client.Obje
 	t.Cleanup(func() { events.Stop(); <-done })
 }
 
-// play answers every assignment with success, after a while that is the cluster's own.
+// bad is a tag with which each cluster fails.
+const bad = "bad"
+
+// play answers every assignment but that with success, after a while that is the cluster's own.
 func play(t *testing.T, c client.WithWatch, namespace string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -49,7 +52,7 @@ func play(t *testing.T, c client.WithWatch, namespace string) {
 			case <-ctx.Done():
 			case <-time.After(latency(a.Name)):
 				turn <- struct{}{}
-				_ = c.Status().Update(ctx, succeeded(a)) // who was faster is answered in turn
+				_ = c.Status().Update(ctx, answered(a)) // who was faster is answered in turn
 				<-turn
 			}
 		})
@@ -63,15 +66,19 @@ func latency(name string) time.Duration {
 	return slowest * time.Duration(h.Sum32()%100) / 100
 }
 
-// succeeded is an assemblage of which everything has succeeded.
-func succeeded(a *v1alpha1.ProxyAssemblage) *v1alpha1.ProxyAssemblage {
+// answered is an assemblage of which everything has succeeded, or has failed as it must.
+func answered(a *v1alpha1.ProxyAssemblage) *v1alpha1.ProxyAssemblage {
 	now := metav1.NowMicro()
 	a.Status = v1alpha1.AssemblageStatus{ObservedGeneration: a.Generation}
 	for i := range a.Spec.Assemblage.Syncs {
 		s := &a.Spec.Assemblage.Syncs[i]
-		a.Status.Syncs = append(a.Status.Syncs, v1alpha1.SyncStatus{
+		is := v1alpha1.SyncStatus{
 			Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: v1alpha1.StateSucceeded, LastTransitionTime: &now, LastSucceededRevision: s.Revision,
-		})
+		}
+		if s.Sync.Source.Git.Version.Tag == bad {
+			is.State, is.Message, is.LastSucceededRevision = v1alpha1.StateFailed, "Deployment web is not ready", ""
+		}
+		a.Status.Syncs = append(a.Status.Syncs, is)
 	}
 	return a
 }

@@ -41,7 +41,7 @@ func TestDashboardOfMuch(t *testing.T) {
 	w := newWorld(t)
 	w.make(seen)
 	kubeconfig, requests := w.counting()
-	d := w.dashboard(kubeconfig)
+	d := w.dashboard(kubeconfig, "-A")
 	first, named, whole := d.fills()
 	d.read("/why/module/" + w.module(seen) + "?namespace=" + w.namespace)
 	warm := median(5, func() { d.read("/") })
@@ -88,14 +88,14 @@ type dashboard struct {
 
 var address = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\?token=(\w+)`)
 
-func (w *world) dashboard(kubeconfig string) *dashboard {
+func (w *world) dashboard(kubeconfig string, of ...string) *dashboard {
 	w.t.Helper()
 	d := &dashboard{t: w.t}
 	out, ended := &testenv.Buffer{}, make(chan int, 1)
 	ctx, stop := context.WithCancel(w.t.Context())
 	go func() {
 		ended <- cli.Run(ctx, command.Environment{
-			Args: []string{"spillway", "dashboard", "-A", "--port", "0", "--kubeconfig", kubeconfig}, Out: out, Err: out, Lookup: os.LookupEnv, Now: time.Now,
+			Args: append([]string{"spillway", "dashboard", "--port", "0", "--kubeconfig", kubeconfig}, of...), Out: out, Err: out, Lookup: os.LookupEnv, Now: time.Now,
 		})
 	}()
 	w.t.Cleanup(func() {

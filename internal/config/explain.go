@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/policy"
@@ -155,6 +156,8 @@ type Overview struct {
 	Workloads []Explanation
 	// Policies are those that the caller may read, in the order in which they count.
 	Policies []policy.Explanation
+	// Records are what the manager has recorded of objects, as far as the caller may read it.
+	Records map[content.Object]*v1alpha1.ConfigRollout
 	// Wake is when time alone changes some of this, zero for never.
 	Wake time.Time
 
@@ -246,7 +249,7 @@ func (e *Explanation) isBehind(object content.Object) bool {
 // explainAll puts what is recorded of all workloads beside the facts.
 func explainAll(o *decision.Observed, options *Options) Overview {
 	states, present := statesOf(o), digests{}
-	all := Overview{Workloads: make([]Explanation, 0, len(o.Workloads)), Policies: o.Policies.Explain()}
+	all := Overview{Workloads: make([]Explanation, 0, len(o.Workloads)), Policies: o.Policies.Explain(), Records: o.Records}
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
 		if w.Settings.Tracked && !options.Watches(w.Namespace) { // what was observed is not what a manager would observe

@@ -83,12 +83,15 @@ func (s *state) add(object content.Object, r *v1alpha1.RolloutRecord) {
 type digests map[content.Object]string
 
 // agree is true of what is recorded of a workload as it is. It is not if the object has another content than was
-// decided about, or if the workload does not use it any more.
+// decided about, or if the workload does not use it any more, as far as the caller may read the object.
 func (d digests) agree(w *decision.Workload, s *state) bool {
 	if s == nil {
 		return false
 	}
-	if s.object.Kind == "" || s.rollout.Target == "" || len(w.Denied) > 0 {
+	if s.object.Kind == "" || s.rollout.Target == "" {
+		return true
+	}
+	if isUnseen := len(w.Denied) > 0 && !w.Config.Exists(s.object); isUnseen {
 		return true
 	}
 	if _, uses := w.Config[s.object]; !uses {

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
@@ -93,6 +94,19 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	f.optional("hash", e.Hash)
 	if e.DecidedAt != nil {
 		f.decided(*e.DecidedAt, e.DecidedBy)
+	}
+	return f
+}
+
+// PastFacts are the last rollouts of an object that are over.
+func PastFacts(record *v1alpha1.ConfigRollout) []Fact {
+	f := facts{}
+	if record == nil {
+		return nil
+	}
+	for i := range min(len(record.History), shownRollouts) {
+		p := &record.History[i]
+		f.add("rollout", "began "+Moment(p.StartedAt.Time), ended(p.Outcome+", ended "+Moment(p.FinishedAt.Time), p.Message, p.UndoneBy))
 	}
 	return f
 }

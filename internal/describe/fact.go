@@ -95,6 +95,14 @@ func withMessage(state, message string) string {
 	return state + ": " + message
 }
 
+// ended is how a rollout ended: why, and who has undone it, as far as that is known.
+func ended(outcome, message, undoneBy string) string {
+	if outcome = withMessage(outcome, message); undoneBy != "" {
+		outcome += "; undone by " + undoneBy
+	}
+	return outcome
+}
+
 // Moment is how a time is shown.
 func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 

@@ -60,10 +60,7 @@ func ModuleFacts(e *decision.Explanation) []Fact {
 		if p.FinishedAt != nil {
 			outcome += ", ended " + Moment(p.FinishedAt.Time)
 		}
-		if p.Message != "" {
-			outcome += ": " + p.Message
-		}
-		f.add("rollout", p.Revision, "began "+Moment(p.StartedAt.Time), outcome)
+		f.add("rollout", p.Revision, "began "+Moment(p.StartedAt.Time), ended(outcome, p.Message, p.UndoneBy))
 	}
 	f.each("note", e.Notes)
 	return append(f, DecidedFacts(e.Rollout)...)

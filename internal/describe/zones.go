@@ -83,7 +83,7 @@ func outcomeOf(r *v1alpha1.Rollout) string {
 	if r.Duration != "" {
 		outcome += " after " + r.Duration
 	}
-	return withMessage(outcome, r.Message)
+	return ended(outcome, r.Message, r.UndoneBy)
 }
 
 // ZoneCounts counts the Pods of a zone.

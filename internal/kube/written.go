@@ -18,14 +18,14 @@ func WrittenAt(obj metav1.Object, fields ...string) time.Time {
 }
 
 // LastWrite is [WrittenAt], and which field manager wrote then: empty if the object was created then, or if several wrote in
-// the same second.
+// the same second. A status, which may have fields of the same names, does not count.
 func LastWrite(obj metav1.Object, fields ...string) (at time.Time, by string) {
 	at = obj.GetCreationTimestamp().Time
 	entries := obj.GetManagedFields()
 	for i := range entries {
 		e := &entries[i]
 		switch {
-		case e.Time == nil || e.Time.Time.Before(at) || !mentions(e.FieldsV1, fields):
+		case e.Time == nil || e.Subresource != "" || e.Time.Time.Before(at) || !mentions(e.FieldsV1, fields):
 		case e.Time.After(at):
 			at, by = e.Time.Time, e.Manager
 		case by != e.Manager:

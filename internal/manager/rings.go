@@ -175,7 +175,8 @@ func (o Options) rings() ([]ring, error) {
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},
 		RingPlans: {
-			setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
+			reduced: plans.Reduced(),
+			setup:   func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) {
 				return plansadmit.Routes(mgr, o.Plans.Namespaces), nil
 			},

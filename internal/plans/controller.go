@@ -57,6 +57,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return needed.Start(ctx, mgr, func(context.Context) error { return start(mgr, o) })
 }
 
+// Reduced is what the cache keeps of who has written Instances.
+func Reduced() []kube.Interest {
+	return []kube.Interest{{Object: &v1beta1.Instance{}, Reduce: decision.Attribute, Attributed: true}}
+}
+
 // start adds the controller.
 func start(mgr ctrl.Manager, o Options) error {
 	w, err := watch.New(mgr, watch.Options{

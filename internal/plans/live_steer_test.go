@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -95,8 +96,10 @@ func TestSupersede(t *testing.T) {
 			uid := c.now("web").Status.Execution.UID
 			c.change("web", test.change, annotate(vocabulary.SupersedePlan.Native, `{"uid":"`+string(uid)+`","by":"alice","reason":"it hangs"}`))
 			c.rests("web", test.history)
-			if past := c.now("web").Status.History[1]; past.UID != uid || past.Message != "superseded by alice: it hangs" {
-				t.Errorf("%+v", past)
+			i := c.now("web")
+			_, writer := kube.LastWrite(i, "parameters", "operatorVersion") // empty if it was created in that second
+			if past := i.Status.History[1]; past.UID != uid || past.Message != "superseded by alice: it hangs" || past.UndoneBy != writer {
+				t.Errorf("%+v, want it undone by %q", past, writer)
 			}
 		})
 	}

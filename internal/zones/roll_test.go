@@ -12,8 +12,10 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/metrics"
 	"github.com/spillway-dev/spillway/rollout"
@@ -363,10 +365,22 @@ func TestNewerRevisionMidRollout(t *testing.T) {
 		if n := len(w.witness.testify().gone); n < 9 || n > 11 {
 			w.t.Errorf("%d Pods were taken, want 10, one more or one less", n)
 		}
-		if history := w.group().Status.History; len(history) != 2 || history[0].Outcome != "Complete" || history[1].Outcome != "Superseded" {
+		if history := w.group().Status.History; len(history) != 2 || history[0].Outcome != "Complete" || history[1].Outcome != "Superseded" || history[1].UndoneBy != w.writer("zone-a") {
 			w.t.Errorf("history %+v", history)
 		}
 	})
+}
+
+// writer is who has written the template of a zone, but for Spillway; empty if it was created in that second.
+func (w *world) writer(zone string) string {
+	w.t.Helper()
+	set := &appsv1.StatefulSet{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: zone}, set); err != nil {
+		w.t.Fatal(err)
+	}
+	set.ManagedFields = slices.DeleteFunc(set.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == kube.FieldOwner })
+	_, by := kube.LastWrite(set, "template")
+	return by
 }
 
 func contains(text, part string) error {

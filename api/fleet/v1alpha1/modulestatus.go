@@ -295,6 +295,11 @@ type PastRollout struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+	// UndoneBy is who ended it before it was complete: spillway if it was given up, the user who ordered to
+	// return to another revision, else the field manager that wrote the next one. It is absent where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	UndoneBy string `json:"undoneBy,omitempty"`
 	// Stages are those that it went through, in their order. They are kept of the newest five
 	// rollouts that are complete.
 	// +optional

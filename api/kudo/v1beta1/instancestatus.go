@@ -358,6 +358,11 @@ type PastExecution struct {
 	// Message says why.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// UndoneBy is who ended it before it was complete: the field manager that wrote the parameters or the
+	// OperatorVersion that were applied next. It is absent where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	UndoneBy string `json:"undoneBy,omitempty"`
 	// Steps are those that it carried out. They are kept of the newest five executions of
 	// each plan that completed, as long as those of the newest together are not too many.
 	// +optional

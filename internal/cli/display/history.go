@@ -43,7 +43,7 @@ func writeEpisode(w io.Writer, s Style, e *history.Entry, now time.Time) {
 	}
 	_, _ = fmt.Fprintln(w, title)
 	for _, fact := range [][2]string{
-		{"began", beganText(e, now)}, {"uid", e.UID}, {"to", e.To}, {"change", e.Change}, {"by", e.By}, {"message", e.Message},
+		{"began", beganText(e, now)}, {"uid", e.UID}, {"to", e.To}, {"change", e.Change}, {"by", e.By}, {"message", e.Message}, {"undone", e.UndoneText()},
 	} {
 		if fact[1] != "" {
 			_, _ = fmt.Fprintf(w, "  %-*s%s\n", factColumn-2, fact[0], s.Fold(Plain(fact[1]), factColumn))

@@ -56,8 +56,10 @@ type watching struct {
 	mirror *snapshot.Watched
 	look   describe.Options
 	began  time.Time
-	// hasSeen is true once there was something to see, members what it consisted of.
+	// hasSeen is true once there was something to see, members what it consisted of; told is true once it was said
+	// whether a manager is at work, or if a screen hides that.
 	hasSeen bool
+	told    bool
 	members *history.Members
 }
 
@@ -93,6 +95,7 @@ func (w *watching) run(cmd *cobra.Command, args []string) error {
 	}
 	out := cmd.OutOrStdout()
 	if w.isInteractive(out) {
+		w.told = true
 		return w.interactively(ctx, out)
 	}
 	end, err := w.follow(ctx, w.writer(out))
@@ -137,7 +140,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if err := w.AdoptInstalled(ctx, w.live, namespace); err != nil {
 		return err
 	}
-	w.TellNoManager(ctx, false)
+	w.told = w.TellNoManager(ctx, false) != ""
 	if w.look.Config, err = w.Rings.Options(w.Env.Now); err != nil || w.namespace == "" {
 		return err
 	}
@@ -253,7 +256,10 @@ func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	if err := w.foresee(ctx, units); err != nil {
 		return nil, err
 	}
-	w.hasSeen = true
+	if !w.told {
+		w.TellNoManager(ctx, !describe.AreComplete(units))
+	}
+	w.hasSeen, w.told = true, true
 	on.sees(units, w.Env.Now())
 	var end *ended
 	if w.ref != nil && isOver(&units[0]) {

@@ -175,6 +175,9 @@ func (f Facts) DigestOf(o Object) (digest string, exists bool) {
 	return of.digest(), of.exists
 }
 
+// Exists is true of an object that exists, as far as the caller may read it.
+func (f Facts) Exists(o Object) bool { return f[o].exists }
+
 // IsToken is true of the token of a ServiceAccount, which cannot be copied.
 func (f Facts) IsToken(o Object) bool { return f[o].token }
 

@@ -92,11 +92,11 @@ func roll(w *Workload, now time.Time) Write {
 			At: at, Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
 			Unready: w.isUnreadyBefore(now), Over: w.over(), Hash: w.rolledTo(w.Hashes.Desired),
 		}
+		record.Was = w.Accepted()
 		switch was := &w.Records.Roll; {
 		case w.recalled: // it lost its hash, and its Pods may do what the content has them do
 			record.Unready, record.Was, record.Available, record.Failing = was.Unready, was.Was, was.Available, was.Failing
 		case record.Unready:
-			record.Was = w.Accepted()
 			record.Available, record.Failing = w.baseline(now)
 		}
 		e.Record(record)

@@ -38,8 +38,12 @@ func (w *Workload) ReleasesOf(keys []string) []content.Release {
 }
 
 // Lacks are those of [Workload.ReleasesOf] that a workload is to be rolled for. Where it is not known what has
-// changed, because the manager has just begun, they are those that it did not get with its hash.
+// changed, because the manager has just begun, they are those that it did not get with its hash; after an undo those of
+// the roll that was undone.
 func (w *Workload) Lacks(keys []string) []content.Release {
+	if len(keys) == 0 && w.isLastUndone() {
+		keys = w.Records.Roll.Changed
+	}
 	releases, got := w.ReleasesOf(keys), w.Records.Roll.Got
 	if len(keys) > 0 || len(got) == 0 {
 		return releases
@@ -52,15 +56,28 @@ func (w *Workload) Lacks(keys []string) []content.Release {
 	return lacks
 }
 
+// isLastUndone is true of a workload that has the hash again that it had before its last roll, where that was for the
+// present contents: it lacks what that has brought, and nothing else.
+func (w *Workload) isLastUndone() bool {
+	roll := &w.Records.Roll
+	isKnown := len(roll.Changed) > 0 && roll.Changed[len(roll.Changed)-1] != More
+	return isKnown && roll.Was != "" && roll.Was == cmp.Or(w.Template.Hash, w.Accepted()) &&
+		w.Hashes != nil && w.Hashes.Desired != roll.Was && roll.Of == markOf(content.Release{}, w.Hashes.Desired)
+}
+
 // Outdated are the objects that exist, as far as the caller knows, and of which the workload did not get the present
-// content with its hash, by the record of that.
+// content with its hash, by the record of that: after an undo what the last roll has brought.
 func (w *Workload) Outdated() (objects []content.Object) {
 	got, hash := w.Records.Roll.Got, cmp.Or(w.Template.Hash, w.Accepted())
 	if len(got) == 0 {
 		return nil
 	}
-	for _, r := range w.ReleasesOf(nil) {
-		if _, exists := w.Config.DigestOf(r.Object); exists && !slices.Contains(got, markOf(r, hash)) {
+	var keys []string
+	if of := w.Records.Roll.Of; of != "" && of != markOf(content.Release{}, hash) { // the last roll was undone
+		keys, got = w.Records.Roll.Changed, nil
+	}
+	for _, r := range w.ReleasesOf(keys) {
+		if w.Config.Exists(r.Object) && !slices.Contains(got, markOf(r, hash)) {
 			objects = append(objects, r.Object)
 		}
 	}

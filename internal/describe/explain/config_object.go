@@ -122,12 +122,12 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 		return found, err
 	}
 	survey, err := a.survey(ctx, ref.Namespace)
-	all := survey.Workloads
+	all, object := survey.Workloads, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
 	if err != nil { // who uses it is known all the same
 		found.Facts = append(found.Facts, describe.FactOf("note", "it is unknown how its workloads are rolled: "+lastOf(err)))
 		return found, nil
 	}
-	users := trackedUsers(all, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
+	users := trackedUsers(all, object)
 	if len(users) == 0 {
 		return found, nil
 	}
@@ -135,7 +135,8 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 		found.Facts = append(found.Facts, usersFact(same))
 	}
 	found.Facts = append(found.Facts, releaseFacts(survey.Policies, &ref)...)
-	done, total := survey.Count(content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
+	found.Facts = append(found.Facts, describe.PastFacts(survey.Records[object])...)
+	done, total := survey.Count(object)
 	link := &found.Links[0]
 	link.Sentence = a.place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, total)
 	if by := describe.PauseOf(users[0], ref); by != nil {

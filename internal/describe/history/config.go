@@ -2,17 +2,21 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/health"
@@ -204,21 +208,72 @@ func (h *historian) traceOfRoll(ctx context.Context, changed []string, at time.T
 	return found[i].trace, nil
 }
 
-// ofReleases are the releases of the object.
+// ofReleases are what was rolled out of the object, as the manager has recorded it, with the stages of the policies that
+// released it; and what only policies remember.
 func (h *historian) ofReleases(ctx context.Context) ([]Entry, error) {
 	found, err := h.releases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries := []Entry{}
+	found = slices.DeleteFunc(found, func(r release) bool { return *describe.RefOf(r.of.Object) != h.ref })
+	entries, err := h.ofRecord(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i := range found {
 		r := &found[i]
-		if *describe.RefOf(r.of.Object) != h.ref {
+		at := slices.IndexFunc(entries, func(e Entry) bool {
+			return e.What == releaseName(r.of.Digest) && (e.Ended == nil || !e.Ended.Before(r.started)) && (r.ended == nil || !r.ended.Before(*e.Started))
+		})
+		if at >= 0 {
+			entries[at].Trace, entries[at].Units = r.trace, r.stages
 			continue
 		}
-		e := h.episode(describe.Config, "release "+r.of.Digest)
+		e := h.episode(describe.Config, releaseName(r.of.Digest))
 		e.Started, e.Ended, e.Outcome, e.Message, e.Trace, e.Units = &r.started, r.ended, r.outcome, r.message, r.trace, r.stages
 		entries = append(entries, e)
 	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return b.Started.Compare(*a.Started) })
 	return entries, nil
+}
+
+// releaseName is how a content is called that was rolled out: by as much of its digest as [content.Release.From] shows.
+func releaseName(digest string) string {
+	_, shown := content.CutRelease(content.Release{Digest: digest}.From(""))
+	return "release " + shown
+}
+
+// ofRecord are the contents that were rolled out, the newest first, as the manager has recorded them. There are none for
+// a caller who may not read the record.
+func (h *historian) ofRecord(ctx context.Context) ([]Entry, error) {
+	record, entries := &v1alpha1.ConfigRollout{}, []Entry{}
+	err := h.reader.Get(ctx, client.ObjectKey{Namespace: h.ref.Namespace, Name: verdict.Name(h.object())}, record)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) && !apimeta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("get the record of %s: %w", h.ref, err)
+	}
+	if r := record.Rollout; r != nil {
+		e := h.episode(describe.Config, releaseName(r.Target))
+		e.Started, e.Ended, e.Outcome, e.Message = &r.StartedAt.Time, describe.TimeOf(r.FinishedAt), string(rollout.OutcomeRunning), r.WaitingFor
+		switch {
+		case r.FinishedAt != nil:
+			e.Outcome = string(rollout.OutcomeComplete)
+		case r.Phase == string(rollout.PhaseFailed):
+			e.Outcome = r.Phase
+		}
+		e.Change, e.By = h.configChange(ctx, &workloads.Roll{Changed: r.Changed})
+		entries = append(entries, e)
+	}
+	for i := range record.History {
+		p := &record.History[i]
+		e := h.episode(describe.Config, releaseName(p.Target))
+		e.Started, e.Ended, e.Outcome, e.Message = &p.StartedAt.Time, &p.FinishedAt.Time, p.Outcome, p.Message
+		e.Change, e.UndoneBy = strings.Join(p.Changed, ", "), p.UndoneBy
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// object is the ConfigMap or Secret that was asked for.
+func (h *historian) object() content.Object {
+	return content.Object{Kind: content.Kind(h.ref.Kind), Namespace: h.ref.Namespace, Name: h.ref.Name}
 }

@@ -38,6 +38,8 @@ type Entry struct {
 	Outcome string `json:"outcome,omitempty"`
 	// Message says why it ended so, or what it waits for while it runs.
 	Message string `json:"message,omitempty"`
+	// UndoneBy is who ended it before it was complete, empty if that is not known: spillway, a user or a field manager.
+	UndoneBy string `json:"undoneBy,omitempty"`
 	// Units are how long its parts took, in the order in which they went, as far as
 	// the status still knows.
 	Units []Part `json:"units,omitempty"`
@@ -58,6 +60,14 @@ type Part struct {
 	Message string `json:"message,omitempty"`
 	// Units are its own parts.
 	Units []Part `json:"units,omitempty"`
+}
+
+// UndoneText says by whom it was ended before it was complete, empty if that is not known.
+func (e *Entry) UndoneText() string {
+	if e.UndoneBy == "" {
+		return ""
+	}
+	return "by " + e.UndoneBy
 }
 
 // sameMoment is how far apart two notes of one thing are at most: an object keeps
@@ -106,7 +116,7 @@ type Comparison struct {
 
 // Row is one thing that is known of two rollouts.
 type Row struct {
-	// About is what it is: "by", "change", "to", "began", "took", "outcome", "message", or a
+	// About is what it is: "by", "change", "to", "began", "took", "outcome", "message", "undone", or a
 	// part, as "zone/ingester-a".
 	About string `json:"about"`
 	// A and B are what is known of each, empty if nothing is.
@@ -159,6 +169,7 @@ var fields = []struct {
 	}},
 	{"took", func(e *Entry) string { return took(e.Started, e.Ended) }},
 	{"message", func(e *Entry) string { return e.Message }},
+	{"undone", func(e *Entry) string { return e.UndoneText() }},
 }
 
 // stretch is what is said of a part of a rollout.

@@ -35,6 +35,7 @@ func (h *historian) ofInstance(ctx context.Context) ([]Entry, error) {
 	for j := range past {
 		e := h.execution(past[j].UID, past[j].Plan, past[j].Cause, past[j].Changed, past[j].StartedAt.Time)
 		e.Ended, e.Outcome, e.Message, e.To = &past[j].FinishedAt.Time, string(past[j].Result), past[j].Message, past[j].OperatorVersion
+		e.UndoneBy = past[j].UndoneBy
 		e.Units, e.Trace = stepsOf(i, past[j].UID), identity.Trace(i.UID, past[j].Plan, past[j].StartedAt.Time)
 		episodes = append(episodes, e)
 	}

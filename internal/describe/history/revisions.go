@@ -8,7 +8,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/revisions"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
@@ -82,14 +81,17 @@ func part(p pin.Pin, kept revisions.Snapshots, isKnown bool) Part {
 }
 
 // ofObject are the releases of a ConfigMap or Secret, its contents that are kept, and what
-// refers to each.
+// refers to each. A caller who may not read it, or the snapshots of Secrets, gets what was recorded.
 func (h *historian) ofObject(ctx context.Context) ([]Entry, error) {
-	o := content.Object{Kind: content.Kind(h.ref.Kind), Namespace: h.ref.Namespace, Name: h.ref.Name}
+	o := h.object()
 	present, err := revisions.PresentOf(ctx, h.reader, o)
-	if err != nil {
-		return nil, err
+	var all revisions.Snapshots
+	if err == nil {
+		all, err = revisions.SnapshotsIn(ctx, h.reader, h.ref.Namespace)
 	}
-	all, err := revisions.SnapshotsIn(ctx, h.reader, h.ref.Namespace)
+	if apierrors.IsForbidden(err) { // what was recorded says no content
+		return h.ofReleases(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,11 @@ func lines(entries []Entry) string {
 	var b strings.Builder
 	for i := range entries {
 		e := &entries[i]
-		b.WriteString(strings.Join([]string{e.What, e.To, e.Change, e.By, span(e.Started, e.Ended), e.Outcome, e.Message}, "|") + "\n")
+		about := []string{e.What, e.To, e.Change, e.By, span(e.Started, e.Ended), e.Outcome, e.Message}
+		if e.UndoneBy != "" {
+			about = append(about, "undone "+e.UndoneText())
+		}
+		b.WriteString(strings.Join(about, "|") + "\n")
 		partLines(&b, "  ", e.Units)
 	}
 	return b.String()
@@ -188,6 +192,40 @@ func TestWhoAsked(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// Of a ConfigMap or Secret it is what the manager has recorded, with the stages and the trace of the policy that released
+// it, and what only a policy remembers.
+func TestHistoryOfAConfigObject(t *testing.T) {
+	t.Parallel()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
+	record := &v1alpha1.ConfigRollout{
+		ObjectMeta: metav1.ObjectMeta{Name: "secret-db"}, Object: v1alpha1.ConfigRolloutObject{Kind: "Secret", Name: "db"},
+		Rollout: &v1alpha1.RolloutRecord{Target: "ccccccccc", Changed: []string{"Secret db: password"}, Phase: "Waiting", StartedAt: after(20), WaitingFor: "web waits"},
+		History: []v1alpha1.PastRolloutRecord{
+			{Target: "bbbbbbbbb", Changed: []string{"Secret db: user"}, StartedAt: after(10), FinishedAt: after(20), Outcome: "Failed", Message: "web failed", UndoneBy: "kubectl-edit"},
+			{Target: "aaaaaaaaa", StartedAt: after(5), FinishedAt: after(7), Outcome: "Complete"},
+		},
+	}
+	policy := &v1alpha1.ConfigPolicy{ObjectMeta: metav1.ObjectMeta{Name: "careful", UID: "p"}}
+	policy.Status.History = []v1alpha1.PastConfigRelease{
+		{Object: "Secret db@bbbbbbb", Namespace: "shop", StartedAt: after(10), FinishedAt: after(20), Outcome: "Superseded", Stages: []v1alpha1.PastConfigStage{{Name: "canary", StartedAt: after(11)}}},
+		{Object: "Secret db@aaaaaaa", Namespace: "shop", StartedAt: after(0), FinishedAt: after(1), Outcome: "Complete"},
+		{Object: "Secret other@aaaaaaa", Namespace: "shop", StartedAt: after(0), FinishedAt: after(1), Outcome: "Complete"},
+	}
+	ref := describe.Ref{Kind: describe.KindSecret, Namespace: "shop", Name: "db"}
+	want := `
+release ccccccc||Secret db: password||20m0s..?|Running|web waits
+release bbbbbbb||Secret db: user||10m0s..20m0s|Failed|web failed|undone by kubectl-edit
+  Stage canary|11m0s..?|Superseded|
+release aaaaaaa||||5m0s..7m0s|Complete|
+release aaaaaaa||||0s..1m0s|Complete|
+`
+	checkHistory(t, clusterWith(t, secret.DeepCopy(), record, policy), ref, want)
+	record.Rollout.Phase = "Failed"
+	checkHistory(t, clusterWith(t, secret.DeepCopy(), record, policy), ref, strings.Replace(want, "Running", "Failed", 1))
+	record.Rollout.FinishedAt, record.Rollout.WaitingFor = afterOrNil(21), ""
+	checkHistory(t, clusterWith(t, secret, record, policy), ref, strings.Replace(want, "20m0s..?|Running|web waits", "20m0s..21m0s|Complete|", 1))
 }
 
 // Of a module a rollback names the user who ordered it, and a revision that was never

@@ -48,7 +48,7 @@ func (h *historian) ofGroup(ctx context.Context) ([]Entry, error) {
 
 func (h *historian) rolloutOf(r *v1alpha1.Rollout) Entry {
 	e := h.episode(describe.Zones, fmt.Sprintf("rollout %d", r.Number))
-	e.Started, e.Ended, e.Outcome, e.Message = &r.StartedAt.Time, describe.TimeOf(r.FinishedAt), r.Outcome, r.Message
+	e.Started, e.Ended, e.Outcome, e.Message, e.UndoneBy = &r.StartedAt.Time, describe.TimeOf(r.FinishedAt), r.Outcome, r.Message, r.UndoneBy
 	var to []string
 	for i := range r.Zones {
 		to, e.Units = append(to, r.Zones[i].Revision), append(e.Units, zoneIn(r, &r.Zones[i]))

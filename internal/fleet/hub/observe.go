@@ -124,7 +124,7 @@ func (o *observer) module(ctx context.Context, s *snapshot, m *memory) error {
 		ResourceVersion: s.object.GetResourceVersion(), Generation: s.object.GetGeneration(),
 		Deleting:  s.object.GetDeletionTimestamp() != nil,
 		Finalized: slices.Contains(s.object.GetFinalizers(), vocabulary.ModuleFinalizer),
-		Steered:   model.SteeringOf(s.object), Retry: model.RetryOf(s.object), RemovalApproval: vocabulary.ApproveRemoval.Get(s.object.GetAnnotations()), Spec: *spec, Status: *status,
+		Steered:   model.SteeringOf(s.object), Retry: model.RetryOf(s.object), Writer: model.WriterOf(s.object), RemovalApproval: vocabulary.ApproveRemoval.Get(s.object.GetAnnotations()), Spec: *spec, Status: *status,
 	}
 	return nil
 }

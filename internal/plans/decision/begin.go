@@ -2,10 +2,13 @@ package decision
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
@@ -27,6 +30,7 @@ type beginning struct {
 // begin begins an execution and starts its first steps, all in one status.
 func (d *decider) begin(b beginning) {
 	s, version := &d.Status, d.Version
+	s.History = d.undone(b.Cause)
 	s.Execution = &v1beta1.Execution{
 		UID: b.uid, Plan: b.Plan, Cause: b.Cause, Changed: b.Changed, Spec: *d.Instance.Spec.DeepCopy(),
 		ContentHash: version.Hash, Advances: b.advances, StartedAt: d.stamp(),
@@ -49,6 +53,24 @@ func (d *decider) begin(b beginning) {
 	d.Pin = version
 	d.advance()
 }
+
+// undone is the history once an execution begins: who has written what is applied next ends what was not complete.
+func (d *decider) undone(next v1beta1.Cause) []v1beta1.PastExecution {
+	history := d.Status.History
+	isChange := next == v1beta1.CauseCreate || next == v1beta1.CauseParameters || next == v1beta1.CauseUpgrade
+	if len(history) == 0 || history[0].Result == v1beta1.ResultComplete || !history[0].Advances || !isChange {
+		return history
+	}
+	history = slices.Clone(history)
+	_, history[0].UndoneBy = kube.LastWrite(d.Instance, applied()...)
+	return history
+}
+
+// applied are the fields of an Instance of which a change is applied.
+func applied() []string { return []string{"parameters", "operatorVersion"} }
+
+// Attribute leaves of who has written an Instance what the history tells.
+func Attribute(obj client.Object) { obj.SetManagedFields(kube.Attribution(obj, applied()...)) }
 
 // answers is true if the execution answers the request of the user. A new Instance is
 // deployed, whatever it requests.

@@ -515,6 +515,38 @@ func TestTheVersionIsMissing(t *testing.T) {
 	}
 }
 
+// TestUndoneBy: who writes what is applied next has ended what was not complete.
+func TestUndoneBy(t *testing.T) {
+	noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon), ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "helm", Time: new(metav1.NewTime(noon.Add(time.Second))), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:parameters":{}}}`)},
+		{Manager: "kubectl-label", Time: new(metav1.NewTime(noon.Add(time.Minute))), FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{}}}`)},
+		{Manager: "spillway", Subresource: "status", Time: new(metav1.NewTime(noon.Add(time.Minute))), FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:parameters":{}}}`)},
+	}}}
+	cached := i.DeepCopy()
+	Attribute(cached)
+	for name, test := range map[string]struct {
+		past v1beta1.PastExecution
+		next v1beta1.Cause
+		want string
+	}{
+		"parameters":                 {v1beta1.PastExecution{Advances: true, Result: v1beta1.ResultFailed}, v1beta1.CauseParameters, "helm"},
+		"a version, while it ran":    {v1beta1.PastExecution{Advances: true, Result: v1beta1.ResultSuperseded}, v1beta1.CauseUpgrade, "helm"},
+		"what failed was the first":  {v1beta1.PastExecution{Advances: true, Result: v1beta1.ResultFailed}, v1beta1.CauseCreate, "helm"},
+		"it is tried again":          {v1beta1.PastExecution{Advances: true, Result: v1beta1.ResultFailed}, v1beta1.CauseRetry, ""},
+		"it was complete":            {v1beta1.PastExecution{Advances: true, Result: v1beta1.ResultComplete}, v1beta1.CauseParameters, ""},
+		"it was to apply no changes": {v1beta1.PastExecution{Result: v1beta1.ResultFailed}, v1beta1.CauseParameters, ""},
+	} {
+		for _, i := range []*v1beta1.Instance{i, cached} {
+			d := decider{Snapshot: &Snapshot{}}
+			d.Instance, d.Status.History = i, []v1beta1.PastExecution{test.past}
+			if got := d.undone(test.next)[0].UndoneBy; got != test.want {
+				t.Errorf("%s: %q, want %q", name, got, test.want)
+			}
+		}
+	}
+}
+
 func TestHistoryIsBounded(t *testing.T) {
 	w := newWorld(t, simple)
 	w.settle(t)

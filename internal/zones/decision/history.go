@@ -33,7 +33,32 @@ func (d *decision) begin(moves []v1alpha1.Move) []v1alpha1.Rollout {
 	if len(history) > 0 {
 		history[0].Zones = d.noted(history[0].Zones, moves)
 	}
+	if len(history) > 1 && d.isUndone() && number != d.o.Group.Status.History[0].Number {
+		history[1].UndoneBy = d.undoneBy(&history[1])
+	}
 	return history
+}
+
+// isUndone is true if the newest rollout has not been complete, and will not be: a zone has another target now. Once the group
+// is complete all the same, it is too late to say by whom.
+func (d *decision) isUndone() bool {
+	s := &d.o.Group.Status
+	return s.Phase != string(rollout.PhaseComplete) && len(s.History) > 0 && !d.goesOn(&s.History[0]) &&
+		s.History[0].Outcome != string(rollout.OutcomeComplete) && s.History[0].Outcome != string(rollout.OutcomeSuperseded)
+}
+
+// undoneBy is who gave zones of a rollout another target, empty if that is not known or if there are several.
+func (d *decision) undoneBy(r *v1alpha1.Rollout) string {
+	var names []string
+	for _, moved := range r.Zones {
+		if z := d.zone(moved.Name); z != nil && z.UpdateRevision != moved.Revision {
+			names = append(names, z.Writer)
+		}
+	}
+	if names = slices.Compact(names); len(names) != 1 {
+		return ""
+	}
+	return names[0]
 }
 
 // noted adds the zones of moves that do not exist yet.
@@ -61,9 +86,14 @@ func (d *decision) history() []v1alpha1.Rollout {
 		}
 		return history
 	}
-	if d.phase() == rollout.PhaseComplete && history[0].FinishedAt == nil {
+	if isUndone := d.isUndone(); d.phase() == rollout.PhaseComplete && (isUndone || history[0].FinishedAt == nil) {
 		history = slices.Clone(history)
-		finish(&history[0], rollout.OutcomeSuperseded, d.o.Now)
+		if history[0].FinishedAt == nil {
+			finish(&history[0], rollout.OutcomeSuperseded, d.o.Now)
+		}
+		if isUndone {
+			history[0].UndoneBy = d.undoneBy(&history[0])
+		}
 	}
 	return history
 }
@@ -137,7 +167,7 @@ func updated(e rollout.Entry, history []v1alpha1.Rollout) v1alpha1.Rollout {
 	number, _ := strconv.ParseInt(e.Revision, 10, 64) // it was formatted here
 	r := v1alpha1.Rollout{Number: number, StartedAt: metav1.NewMicroTime(e.StartedAt), Outcome: string(e.Outcome)}
 	if i := slices.IndexFunc(history, func(old v1alpha1.Rollout) bool { return old.Number == number }); i >= 0 {
-		r.Zones, r.Message = history[i].Zones, history[i].Message
+		r.Zones, r.Message, r.UndoneBy = history[i].Zones, history[i].Message, history[i].UndoneBy
 	}
 	if !e.EndedAt.IsZero() {
 		finish(&r, e.Outcome, e.EndedAt)

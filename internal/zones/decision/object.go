@@ -1,13 +1,16 @@
 package decision
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
@@ -25,7 +28,7 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 		Ordered:         s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		MinReady:        time.Duration(s.Spec.MinReadySeconds) * time.Second,
 		CurrentRevision: s.Status.CurrentRevision, UpdateRevision: s.Status.UpdateRevision,
-		Settings: SettingsOf(s.Name, s.Annotations),
+		Settings: SettingsOf(s.Name, s.Annotations), Writer: writerOf(s),
 	}
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		set.Partition, set.MaxUnavailable = partitionOf(rolling), unavailableOf(rolling, set.Replicas)
@@ -37,6 +40,31 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 	}
 	return set
 }
+
+// writerOf is the field manager that wrote the Pod template last, empty if that is not known. Spillway has one entry for
+// the hash of the config and for what it writes beside the template, so that its time says nothing; the last roll does.
+func writerOf(s *appsv1.StatefulSet) string {
+	isOurs := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == kube.FieldOwner }
+	at, by := kube.LastWrite(&metav1.ObjectMeta{
+		CreationTimestamp: s.CreationTimestamp, ManagedFields: slices.DeleteFunc(slices.Clone(s.ManagedFields), isOurs),
+	}, templateField)
+	var roll struct {
+		At time.Time `json:"at"`
+	}
+	_ = json.Unmarshal([]byte(vocabulary.ConfigChange.Get(s.Annotations)), &roll) // what is no record is none
+	_, last := kube.LastWrite(s, templateField)
+	switch rolled := roll.At.Truncate(time.Second); { // as exact as managedFields
+	case rolled.After(at):
+		return kube.FieldOwner
+	case rolled.Equal(at), roll.At.IsZero() && last == kube.FieldOwner:
+		return ""
+	default:
+		return by
+	}
+}
+
+// templateField is the name of the field of the Pod template.
+const templateField = "template"
 
 // GraceOf is how long the Pods of a StatefulSet have to terminate.
 func GraceOf(s *appsv1.StatefulSet) time.Duration {

@@ -95,6 +95,8 @@ type Set struct {
 	// Ordered is true if its Pods are created one after the other, each once those of
 	// lower ordinals are ready.
 	Ordered bool
+	// Writer is the field manager that wrote the Pod template last, empty if that is not known: a cache does not know it.
+	Writer string
 	// CurrentRevision and UpdateRevision are those of the status.
 	CurrentRevision, UpdateRevision string
 	Settings                        Settings

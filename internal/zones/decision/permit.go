@@ -71,6 +71,8 @@ func (d *decision) needsLive(after *Observed) bool {
 		return false
 	case d.intents.Unverified():
 		return true
+	case d.isUndone() && (after != nil || d.phase() == rollout.PhaseComplete): // only the API server says by whom
+		return true
 	case after == nil && !d.isOver():
 		return false
 	}

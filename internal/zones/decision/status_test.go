@@ -6,7 +6,9 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -20,6 +22,11 @@ func (o *Observed) written(t *testing.T) *Observed {
 	t.Helper()
 	o = o.copy()
 	p := Decide(*o)
+	if p.NeedsLive {
+		live := o.copy()
+		live.Live = true
+		p = Decide(*live)
+	}
 	o.Group.Status = p.Status
 	if again := Decide(*o); !again.Permits && !gocmp.Equal(again.Status, p.Status) {
 		t.Errorf("one write leads to another:\n%s", gocmp.Diff(p.Status, again.Status))
@@ -123,14 +130,14 @@ c 0/1/1 "" WaitingForTurn false: c is waiting: b has 1 of 2 ready, b-1 is being 
 
 // TestHistory tells of two rollouts: one that a newer template supersedes, and that.
 func TestHistory(t *testing.T) {
-	v3 := func(s *Set) { s.UpdateRevision = "v3" }
+	v3 := func(s *Set) { s.UpdateRevision, s.Writer = "v3", "kubectl-edit" }
 	o := group(zoneOf("a", "v1"), zoneOf("b", "v1")).written(t)
 	o = o.then(time.Minute, zoneOf("a", "v2!", v3, renewed), zoneOf("b", "v1", v3)).written(t)
 	o = o.then(time.Minute, zoneOf("a", "v3", v3, renewed, again), zoneOf("b", "v1", v3)).written(t)
 	o = o.then(time.Minute, zoneOf("a", "v3", v3, renewed, again), zoneOf("b", "v3", v3, renewed)).written(t)
 	var got string
 	for _, r := range o.Group.Status.History {
-		got += fmt.Sprintf("%d %s %s", r.Number, r.Outcome, r.Duration)
+		got += fmt.Sprintf("%d %s %s %s", r.Number, r.Outcome, r.Duration, r.UndoneBy)
 		for _, z := range r.Zones {
 			got += fmt.Sprintf(", %s to %s from %s", z.Name, z.Revision, z.StartedAt.Format(time.TimeOnly))
 			if z.FinishedAt != nil {
@@ -139,9 +146,83 @@ func TestHistory(t *testing.T) {
 		}
 		got += "\n"
 	}
-	want := "2 Complete 2m0s, a to v3 from 12:01:00 until 12:02:00, b to v3 from 12:02:00 until 12:03:00\n1 Superseded 1m0s, a to v2 from 12:00:00\n"
+	want := "2 Complete 2m0s , a to v3 from 12:01:00 until 12:02:00, b to v3 from 12:02:00 until 12:03:00\n1 Superseded 1m0s kubectl-edit, a to v2 from 12:00:00\n"
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+// TestUndone: who gives a failed rollout another target has undone it, once and for all; whether Pods have to move for
+// that, or a user has deleted them.
+func TestUndone(t *testing.T) {
+	edited := func(revision string, by ...string) func(int, *Set) {
+		return func(i int, s *Set) { s.UpdateRevision, s.Writer = revision, by[i%len(by)] }
+	}
+	zones := func(a, b string, edit func(int, *Set)) []Set {
+		sets := []Set{zoneOf("a", a), zoneOf("b", b)}
+		sets[0].Pods[0].UID = types.UID(a) // each is another Pod
+		for i := range sets {
+			edit(i, &sets[i])
+		}
+		return sets
+	}
+	failed := group(zones("v1", "v1", edited("v2", "helm"))...).written(t)
+	failed = failed.then(time.Hour, zones("v2!", "v1", edited("v2", "helm"))...).written(t)
+	for name, test := range map[string]struct {
+		next []Set
+		want string
+	}{
+		"by one":             {zones("v2!", "v1", edited("v3", "anna")), "anna"},
+		"by several":         {zones("v2!", "v1", edited("v3", "anna", "bert")), "anna"}, // only zone a had got the other
+		"by an unknown user": {zones("v2!", "v1", edited("v3", "")), ""},
+		"while its Pod is deleted": {zones("v1", "v1", func(i int, s *Set) {
+			edited("v1", "anna")(i, s)
+			s.Pods[0].UID += "again"
+		}), "anna"},
+	} {
+		o := failed.then(time.Minute, test.next...).written(t)
+		history := o.Group.Status.History
+		last := history[len(history)-1]
+		if last.Outcome != "Failed" || last.UndoneBy != test.want {
+			t.Errorf("%s: %+v", name, last)
+		}
+		if p := Decide(*o); p.NeedsLive {
+			t.Errorf("%s: the API server is asked again", name)
+		}
+		o = o.then(time.Minute, zones("v1", "v1", edited("v4", "carl"))...).written(t)
+		history = o.Group.Status.History
+		if last = history[len(history)-1]; last.UndoneBy != test.want {
+			t.Errorf("%s, and later another rollout: %+v", name, last)
+		}
+	}
+}
+
+// TestWhoWroteATemplate: Spillway's own entry tells nothing, because it is also that of what it writes beside the template.
+func TestWhoWroteATemplate(t *testing.T) {
+	const template, partition = `{"f:spec":{"f:template":{"f:spec":{}}}}`, `{"f:spec":{"f:updateStrategy":{}}}`
+	entry := func(by string, minute int, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: by, Time: new(metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute))), FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	rolled := func(minute int) map[string]string {
+		return map[string]string{"spillway.dev/config-change": noon.Add(time.Duration(minute) * time.Minute).Format(`{"at":"2006-01-02T15:04:05.3Z"}`)}
+	}
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		fields      []metav1.ManagedFieldsEntry
+		want        string
+	}{
+		"a user":                                 {nil, []metav1.ManagedFieldsEntry{entry("helm", 1, template), entry("anna", 2, template)}, "anna"},
+		"a user, and then a partition by us":     {nil, []metav1.ManagedFieldsEntry{entry("anna", 2, template), entry("spillway", 3, partition)}, "anna"},
+		"a change of config":                     {rolled(3), []metav1.ManagedFieldsEntry{entry("anna", 2, template), entry("spillway", 4, template)}, "spillway"},
+		"a user after a change of config":        {rolled(1), []metav1.ManagedFieldsEntry{entry("anna", 2, template), entry("spillway", 4, template)}, "anna"},
+		"both in one second":                     {rolled(2), []metav1.ManagedFieldsEntry{entry("anna", 2, template), entry("spillway", 4, template)}, ""},
+		"a change of which the record was taken": {nil, []metav1.ManagedFieldsEntry{entry("anna", 2, template), entry("spillway", 4, template)}, ""},
+		"nothing is known":                       {nil, nil, ""},
+	} {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon), Annotations: test.annotations, ManagedFields: test.fields}}
+		if got := SetOf(set, nil).Writer; got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
 

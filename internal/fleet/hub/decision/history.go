@@ -8,6 +8,9 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/estimate"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -33,12 +36,30 @@ func (d *decision) history(phase rollout.Phase, rows []v1alpha1.StageStatus) []v
 			history[i].FinishedAt = new(metav1.NewMicroTime(e.EndedAt))
 		}
 		if at := slices.IndexFunc(old, func(o v1alpha1.PastRollout) bool { return o.StartedAt.Equal(&history[i].StartedAt) }); at >= 0 {
-			history[i].Stages, history[i].Message = old[at].Stages, old[at].Message
+			history[i].Stages, history[i].Message, history[i].UndoneBy = old[at].Stages, old[at].Message, old[at].UndoneBy
 		}
+	}
+	if len(old) > 0 && len(history) > 1 && history[1].StartedAt.Equal(&old[0].StartedAt) && history[1].Outcome != string(rollout.OutcomeComplete) {
+		history[1].UndoneBy = d.undoneBy(&history[1])
 	}
 	d.time(old, history, rows)
 	return history
 }
+
+// undoneBy is who ended a rollout before it was complete, when this one begins.
+func (d *decision) undoneBy(past *v1alpha1.PastRollout) string {
+	switch s := d.o.Module.Steered; {
+	case past.Outcome == string(rollout.OutcomeRolledBack):
+		return kube.FieldOwner
+	case s != nil && s.Verb == model.VerbRollback && s.Revision == d.target && s.At.After(past.StartedAt.Time):
+		return message.Cut(s.By, nameLength)
+	default:
+		return d.o.Module.Writer
+	}
+}
+
+// nameLength bounds the name of a user in the history.
+const nameLength = 128
 
 func entryOf(past *v1alpha1.PastRollout) rollout.Entry {
 	e := rollout.Entry{Revision: past.Revision, StartedAt: past.StartedAt.Time, Outcome: rollout.Outcome(past.Outcome)}

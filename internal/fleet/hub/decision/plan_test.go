@@ -353,6 +353,37 @@ func TestRollingBack(t *testing.T) {
 	}
 }
 
+// Who has ended a rollout before it was complete is known when the next one begins: who wrote that, or ordered to return.
+func TestUndoneBy(t *testing.T) {
+	rollback := &model.Steering{Verb: model.VerbRollback, By: "alice", Revision: revisionOf("v2"), At: metav1.NewTime(noon.Add(-time.Minute))}
+	for name, test := range map[string]struct {
+		was     rollout.Outcome
+		began   time.Duration
+		steered *model.Steering
+		want    string
+	}{
+		"by the next template":            {rollout.OutcomeFailed, -time.Hour, nil, "flux"},
+		"while it ran":                    {rollout.OutcomeRunning, -time.Hour, nil, "flux"},
+		"by a command":                    {rollout.OutcomeFailed, -time.Hour, rollback, "alice"},
+		"after a command for another one": {rollout.OutcomeFailed, -time.Second, rollback, "flux"},
+		"by ourselves":                    {rollout.OutcomeRolledBack, -time.Hour, nil, "spillway"},
+		"it was complete":                 {rollout.OutcomeComplete, -time.Hour, nil, ""},
+	} {
+		o := planned(t, `strategy: Incremental`, "a v1 up\nb v1 up")
+		o.Module.Writer, o.Module.Steered = "flux", test.steered
+		o.Module.Status.History = []v1alpha1.PastRollout{{Revision: "v3", StartedAt: metav1.NewMicroTime(noon.Add(test.began)), Outcome: string(test.was)}}
+		p := decision.Decide(o)
+		if h := p.Status.History; len(h) != 2 || h[1].UndoneBy != test.want {
+			t.Errorf("%s: %+v", name, h)
+		}
+		o.Module.Writer, o.Module.Steered = "others", nil
+		o.Module.Status.History = p.Status.History
+		if h := decision.Decide(o).Status.History; h[1].UndoneBy != test.want {
+			t.Errorf("%s: a later look says %+v", name, h)
+		}
+	}
+}
+
 // A refusal gives the revision up if its gate says so and there is one to go back to.
 func TestARefusalRollsBack(t *testing.T) {
 	for answer, want := range map[string]rollout.Phase{"Rollback": rollout.PhaseRollingBack, "Stop": rollout.PhaseFailed, "Continue": rollout.PhaseProgressing} {

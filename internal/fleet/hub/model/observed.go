@@ -84,8 +84,10 @@ type Module struct {
 	Retry *Retry
 	// Steered is the last command of a user, nil if there is none.
 	Steered *Steering
-	Spec    v1alpha1.ModuleSpec
-	Status  v1alpha1.ModuleStatus
+	// Writer is the field manager that wrote last what the module stands for, empty if that is not known.
+	Writer string
+	Spec   v1alpha1.ModuleSpec
+	Status v1alpha1.ModuleStatus
 }
 
 // Template is what is to run, from either shape of the spec.
