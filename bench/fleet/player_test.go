@@ -75,7 +75,7 @@ func answered(a *v1alpha1.ProxyAssemblage) *v1alpha1.ProxyAssemblage {
 		is := v1alpha1.SyncStatus{
 			Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: v1alpha1.StateSucceeded, LastTransitionTime: &now, LastSucceededRevision: s.Revision,
 		}
-		if s.Sync.Source.Git.Version.Tag == bad {
+		if s.Source.Git.Version.Tag == bad {
 			is.State, is.Message, is.LastSucceededRevision = v1alpha1.StateFailed, "Deployment web is not ready", ""
 		}
 		a.Status.Syncs = append(a.Status.Syncs, is)
