@@ -399,9 +399,9 @@ func (p *part) withoutNames(in map[*thing]bool, o *Options) string {
 		}
 		all = append(all, "")
 	}
-	for _, said := range slices.Concat(o.Readiness.Keys(), o.Unprepared) { // what is said of one makes it differ
-		if _, name, _ := strings.Cut(said, "/"); names[strings.Split(name, "@")[0]] != "" {
-			all = append(all, said)
+	for _, key := range slices.Concat(o.Readiness.Keys(), o.Unprepared) { // what is assumed of one makes it differ
+		if _, name, _ := strings.Cut(key, "/"); names[strings.Split(name, "@")[0]] != "" {
+			all = append(all, key)
 		}
 	}
 	text, err := json.Marshal(all)
