@@ -470,6 +470,9 @@ func replaceOnce(text, old, now string) string {
 // It runs check afterwards.
 func (w *world) rests(check func()) {
 	w.t.Helper()
+	if w.webhooks != nil {
+		w.webhooks.WaitConfirmed(w.t)
+	}
 	w.settled()
 	w.silent(w.touch)
 	check()

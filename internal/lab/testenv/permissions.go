@@ -4,16 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
-// Grant lets a user of the hub do what rules say in a namespace, and nothing else.
+// Grant lets a user of the hub do what rules say in a namespace, and nothing else. It returns once the API server
+// permits it, which watches Roles and their bindings.
 func Grant(t testing.TB, c client.Client, namespace, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "manager"}
@@ -28,6 +31,26 @@ func Grant(t testing.TB, c client.Client, namespace, user string, rules []rbacv1
 			t.Fatal(err)
 		}
 	}
+	Eventually(t, func(ctx context.Context) error { return permitted(ctx, c, namespace, user, &rules[0]) })
+}
+
+// permitted is nil if the API server lets a user do the first of what a rule grants: it sees a Role as a whole.
+func permitted(ctx context.Context, c client.Client, namespace, user string, rule *rbacv1.PolicyRule) error {
+	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+	attributes := map[string]any{"namespace": namespace, "verb": rule.Verbs[0], "group": rule.APIGroups[0], "resource": resource, "subresource": subresource}
+	if len(rule.ResourceNames) > 0 {
+		attributes["name"] = rule.ResourceNames[0]
+	}
+	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"user": user, "resourceAttributes": attributes}}}
+	review.SetAPIVersion("authorization.k8s.io/v1")
+	review.SetKind("SubjectAccessReview")
+	if err := c.Create(ctx, review); err != nil {
+		return fmt.Errorf("ask what %s may do: %w", user, err)
+	}
+	if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
+		return fmt.Errorf("%s may not %s %s in namespace %s yet", user, rule.Verbs[0], rule.Resources[0], namespace)
+	}
+	return nil
 }
 
 // definitions are the resource that defines kinds.
