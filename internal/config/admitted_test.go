@@ -174,7 +174,7 @@ func TestADryRunIsAnsweredAndChangesNothing(t *testing.T) {
 	d := &appsv1.Deployment{}
 	decodeInto(t, d, deployment("web", envFrom(configMapRef("app"))))
 	d.Namespace = w.namespace
-	w.webhooks.WaitConfirmed(t) // what it writes by itself
+	w.webhooks.WaitConfirmed(t) // what it writes automatically
 	w.requests.take()
 	if err := w.client.Create(t.Context(), d, client.DryRunAll); err != nil {
 		t.Fatal(err)
