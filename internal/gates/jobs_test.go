@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -175,20 +174,12 @@ func TestTheManagerMayRunNoJobByDefault(t *testing.T) {
 	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "manager"}, role); err != nil {
 		t.Fatal(err)
 	}
-	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create", "delete"}})
+	jobs := rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create", "delete"}}
+	role.Rules = append(role.Rules, jobs)
 	if err := w.client.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: w.user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: "create", Group: "batch", Resource: "jobs"},
-	}}
-	testenv.Eventually(t, func(ctx context.Context) error { // the API server notices the Role when it does
-		asked := review.DeepCopy()
-		if err := w.client.Create(ctx, asked); err != nil || !asked.Status.Allowed {
-			return fmt.Errorf("it is not permitted yet: %w", err)
-		}
-		return nil
-	})
+	testenv.WaitPermitted(t, w.client, w.namespace, w.user, &jobs)
 	w.barrier.Step(t, time.Hour)
 	w.ends()
 	w.says("g", "True: ")

@@ -1,19 +1,16 @@
 package plans_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -51,28 +48,10 @@ var heir = strings.NewReplacer(
 // applyAsKUDO applies an object as KUDO did for Instance web.
 func (c *cluster) applyAsKUDO(manifest string, version string) {
 	c.t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
-		c.t.Fatal(err)
-	}
-	labels := map[string]string{"heritage": "kudo", "kudo.dev/operator": "app", "kudo.dev/instance": "web"}
-	u.SetNamespace(c.namespace)
-	u.SetLabels(labels)
-	u.SetAnnotations(map[string]string{"kudo.dev/plan": "deploy", "kudo.dev/phase": "main", "kudo.dev/step": "app", "kudo.dev/last-plan-execution-uid": "gone"})
-	yes, owner := true, c.now("web")
-	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Name: "web", UID: owner.UID, Controller: &yes, BlockOwnerDeletion: &yes}})
-	if u.GetKind() == "Deployment" {
-		template := map[string]any{"heritage": "kudo", "kudo.dev/operator": "app", "kudo.dev/instance": "web", "app": "app"}
-		_ = unstructured.SetNestedMap(u.Object, template, "spec", "template", "metadata", "labels")
-		_ = unstructured.SetNestedMap(u.Object, map[string]any{"kudo.dev/operator-version": version, vocabulary.DependenciesHash: "d41d8cd9"}, "spec", "template", "metadata", "annotations")
-	}
-	raw, err := json.Marshal(u.Object)
+	u, err := testenv.AppliedByKUDO(c.now("web"), "app", "deploy", version, manifest)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	annotations := u.GetAnnotations()
-	annotations[vocabulary.LastAppliedConfiguration] = string(raw)
-	u.SetAnnotations(annotations)
 	if err := c.client.Create(c.t.Context(), u, client.FieldOwner(vocabulary.KUDOManager)); err != nil {
 		c.t.Fatal(err)
 	}

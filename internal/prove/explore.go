@@ -58,7 +58,7 @@ type explorer struct {
 
 	// exploring reports whether rules are checked: it is known what the change brings.
 	exploring bool
-	report    Report
+	report    *Report
 	// world is the one before the change, steps what is done without a failure.
 	world *simulate.Play
 	steps []record.Step

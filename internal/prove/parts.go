@@ -28,9 +28,8 @@ type part struct {
 	base, change []*unstructured.Unstructured
 	// names are its objects, and what rollouts are called that have none.
 	names map[record.Key]bool
-	// text is the same for parts that are equal but for names, of which there are alike.
-	text  string
-	alike int
+	// text is the same for parts that are equal but for names.
+	text string
 }
 
 // apart returns an explorer for each kind of part, started, or that of the whole if that is one, or if a part does not do
@@ -366,7 +365,7 @@ func (s *splitter) part(members []*thing, o *Options) *part {
 			}
 		}
 	}
-	p := &part{names: map[record.Key]bool{}, alike: 1}
+	p := &part{names: map[record.Key]bool{}}
 	of := func(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 		return slices.DeleteFunc(slices.Clone(all), func(u *unstructured.Unstructured) bool { return !in[s.of[u]] })
 	}

@@ -23,8 +23,11 @@ type remedy struct {
 	edit                  func(u *unstructured.Unstructured) error
 }
 
-// soak is how long a first stage waits in a remedy.
-const soak = "5m"
+// soak is how long a first stage waits in a remedy, and soakSeconds the same of a module.
+const (
+	soak        = "5m"
+	soakSeconds = int64(300)
+)
 
 // mostRemedied is for how many broken rules a remedy is looked for: each costs as much as the exploration.
 const mostRemedied = 3
@@ -71,26 +74,28 @@ func remediesOf(c *Counterexample) []remedy {
 	set := func(value any, path ...string) func(*unstructured.Unstructured) error {
 		return func(u *unstructured.Unstructured) error { return unstructured.SetNestedField(u.Object, value, path...) }
 	}
-	stages := func(of, pause string, length any) []any {
-		return []any{map[string]any{"name": "first", of: int64(1), pause: length}, map[string]any{"name": "rest"}}
+	stages := func(of, pause string, length any) (text string, value []any) {
+		return fmt.Sprintf("[{name: first, %s: 1, %s: %v}, {name: rest}]", of, pause, length),
+			[]any{map[string]any{"name": "first", of: int64(1), pause: length}, map[string]any{"name": "rest"}}
 	}
-	config, module := stages("workloads", "soak", soak), stages("clusters", "soakSeconds", int64(300))
+	configText, config := stages("workloads", "soak", soak)
+	moduleText, module := stages("clusters", "soakSeconds", soakSeconds)
 	switch kind {
 	case strings.ToLower(policy.Kind), strings.ToLower(policy.ClusterKind):
 		return []remedy{
 			{"set spec.soak: " + soak + " in " + c.Object, kind, c.Namespace, name, false, set(soak, "spec", "soak")},
-			{"begin spec.stages of " + c.Object + " with one workload and a soak: [{name: first, workloads: 1, soak: " + soak + "}, {name: rest}]", kind, c.Namespace, name, false, set(config, "spec", "stages")},
+			{"begin spec.stages of " + c.Object + " with one workload and a soak: " + configText, kind, c.Namespace, name, false, set(config, "spec", "stages")},
 		}
 	case "module", "bootstrapmodule":
 		return []remedy{
-			{"set soakSeconds: 300 in the first stage of " + c.Object, kind, c.Namespace, name, false, soakFirst},
-			{"write into spec.rollout.stages of " + c.Object + ": [{name: first, clusters: 1, soakSeconds: 300}, {name: rest}]", kind, c.Namespace, name, false, set(module, "spec", "rollout", "stages")},
+			{fmt.Sprintf("set soakSeconds: %d in the first stage of %s", soakSeconds, c.Object), kind, c.Namespace, name, false, soakFirst},
+			{"write into spec.rollout.stages of " + c.Object + ": " + moduleText, kind, c.Namespace, name, false, set(module, "spec", "rollout", "stages")},
 		}
 	case "rolloutgroup":
 		return []remedy{{"set spec.soak: " + soak + " in RolloutGroup " + name, "RolloutGroup", c.Namespace, name, true, set(soak, "spec", "soak")}}
 	default:
 		return []remedy{{
-			"add a ConfigPolicy to namespace " + c.Namespace + " with spec.stages: [{name: first, workloads: 1, soak: " + soak + "}, {name: rest}]",
+			"add a ConfigPolicy to namespace " + c.Namespace + " with spec.stages: " + configText,
 			policy.Kind, c.Namespace, "one-first", true, set(config, "spec", "stages"),
 		}}
 	}
@@ -106,7 +111,7 @@ func soakFirst(u *unstructured.Unstructured) error {
 	if !ok {
 		return errors.New("the first stage is none")
 	}
-	first["soakSeconds"] = int64(300)
+	first["soakSeconds"] = soakSeconds
 	return unstructured.SetNestedSlice(u.Object, stages, "spec", "rollout", "stages") //nolint:wrapcheck // it is not shown
 }
 

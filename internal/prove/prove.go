@@ -128,7 +128,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if err := e.run(ctx); err != nil {
 			return nil, err
 		}
-		whole.report = e.report
 	}
 	return whole.result(), nil
 }
@@ -136,7 +135,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 func newExplorer(o Options) *explorer {
 	return &explorer{
 		Options: o, seen: map[visited]int{}, found: map[string]*Counterexample{}, stops: map[stopped]bool{}, alike: 1,
-		report: Report{Failures: map[Failure]int{}, Stops: map[string]int{}, Complete: true},
+		report: &Report{Failures: map[Failure]int{}, Stops: map[string]int{}, Complete: true},
 	}
 }
 
@@ -216,7 +215,7 @@ func (e *explorer) result() *Report {
 	slices.SortStableFunc(r.Counterexamples, func(a, b Counterexample) int {
 		return cmp.Or(cmp.Compare(a.failures, b.failures), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Object, b.Object))
 	})
-	return &r
+	return r
 }
 
 // Badness is how a version is bad.

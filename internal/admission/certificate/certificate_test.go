@@ -108,8 +108,7 @@ func TestQuiet(t *testing.T) {
 	w.webhooks.WaitServed(t)
 	w.user(w.namespace+"-late", w.asks())
 	w.injected(w.namespace + "-late")
-	w.webhooks.WaitConfirmed(t)
-	w.confirmed(w.namespace + "-late")
+	w.webhooks.WaitConfirmed(t, w.namespace+"-late")
 	inj.Reset()
 	for range 5 {
 		w.touch()

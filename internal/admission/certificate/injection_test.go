@@ -63,17 +63,6 @@ func (w *world) patch(name, patch string) {
 	}
 }
 
-// confirmed waits until the manager has written once more what it has injected.
-func (w *world) confirmed(name string) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if vocabulary.Injected.Get(w.configuration(name).Annotations) == "" {
-			return errors.New("it was written only once")
-		}
-		return nil
-	})
-}
-
 func (w *world) configuration(name string) *admissionregistrationv1.MutatingWebhookConfiguration {
 	w.t.Helper()
 	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -92,12 +81,12 @@ func TestOnlyTheBundleIsWritten(t *testing.T) {
 	inj := fault.New()
 	_, stop := w.serve(inj.Wrap(testenv.Shared().Config()), everywhere)
 	w.injected(name)
-	w.confirmed(name)
+	w.webhooks.WaitConfirmed(t, name)
 	stop()
 	w.serve(inj.Wrap(testenv.Shared().Config()), everywhere)
 	w.user(w.namespace+"-proof", w.asks()) // proves that all before it was seen
 	w.injected(w.namespace + "-proof")
-	w.confirmed(w.namespace + "-proof")
+	w.webhooks.WaitConfirmed(t, w.namespace+"-proof")
 	patches := 0
 	for _, r := range inj.Writes() {
 		if r.Name == name {

@@ -11,12 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -89,7 +87,7 @@ func (w *world) kudoRuns(ctx context.Context, i *v1beta1.Instance) error {
 	}
 	for _, manifest := range []string{
 		fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {level: %q}}`, i.Name, level),
-		fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s, heritage: kudo, kudo.dev/operator: graph, kudo.dev/instance: %[1]s}, annotations: {kudo.dev/operator-version: "1", kudo.dev/dependencies-hash: d41d8cd9}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: x}]}}}}`, i.Name),
+		fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: x}]}}}}`, i.Name),
 	} {
 		if err := w.kudoApplies(ctx, i, manifest, plan); err != nil {
 			return err
@@ -102,28 +100,18 @@ func (w *world) kudoRuns(ctx context.Context, i *v1beta1.Instance) error {
 	return w.client.Status().Update(ctx, i, client.FieldOwner(vocabulary.KUDOManager))
 }
 
-// kudoApplies applies an object as KUDO does: its manifest stands in an annotation.
+// kudoApplies applies an object as KUDO does.
 func (w *world) kudoApplies(ctx context.Context, i *v1beta1.Instance, manifest, plan string) error {
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
-		return fmt.Errorf("read: %w", err)
-	}
-	u.SetNamespace(w.namespace)
-	u.SetLabels(map[string]string{"heritage": "kudo", "kudo.dev/operator": "graph", "kudo.dev/instance": i.Name})
-	u.SetAnnotations(map[string]string{"kudo.dev/plan": plan, "kudo.dev/phase": "main", "kudo.dev/step": "app"})
-	if err := controllerutil.SetControllerReference(i, u, w.client.Scheme()); err != nil {
-		return fmt.Errorf("own: %w", err)
-	}
-	raw, err := u.MarshalJSON()
+	u, err := testenv.AppliedByKUDO(i, "graph", plan, "1", manifest)
 	if err != nil {
-		return fmt.Errorf("write: %w", err)
+		return err
 	}
-	u.SetAnnotations(map[string]string{"kudo.dev/plan": plan, "kudo.dev/phase": "main", "kudo.dev/step": "app", vocabulary.LastAppliedConfiguration: string(raw)})
 	err = w.client.Create(ctx, u.DeepCopy(), client.FieldOwner(vocabulary.KUDOManager))
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	if raw, err = u.MarshalJSON(); err != nil {
+	raw, err := u.MarshalJSON()
+	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return w.client.Patch(ctx, u, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(vocabulary.KUDOManager))

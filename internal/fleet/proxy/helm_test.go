@@ -73,26 +73,15 @@ func TestChartsOfTheHubAndOfTheCluster(t *testing.T) {
 	w.data(0, nil)
 }
 
-// charted is a module with a chart that goes to a canary, and then to one cluster of the rest after the other.
-const charted = `
-selector: {matchLabels: {fleet: "yes"}}
-strategy: Incremental
-rollout:
-  onFailure: Rollback
-  stages:
-  - {name: canary, selector: {matchLabels: {canary: "true"}}, gates: [{name: approve, when: After}]}
-  - {name: rest, maxUnreadyClusters: 1}
-template:
-  spec:
-    sync:
-      interval: 2s
-      source: {helm: {url: %q, chart: shop, version: %q}}
-      package: {helm: {values: {where: $(CLUSTER_NAME)}, spec: {driftDetection: {mode: enabled}}}}
-`
+// charted is a module with a chart that goes to a canary, and then to one cluster of the rest after the other. Drift is
+// corrected or reported, by its mode.
+func (w *world) charted(version, drift string) string {
+	return canaryFirst(1, fmt.Sprintf(`{interval: 2s, source: {helm: {url: %q, chart: shop, version: %q}}, package: {helm: {values: {where: $(CLUSTER_NAME)}, spec: {driftDetection: {mode: %s}}}}}`, w.charts(), version, drift))
+}
 
 func (w *world) moduleOfChart(version string) {
 	w.Helper()
-	w.moduleAs(fmt.Sprintf(charted, w.charts(), version))
+	w.moduleAs(w.charted(version, "enabled"))
 }
 
 // install waits until each cluster has the chart in such a version.
@@ -171,7 +160,7 @@ func TestAChartRollsOverTheClusters(t *testing.T) {
 	w.edit(1, &helmv2.HelmRelease{}, "c1-shop", `{"spec": {"values": {"where": "by hand"}}}`)
 	w.install("1.1.0", "1.1.0", "1.1.0")
 
-	w.moduleAs(strings.Replace(fmt.Sprintf(charted, w.charts(), "1.1.0"), "mode: enabled", "mode: warn", 1))
+	w.moduleAs(w.charted("1.1.0", "warn"))
 	w.phase("Waiting")
 	w.approve()
 	w.phase("Complete")

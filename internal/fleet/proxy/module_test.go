@@ -20,23 +20,24 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// canaryFirst is a Module that goes to a canary, waits for an approval, and then
-// goes to the rest; and back again where it fails.
-const canaryFirst = `
+// canaryFirst is a Module that goes to a canary, waits for an approval, and then goes to so many clusters of the
+// rest at a time; and back again where it fails.
+func canaryFirst(width int, sync string) string {
+	return fmt.Sprintf(`
 selector: {matchLabels: {fleet: "yes"}}
 strategy: Incremental
 rollout:
   onFailure: Rollback
   stages:
   - {name: canary, selector: {matchLabels: {canary: "true"}}, gates: [{name: approve, when: After}]}
-  - {name: rest, maxUnreadyClusters: 2}
-template:
-  spec: {sync: {source: {git: {url: %q, version: {tag: %s}}}, timeout: 3s}}
-`
+  - {name: rest, maxUnreadyClusters: %d}
+template: {spec: {sync: %s}}
+`, width, sync)
+}
 
 func (w *world) module(tag string) {
 	w.Helper()
-	w.moduleAs(fmt.Sprintf(canaryFirst, w.url, tag))
+	w.moduleAs(canaryFirst(2, fmt.Sprintf(`{source: {git: {url: %q, version: {tag: %s}}}, timeout: 3s}`, w.url, tag)))
 }
 
 func (w *world) moduleAs(spec string) {

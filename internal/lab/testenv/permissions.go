@@ -16,7 +16,7 @@ import (
 )
 
 // Grant lets a user of the hub do what rules say in a namespace, and nothing else. It returns once the API server
-// permits it, which watches Roles and their bindings.
+// permits it.
 func Grant(t testing.TB, c client.Client, namespace, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "manager"}
@@ -31,26 +31,30 @@ func Grant(t testing.TB, c client.Client, namespace, user string, rules []rbacv1
 			t.Fatal(err)
 		}
 	}
-	Eventually(t, func(ctx context.Context) error { return permitted(ctx, c, namespace, user, &rules[0]) })
+	WaitPermitted(t, c, namespace, user, &rules[0]) // it sees a Role as a whole
 }
 
-// permitted is nil if the API server lets a user do the first of what a rule grants: it sees a Role as a whole.
-func permitted(ctx context.Context, c client.Client, namespace, user string, rule *rbacv1.PolicyRule) error {
+// WaitPermitted waits until the API server lets a user do the first of what a rule grants: it watches Roles and their
+// bindings.
+func WaitPermitted(t testing.TB, c client.Client, namespace, user string, rule *rbacv1.PolicyRule) {
+	t.Helper()
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
 	attributes := map[string]any{"namespace": namespace, "verb": rule.Verbs[0], "group": rule.APIGroups[0], "resource": resource, "subresource": subresource}
 	if len(rule.ResourceNames) > 0 {
 		attributes["name"] = rule.ResourceNames[0]
 	}
-	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"user": user, "resourceAttributes": attributes}}}
-	review.SetAPIVersion("authorization.k8s.io/v1")
-	review.SetKind("SubjectAccessReview")
-	if err := c.Create(ctx, review); err != nil {
-		return fmt.Errorf("ask what %s may do: %w", user, err)
-	}
-	if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
-		return fmt.Errorf("%s may not %s %s in namespace %s yet", user, rule.Verbs[0], rule.Resources[0], namespace)
-	}
-	return nil
+	Eventually(t, func(ctx context.Context) error {
+		review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"user": user, "resourceAttributes": attributes}}}
+		review.SetAPIVersion("authorization.k8s.io/v1")
+		review.SetKind("SubjectAccessReview")
+		if err := c.Create(ctx, review); err != nil {
+			return fmt.Errorf("ask what %s may do: %w", user, err)
+		}
+		if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
+			return fmt.Errorf("%s may not %s %s in namespace %s yet", user, rule.Verbs[0], rule.Resources[0], namespace)
+		}
+		return nil
+	})
 }
 
 // definitions are the resource that defines kinds.

@@ -195,9 +195,9 @@ func (w *Webhooks) WaitInjected(t testing.TB) {
 	})
 }
 
-// WaitConfirmed waits until the manager has written all that it will write to the configurations, for tests that
-// count what it writes afterwards.
-func (w *Webhooks) WaitConfirmed(t testing.TB) {
+// WaitConfirmed waits until the manager has written all that it will write to its configurations and to those of
+// users, for tests that count what it writes afterwards.
+func (w *Webhooks) WaitConfirmed(t testing.TB, users ...string) {
 	t.Helper()
 	Eventually(t, func(ctx context.Context) error {
 		all, err := admission.ListRegistered(ctx, w.client)
@@ -205,8 +205,8 @@ func (w *Webhooks) WaitConfirmed(t testing.TB) {
 			return fmt.Errorf("list the webhooks: %w", err)
 		}
 		for i := range all {
-			if all[i].GetName() == w.namespace && vocabulary.Injected.Get(all[i].GetAnnotations()) == "" {
-				return fmt.Errorf("the %s was not confirmed yet", all[i].Kind)
+			if name := all[i].GetName(); (name == w.namespace || slices.Contains(users, name)) && vocabulary.Injected.Get(all[i].GetAnnotations()) == "" {
+				return fmt.Errorf("%s %s was not confirmed yet", all[i].Kind, name)
 			}
 		}
 		return nil

@@ -44,6 +44,9 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 // writerOf is the field manager that wrote the Pod template last, empty if that is not known. Spillway has one entry for
 // the hash of the config and for what it writes beside the template, so that its time says nothing; the last roll does.
 func writerOf(s *appsv1.StatefulSet) string {
+	if len(s.ManagedFields) == 0 { // as a cache has it, in each pass
+		return ""
+	}
 	isOurs := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == kube.FieldOwner }
 	at, by := kube.LastWrite(&metav1.ObjectMeta{
 		CreationTimestamp: s.CreationTimestamp, ManagedFields: slices.DeleteFunc(slices.Clone(s.ManagedFields), isOurs),
