@@ -277,7 +277,7 @@ func (t *tree) summed(all *config.Overview) []Unit {
 // workloads that use it, wherever they stand.
 func (u *Unit) sumUp(all *config.Overview) {
 	u.Phase = rollout.PhaseComplete
-	u.Done, u.Total = all.Count(u.object())
+	u.Done, u.Total = all.Count(u.Content())
 	for i := range u.Units {
 		phase := u.Units[i].Phase
 		switch {
@@ -286,11 +286,6 @@ func (u *Unit) sumUp(all *config.Overview) {
 			u.Phase = phase
 		}
 	}
-}
-
-// object is the ConfigMap or Secret that a reference is to.
-func (r Ref) object() content.Object {
-	return content.Object{Kind: content.Kind(r.Kind), Namespace: r.Namespace, Name: r.Name}
 }
 
 // PauseOf is who has paused an object that a workload uses, nil if it is not paused.
@@ -339,7 +334,7 @@ func (t *tree) idle(all *config.Overview) []Unit {
 	var units []Unit
 	for _, u := range t.objects {
 		if _, isCause := t.causes[u.Ref]; !isCause {
-			u.Done, u.Total = all.Count(u.object())
+			u.Done, u.Total = all.Count(u.Content())
 			units = append(units, u)
 		}
 	}

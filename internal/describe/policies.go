@@ -30,7 +30,7 @@ func policies(all []policy.Explanation, o *Options) []Unit {
 // for it; none if there are no such workloads.
 func configObject(all *config.Overview, ref *Ref) []Unit {
 	u := Unit{Ref: *ref, Ring: Config, Counted: "workloads", Cause: true}
-	o := ref.object()
+	o := ref.Content()
 	for i := range all.Workloads {
 		e := &all.Workloads[i]
 		if e.IsFor(o) && e.Namespace == ref.Namespace && e.State != config.StateNotTracked {

@@ -164,10 +164,10 @@ func TestWorkloadsBeneathConfig(t *testing.T) {
 	all.add(nil, unit("ready", rollout.PhaseComplete))
 	all.add(db, unit("rolls", rollout.PhaseProgressing))
 	all.add(db, unit("rolled", rollout.PhaseComplete))
-	of := []config.UseFact{{Of: db.object()}}
+	of := []config.UseFact{{Of: db.Content()}}
 	units := all.summed(&config.Overview{Workloads: []config.Explanation{
-		{Namespace: "shop", Name: "waits", State: config.StateWaiting, Uses: of, Behind: []content.Object{db.object()}},
-		{Namespace: "shop", Name: "rolls", State: config.StateRolling, Uses: of, Behind: []content.Object{db.object()}},
+		{Namespace: "shop", Name: "waits", State: config.StateWaiting, Uses: of, Behind: []content.Object{db.Content()}},
+		{Namespace: "shop", Name: "rolls", State: config.StateRolling, Uses: of, Behind: []content.Object{db.Content()}},
 		{Namespace: "shop", Name: "rolled", State: config.StateUpToDate, Uses: of}, {Namespace: "shop", Name: "another", State: config.StateUpToDate, Uses: of},
 		{Namespace: "shop", Name: "new", State: config.StateNotObserved, Uses: of}, {Namespace: "shop", Name: "ready", State: config.StateUpToDate},
 	}})

@@ -311,5 +311,10 @@ func RefOf(o content.Object) *Ref {
 	return &Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name}
 }
 
+// Content is the ConfigMap or Secret that it refers to, as [RefOf] has it.
+func (r Ref) Content() content.Object {
+	return content.Object{Kind: content.Kind(r.Kind), Namespace: r.Namespace, Name: r.Name}
+}
+
 // String is how kubectl names it: "rolloutgroup/ingester".
 func (r Ref) String() string { return strings.ToLower(r.Kind) + "/" + r.Name }

@@ -243,7 +243,7 @@ type contents struct {
 }
 
 func contentsOf(ctx context.Context, c client.Reader, ref describe.Ref) (*contents, error) {
-	k, o := &contents{ref: ref}, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+	k, o := &contents{ref: ref}, ref.Content()
 	var err error
 	if k.present, err = revisions.PresentOf(ctx, c, o); err != nil {
 		return nil, err

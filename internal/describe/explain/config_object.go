@@ -122,7 +122,7 @@ func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) 
 		return found, err
 	}
 	survey, err := a.survey(ctx, ref.Namespace)
-	all, object := survey.Workloads, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+	all, object := survey.Workloads, ref.Content()
 	if err != nil { // who uses it is known all the same
 		found.Facts = append(found.Facts, describe.FactOf("note", "it is unknown how its workloads are rolled: "+lastOf(err)))
 		return found, nil

@@ -247,7 +247,7 @@ func releaseName(digest string) string {
 // a caller who may not read the record.
 func (h *historian) ofRecord(ctx context.Context) ([]Entry, error) {
 	record, entries := &v1alpha1.ConfigRollout{}, []Entry{}
-	err := h.reader.Get(ctx, client.ObjectKey{Namespace: h.ref.Namespace, Name: verdict.Name(h.object())}, record)
+	err := h.reader.Get(ctx, client.ObjectKey{Namespace: h.ref.Namespace, Name: verdict.Name(h.ref.Content())}, record)
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) && !apimeta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("get the record of %s: %w", h.ref, err)
 	}
@@ -271,9 +271,4 @@ func (h *historian) ofRecord(ctx context.Context) ([]Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
-}
-
-// object is the ConfigMap or Secret that was asked for.
-func (h *historian) object() content.Object {
-	return content.Object{Kind: content.Kind(h.ref.Kind), Namespace: h.ref.Namespace, Name: h.ref.Name}
 }

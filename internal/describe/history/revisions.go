@@ -83,7 +83,7 @@ func part(p pin.Pin, kept revisions.Snapshots, isKnown bool) Part {
 // ofObject are the releases of a ConfigMap or Secret, its contents that are kept, and what
 // refers to each. A caller who may not read it, or the snapshots of Secrets, gets what was recorded.
 func (h *historian) ofObject(ctx context.Context) ([]Entry, error) {
-	o := h.object()
+	o := h.ref.Content()
 	present, err := revisions.PresentOf(ctx, h.reader, o)
 	var all revisions.Snapshots
 	if err == nil {
