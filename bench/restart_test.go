@@ -61,7 +61,7 @@ func TestRestartAfterOneEdit(t *testing.T) {
 	fmt.Printf("| ConfigMaps read, resident memory (target: 1, at most %d MiB) | %s, %.0f MiB |\n", residentTarget, read, resident)
 	if full {
 		edit(t, c, ns, name("app", 0), "edited again")
-		program(t, ns)
+		program(t, fmt.Sprintf("%d workloads, a ConfigMap each", workloads), ns)
 	}
 	if read != "1" {
 		t.Errorf("it read %s ConfigMaps for one that was edited", read)
@@ -71,10 +71,9 @@ func TestRestartAfterOneEdit(t *testing.T) {
 	}
 }
 
-// program prints the resident memory of the program that is released, as a manager of the
-// config ring, and how much of it is the program itself; at its most, and once it has given
-// back what starting took.
-func program(t *testing.T, namespace string) {
+// program prints the resident memory of the program that is released, as a manager of the config ring over what there is in
+// a namespace, and how much of it is the program itself; at its most, and once it has given back what starting took.
+func program(t *testing.T, over, namespace string) (resident float64) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "spillway")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", binary, "../cmd/spillway").CombinedOutput(); err != nil {
@@ -86,17 +85,19 @@ func program(t *testing.T, namespace string) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, func(context.Context) error {
-		if peak, now := p.memory(t, "VmHWM:"), p.resident(t); now > 0.9*peak {
-			return fmt.Errorf("%.0f of %.0f MiB are resident", now, peak)
+		peak := p.memory(t, "VmHWM:")
+		if resident = p.resident(t); resident > 0.9*peak {
+			return fmt.Errorf("%.0f of %.0f MiB are resident", resident, peak)
 		}
 		return nil
 	})
-	fmt.Printf("| the program itself: resident memory at its most, once started, and of that the file of the program | %.0f MiB, %.0f MiB, %.0f MiB |\n",
-		p.memory(t, "VmHWM:"), p.resident(t), p.memory(t, "RssFile:"))
+	fmt.Printf("| the program itself over %s: resident memory at its most, once started, and of that the file of the program | %.0f MiB, %.0f MiB, %.0f MiB |\n",
+		over, p.memory(t, "VmHWM:"), resident, p.memory(t, "RssFile:"))
 	_ = p.cmd.Process.Signal(os.Interrupt)
 	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+	return resident
 }
 
 // lastRoll is when a workload was rolled last, as the manager has recorded it.

@@ -39,7 +39,6 @@ var exceptions = map[string]string{
 	"internal/describe/explain/cluster.go":  "a name is not repeated on the screen",
 	"internal/fleet/hub/model/record.go":    "a word of another cluster is not repeated in the sentence",
 	"internal/plans/decision/conditions.go": "the message of a task that is retried stays",
-	"internal/simulate/record/step.go":      "two attempts at the same are printed once",
 	"internal/plans/render/sandbox.go":      "what the Go runtime prints when a process ends",
 	"internal/lab/demo/fleet.go":            "the demo waits for the text that it shows",
 }

@@ -256,7 +256,7 @@ func explainAll(o *decision.Observed, options *Options) Overview {
 			all.Workloads = append(all.Workloads, notWatched(w.Name, options.Namespaces))
 			continue
 		}
-		e := explain(o, w, states[w.Name], present.agree(w, states[w.Name]))
+		e := explain(o, w, states[w.Name], present)
 		e.Limits = o.LimitsFor(w.Namespace, e.Reason, options.Options)
 		all.Workloads, all.Wake = append(all.Workloads, e), ring.Earlier(all.Wake, w.ChangesAt(o.Now))
 	}
@@ -272,16 +272,17 @@ func notWatched(name workload.Name, namespaces []string) Explanation {
 }
 
 // explain puts what is recorded of a workload beside the facts, if it is recorded of the workload as it is now.
-func explain(o *decision.Observed, w *decision.Workload, s *state, isNow bool) Explanation {
+func explain(o *decision.Observed, w *decision.Workload, s *state, present digests) Explanation {
 	e := Explanation{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name.Name}
 	switch {
 	case !w.Settings.Tracked && w.Suspension.IsSettled() && !w.Legacy.Finalizer: // it was opted out since
 		e = notTracked(w.Name)
-	case isNow:
+	case present.agree(w, s):
 		e.record(w, s)
 	default:
 		e.apply(w.Unrecorded(o.Now, o.Recordable))
-		if u := unnamed(o.Records, w.Outdated()); u != nil && e.State == StateNotObserved {
+		isNow := func(s *state) bool { return present.agree(w, s) }
+		if u := unnamed(o.Records, w.Outdated(), isNow); u != nil && e.State == StateNotObserved {
 			e.record(w, u)
 		}
 	}

@@ -49,12 +49,13 @@ func statesOf(o *decision.Observed) map[workload.Name]*state {
 }
 
 // unnamed is the state of a workload that no record names, though it lacks what has changed of some objects: a record
-// names only so many units. It is the only cause that counts more than it names, nil if there is none or several.
-func unnamed(records map[content.Object]*v1alpha1.ConfigRollout, lacks []content.Object) *state {
+// names only so many units. It is the only cause that counts more than it names in a record of what is now, nil if there
+// is none or several.
+func unnamed(records map[content.Object]*v1alpha1.ConfigRollout, lacks []content.Object, isNow func(*state) bool) *state {
 	var found *state
 	for _, object := range lacks {
 		r := records[object]
-		if r == nil || r.Rollout == nil {
+		if r == nil || r.Rollout == nil || !isNow(&state{object: object, rollout: r.Rollout}) {
 			continue
 		}
 		for i := range r.Rollout.Causes {

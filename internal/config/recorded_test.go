@@ -15,16 +15,19 @@ func TestWhatARecordDoesNotName(t *testing.T) {
 	for name, test := range map[string]struct {
 		causes []v1alpha1.RolloutCause
 		lacks  []content.Object
+		target string
 		want   string
 	}{
-		"one cause names too few": {[]v1alpha1.RolloutCause{named, more}, []content.Object{db}, "Waiting"},
-		"all are named":           {[]v1alpha1.RolloutCause{named}, []content.Object{db}, ""},
-		"it may be either":        {[]v1alpha1.RolloutCause{more, more}, []content.Object{db}, ""},
-		"it lacks nothing":        {[]v1alpha1.RolloutCause{more}, nil, ""},
+		"one cause names too few":       {[]v1alpha1.RolloutCause{named, more}, []content.Object{db}, "now", "Waiting"},
+		"all are named":                 {[]v1alpha1.RolloutCause{named}, []content.Object{db}, "now", ""},
+		"it may be either":              {[]v1alpha1.RolloutCause{more, more}, []content.Object{db}, "now", ""},
+		"it lacks nothing":              {[]v1alpha1.RolloutCause{more}, nil, "now", ""},
+		"the content has changed since": {[]v1alpha1.RolloutCause{more}, []content.Object{db}, "before", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if s := unnamed(map[content.Object]*v1alpha1.ConfigRollout{db: {Rollout: &v1alpha1.RolloutRecord{Causes: test.causes}}}, test.lacks); s != nil {
+			records := map[content.Object]*v1alpha1.ConfigRollout{db: {Rollout: &v1alpha1.RolloutRecord{Target: test.target, Causes: test.causes}}}
+			if s := unnamed(records, test.lacks, func(s *state) bool { return s.rollout.Target == "now" }); s != nil {
 				got = s.cause.State
 			}
 			if got != test.want {

@@ -82,7 +82,7 @@ func parseMemory(file, text string) (int64, error) {
 // startup is how long after the caches have been filled what starting took is garbage.
 const startup = 10 * time.Second
 
-// releaseMemory gives back what filling the caches took, which is several times what they
+// releaseMemory gives back what starting and filling the caches took, which is several times what they
 // hold. The runtime would keep it for what comes later.
 func releaseMemory(mgr ctrl.Manager) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -92,6 +92,9 @@ func releaseMemory(mgr ctrl.Manager) error {
 		<-started.Done()
 		if ctx.Err() == nil {
 			debug.FreeOSMemory()
+			if err := releaseProgram(); err != nil {
+				mgr.GetLogger().Info("the pages of the program stay in memory", "because", err.Error())
+			}
 		}
 		return nil
 	}))

@@ -114,20 +114,11 @@ func (w Wait) SameAs(other Wait) bool {
 // Kubernetes stands in a [Step] or a [Wait] for the ring, where none has to do with it.
 const Kubernetes = "kube"
 
-// RepeatedBy reports whether another wait says the same, or is one for another attempt at
-// the same.
+// RepeatedBy reports whether another wait says the same, or both are for an attempt at the next one: then only the time,
+// and what was answered, differ.
 func (w Wait) RepeatedBy(other Wait) bool {
-	if w.Reason != rollout.ReasonRetry || other.Reason != rollout.ReasonRetry {
-		return w.SameAs(other)
+	if w.Reason == rollout.ReasonRetry && other.Reason == rollout.ReasonRetry {
+		return w.Namespace == other.Namespace && w.Object == other.Object
 	}
-	w.Sentence, other.Sentence = untimed(w.Sentence), untimed(other.Sentence)
 	return w.SameAs(other)
-}
-
-// untimed is the sentence of a step that is retried, without when.
-func untimed(sentence string) string {
-	if i := strings.LastIndex(sentence, "next try at"); i >= 0 {
-		return sentence[:i]
-	}
-	return sentence
 }

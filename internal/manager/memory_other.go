@@ -1,0 +1,6 @@
+//go:build !linux
+
+package manager
+
+// releaseProgram does nothing where no container runs.
+func releaseProgram() error { return nil }
