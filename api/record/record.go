@@ -17,6 +17,11 @@ type Rollout struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Changed []string `json:"changed,omitempty"`
+	// ChangedBy is who made the change: the field manager that wrote what is rolled out, the user who ordered it, or
+	// spillway if it returns units to what they had before. It is absent where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ChangedBy string `json:"changedBy,omitempty"`
 	// Phase is Complete, Progressing, Waiting, Paused or Failed; and, where the kind has them, RollingBack,
 	// RolledBack, Stalled or Deleting.
 	// +kubebuilder:validation:MaxLength=63
@@ -171,7 +176,7 @@ type Reference struct {
 
 // Past is a rollout that is over.
 type Past struct {
-	// Target and Changed are as in a Rollout.
+	// Target, Changed and ChangedBy are as in a Rollout.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Target string `json:"target,omitempty"`
@@ -179,6 +184,9 @@ type Past struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Changed []string `json:"changed,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ChangedBy string `json:"changedBy,omitempty"`
 	// Outcome is Complete, Failed, RolledBack or Superseded.
 	// +kubebuilder:validation:MaxLength=63
 	Outcome string `json:"outcome"`

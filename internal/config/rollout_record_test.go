@@ -49,8 +49,8 @@ func TestTheRecordOfARollout(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, writer := kube.LastWrite(secret, "data") // empty where it was created in the same second
-	if len(is.History) != 1 || is.History[0].Outcome != "Failed" || !strings.Contains(is.History[0].Message, "CrashLoopBackOff") || is.History[0].UndoneBy != writer {
-		t.Errorf("the history is %+v", is.History)
+	if len(is.History) != 1 || is.History[0].Outcome != "Failed" || !strings.Contains(is.History[0].Message, "CrashLoopBackOff") || is.History[0].UndoneBy != writer || is.Rollout.ChangedBy != writer {
+		t.Errorf("the record is %+v, the history %+v", is.Rollout, is.History)
 	}
 	w.rests(func() {})
 }

@@ -17,20 +17,23 @@ func WrittenAt(obj metav1.Object, fields ...string) time.Time {
 	return at
 }
 
-// LastWrite is [WrittenAt], and which field manager wrote then: empty if the object was created then, or if several wrote in
+// LastWrite is [WrittenAt], and which field manager wrote then: empty if that is not known, or if several wrote in
 // the same second. A status, which may have fields of the same names, does not count.
 func LastWrite(obj metav1.Object, fields ...string) (at time.Time, by string) {
 	at = obj.GetCreationTimestamp().Time
-	entries := obj.GetManagedFields()
+	isFirst, entries := true, obj.GetManagedFields()
 	for i := range entries {
 		e := &entries[i]
+		if e.Time == nil || e.Subresource != "" || e.Time.Time.Before(at) || !mentions(e.FieldsV1, fields) {
+			continue
+		}
 		switch {
-		case e.Time == nil || e.Subresource != "" || e.Time.Time.Before(at) || !mentions(e.FieldsV1, fields):
-		case e.Time.After(at):
+		case isFirst, e.Time.After(at):
 			at, by = e.Time.Time, e.Manager
 		case by != e.Manager:
 			by = ""
 		}
+		isFirst = false
 	}
 	return at, by
 }
@@ -42,7 +45,8 @@ func mentions(written *metav1.FieldsV1, fields []string) bool {
 	})
 }
 
-// Attribution is what a cache keeps of who has written an object, so that [WrittenAt] says the same.
+// Attribution is what a cache keeps of who has written an object since it was created, so that [WrittenAt] says the same:
+// there are many objects, and most are never written again.
 func Attribution(obj metav1.Object, fields ...string) []metav1.ManagedFieldsEntry {
 	at, by := LastWrite(obj, fields...)
 	if at.Equal(obj.GetCreationTimestamp().Time) {

@@ -98,7 +98,7 @@ func TestSupersede(t *testing.T) {
 			c.rests("web", test.history)
 			i := c.now("web")
 			_, writer := kube.LastWrite(i, "parameters", "operatorVersion") // empty if it was created in that second
-			if past := i.Status.History[1]; past.UID != uid || past.Message != "superseded by alice: it hangs" || past.UndoneBy != writer {
+			if past := i.Status.History[1]; past.UID != uid || past.Message != "superseded by alice: it hangs" || past.UndoneBy != writer || i.Status.Execution.ChangedBy != writer || i.Status.Rollout.ChangedBy != writer {
 				t.Errorf("%+v, want it undone by %q", past, writer)
 			}
 		})

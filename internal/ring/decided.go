@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -29,8 +30,8 @@ type Decided struct {
 	Notes  []string
 	// StartedAt and FinishedAt are when the rollout began and ended, zero if only what was recorded says that.
 	StartedAt, FinishedAt time.Time
-	// By is the manager that has decided it.
-	By string
+	// By is the manager that has decided it, ChangedBy who has made the change, empty if that is not known.
+	By, ChangedBy string
 }
 
 // WaitingOf are the units that a plan moves or holds. Name is how a record names a unit, and what kind of
@@ -89,6 +90,8 @@ const (
 	mostStages  = 100
 	mostNotes   = 10
 	noteLength  = 512
+	// NameLength bounds the name of who makes or undoes a change.
+	NameLength = 128
 )
 
 // Record is the record of what was decided, after the one before; just that if nothing else is decided. It
@@ -96,7 +99,7 @@ const (
 func (d *Decided) Record(before *record.Rollout, now time.Time) *record.Rollout {
 	at := metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
 	r := &record.Rollout{
-		Target: d.Target, Phase: string(d.Phase), StartedAt: at, DecidedAt: at, DecidedBy: d.By, Units: d.counts(),
+		Target: d.Target, ChangedBy: message.Cut(d.ChangedBy, NameLength), Phase: string(d.Phase), StartedAt: at, DecidedAt: at, DecidedBy: d.By, Units: d.counts(),
 		Stages: d.Stages[:min(len(d.Stages), mostStages)], Causes: Causes(d.Units, d.Namespace),
 	}
 	for _, note := range d.Notes[:min(len(d.Notes), mostNotes)] {
@@ -117,7 +120,7 @@ func (d *Decided) Record(before *record.Rollout, now time.Time) *record.Rollout 
 		r.FinishedAt = &at
 	}
 	if before != nil && before.Target == d.Target && (before.FinishedAt == nil || isComplete) { // it goes on
-		r.StartedAt, r.MovedAt = before.StartedAt, before.MovedAt
+		r.StartedAt, r.MovedAt, r.ChangedBy = before.StartedAt, before.MovedAt, cmp.Or(before.ChangedBy, r.ChangedBy)
 		if before.FinishedAt != nil {
 			r.FinishedAt = before.FinishedAt
 		}

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -179,6 +180,7 @@ func Record(before *record.Rollout, history []record.Past, decided *record.Rollo
 		if before.MovedAt != nil {
 			decided.MovedAt = before.MovedAt
 		}
+		decided.ChangedBy = cmp.Or(before.ChangedBy, decided.ChangedBy)
 		if len(decided.Changed) == 0 {
 			decided.Changed = before.Changed
 		}
@@ -213,7 +215,7 @@ func keepSince(causes, before []record.Cause) {
 
 // pastOf is what a rollout has become, when another one begins.
 func pastOf(r *record.Rollout, undoneBy string, now metav1.MicroTime) record.Past {
-	past := record.Past{Target: r.Target, Changed: r.Changed, StartedAt: r.StartedAt, FinishedAt: now, MovedAt: r.MovedAt, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor, UndoneBy: undoneBy}
+	past := record.Past{Target: r.Target, Changed: r.Changed, ChangedBy: r.ChangedBy, StartedAt: r.StartedAt, FinishedAt: now, MovedAt: r.MovedAt, Outcome: string(rollout.OutcomeSuperseded), Message: r.WaitingFor, UndoneBy: undoneBy}
 	switch {
 	case r.FinishedAt != nil:
 		past.Outcome, past.FinishedAt, past.Message, past.UndoneBy = string(rollout.OutcomeComplete), *r.FinishedAt, "", ""

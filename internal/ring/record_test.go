@@ -58,10 +58,10 @@ func TestARecordIsBounded(t *testing.T) {
 func TestRecord(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	decided := func(target, phase string, causes ...record.Cause) *record.Rollout {
-		return &record.Rollout{Target: target, Phase: phase, Causes: causes, WaitingFor: phase}
+		return &record.Rollout{Target: target, Phase: phase, Causes: causes, WaitingFor: phase, ChangedBy: "who wrote " + target}
 	}
 	first, past := ring.Record(nil, nil, decided("a", "Waiting", ring.Causes([]ring.Waiting{waits("x", "y")}, "")...), "kubectl-edit", now)
-	first.Causes[0].Since = &first.StartedAt
+	first.Causes[0].Since, first.ChangedBy = &first.StartedAt, "argocd"
 	second, past := ring.Record(first, past, decided("a", "Waiting", ring.Causes([]ring.Waiting{waits("x", "y")}, "")...), "kubectl-edit", now.Add(time.Minute))
 	if !second.StartedAt.Equal(&first.StartedAt) || second.Causes[0].Since == nil || len(past) > 0 {
 		t.Errorf("it goes on as %+v after %+v", second, past)
@@ -75,7 +75,7 @@ func TestRecord(t *testing.T) {
 		t.Error("what is complete has changed" + diff)
 	}
 	next, past := ring.Record(done, past, decided("b", "Failed"), "kubectl-edit", now.Add(time.Hour))
-	if next.FinishedAt != nil || len(past) != 1 || past[0].Outcome != "Complete" || past[0].Target != "a" || past[0].UndoneBy != "" {
+	if next.FinishedAt != nil || len(past) != 1 || past[0].Outcome != "Complete" || past[0].Target != "a" || past[0].ChangedBy != "argocd" || past[0].UndoneBy != "" {
 		t.Errorf("%+v is next after %+v", next, past)
 	}
 	for i := range 20 {

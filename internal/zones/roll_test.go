@@ -365,7 +365,7 @@ func TestNewerRevisionMidRollout(t *testing.T) {
 		if n := len(w.witness.testify().gone); n < 9 || n > 11 {
 			w.t.Errorf("%d Pods were taken, want 10, one more or one less", n)
 		}
-		if history := w.group().Status.History; len(history) != 2 || history[0].Outcome != "Complete" || history[1].Outcome != "Superseded" || history[1].UndoneBy != w.writer("zone-a") {
+		if history := w.group().Status.History; len(history) != 2 || history[0].Outcome != "Complete" || history[1].Outcome != "Superseded" || history[1].UndoneBy != w.writer("zone-a") || history[0].ChangedBy != w.writer("zone-a") || w.group().Status.Rollout.ChangedBy != w.writer("zone-a") {
 			w.t.Errorf("history %+v", history)
 		}
 	})

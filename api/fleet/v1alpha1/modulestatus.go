@@ -295,6 +295,11 @@ type PastRollout struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+	// ChangedBy is the field manager that wrote the revision, the user who ordered to return to it, or spillway if clusters
+	// were returned to it. It is absent where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ChangedBy string `json:"changedBy,omitempty"`
 	// UndoneBy is who ended it before it was complete: spillway if it was given up, the user who ordered to
 	// return to another revision, else the field manager that wrote the next one. It is absent where that is not known.
 	// +optional

@@ -247,6 +247,11 @@ type Execution struct {
 	// Changed are the names of the parameters, or the OperatorVersions, that changed.
 	// +optional
 	Changed string `json:"changed,omitempty"`
+	// ChangedBy is who made it run: the field manager that wrote the Instance, or the user who ordered to try again. It is
+	// absent where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ChangedBy string `json:"changedBy,omitempty"`
 	// Spec is what it applies, as it was when it began.
 	Spec InstanceSpec `json:"spec"`
 	// ContentHash is that of the OperatorVersion's content with which it runs.
@@ -358,6 +363,11 @@ type PastExecution struct {
 	// Message says why.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// ChangedBy is who made it run: the field manager that wrote the Instance, or the user who ordered to try again. It is
+	// absent where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ChangedBy string `json:"changedBy,omitempty"`
 	// UndoneBy is who ended it before it was complete: the field manager that wrote the parameters or the
 	// OperatorVersion that were applied next. It is absent where that is not known.
 	// +optional

@@ -447,6 +447,11 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+	// ChangedBy is the field manager that wrote the Pod templates: spillway if that was a change of config. It is absent
+	// where that is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ChangedBy string `json:"changedBy,omitempty"`
 	// UndoneBy is who ended it before it was complete: the field manager that wrote the next Pod template, which is
 	// spillway if that was a change of config. It is absent where that is not known.
 	// +optional

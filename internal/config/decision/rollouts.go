@@ -167,7 +167,7 @@ func (o *Observed) addRollout(after, before *v1alpha1.ConfigRollout, r *objectRo
 		return
 	}
 	decided := r.record(digest, o.Now)
-	decided.DecidedBy = o.By
+	decided.DecidedBy, decided.ChangedBy = o.By, writer
 	after.Rollout, after.History = ring.Record(before.Rollout, before.History, decided, undoneBy(before.Rollout, writer), o.Now)
 	if isOfNamespace {
 		after.History = nil

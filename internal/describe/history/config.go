@@ -260,14 +260,14 @@ func (h *historian) ofRecord(ctx context.Context) ([]Entry, error) {
 		case r.Phase == string(rollout.PhaseFailed):
 			e.Outcome = r.Phase
 		}
-		e.Change, e.By = h.configChange(ctx, &workloads.Roll{Changed: r.Changed})
+		e.Change, e.By = strings.Join(r.Changed, ", "), r.ChangedBy
 		entries = append(entries, e)
 	}
 	for i := range record.History {
 		p := &record.History[i]
 		e := h.episode(describe.Config, releaseName(p.Target))
 		e.Started, e.Ended, e.Outcome, e.Message = &p.StartedAt.Time, &p.FinishedAt.Time, p.Outcome, p.Message
-		e.Change, e.UndoneBy = strings.Join(p.Changed, ", "), p.UndoneBy
+		e.Change, e.By, e.UndoneBy = strings.Join(p.Changed, ", "), p.ChangedBy, p.UndoneBy
 		entries = append(entries, e)
 	}
 	return entries, nil

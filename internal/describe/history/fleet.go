@@ -57,7 +57,7 @@ func (h *historian) ofModule(ctx context.Context) ([]Entry, error) {
 func (h *historian) release(past *fleetv1.PastRollout, r *v1alpha1.ModuleRevision) Entry {
 	e := h.revision(past.Revision, r)
 	e.Started, e.Ended, e.Outcome = &past.StartedAt.Time, describe.TimeOf(past.FinishedAt), past.Outcome
-	e.Message, e.UndoneBy = past.Message, past.UndoneBy
+	e.Message, e.By, e.UndoneBy = past.Message, cmp.Or(past.ChangedBy, e.By), past.UndoneBy
 	return e
 }
 

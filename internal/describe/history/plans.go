@@ -2,9 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +10,6 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/tracing/identity"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -24,23 +20,20 @@ func (h *historian) ofInstance(ctx context.Context) ([]Entry, error) {
 	if err := h.get(ctx, i); err != nil {
 		return nil, err
 	}
-	past := slices.Clone(i.Status.History)
+	past := i.Status.History
 	var episodes []Entry
 	if x := i.Status.Execution; x != nil && x.FinishedAt == nil {
 		e := h.execution(x.UID, x.Plan, x.Cause, x.Changed, x.StartedAt.Time)
-		e.Outcome, e.Message, e.To = string(rollout.OutcomeRunning), i.Status.WaitingFor, x.Spec.OperatorVersion.Name
+		e.Outcome, e.Message, e.To, e.By = string(rollout.OutcomeRunning), i.Status.WaitingFor, x.Spec.OperatorVersion.Name, x.ChangedBy
 		e.Units, e.Trace = stepsOf(i, x.UID), identity.Trace(i.UID, x.Plan, x.StartedAt.Time)
 		episodes = append(episodes, e)
 	}
 	for j := range past {
 		e := h.execution(past[j].UID, past[j].Plan, past[j].Cause, past[j].Changed, past[j].StartedAt.Time)
 		e.Ended, e.Outcome, e.Message, e.To = &past[j].FinishedAt.Time, string(past[j].Result), past[j].Message, past[j].OperatorVersion
-		e.UndoneBy = past[j].UndoneBy
+		e.By, e.UndoneBy = past[j].ChangedBy, past[j].UndoneBy
 		e.Units, e.Trace = stepsOf(i, past[j].UID), identity.Trace(i.UID, past[j].Plan, past[j].StartedAt.Time)
 		episodes = append(episodes, e)
-	}
-	if len(episodes) > 0 && i.Status.Execution != nil {
-		episodes[0].By = whoAsked(i, past)
 	}
 	return episodes, nil
 }
@@ -52,43 +45,6 @@ func (h *historian) execution(uid types.UID, plan string, cause v1beta1.Cause, c
 		e.Change += ": " + changed
 	}
 	return e
-}
-
-// whoAsked is who wanted the last execution, empty if that is not certain any more:
-// what it was to bring about may have been edited since.
-func whoAsked(i *v1beta1.Instance, past []v1beta1.PastExecution) string {
-	x, spec := i.Status.Execution, i.Spec
-	spec.PlanExecution = x.Spec.PlanExecution // it is cleared once it was carried out
-	switch {
-	case x.Cause == v1beta1.CauseRetry:
-		return whoRetried(i, past)
-	case !reflect.DeepEqual(x.Spec, spec):
-		return ""
-	case x.Cause == v1beta1.CauseUpgrade:
-		return writerOf(i, []string{"spec", "operatorVersion"}).by
-	case x.Cause == v1beta1.CauseParameters:
-		return writerOf(i, []string{"spec", "parameters"}).by
-	case x.Cause == v1beta1.CauseCreate:
-		return writerOf(i, []string{"spec"}).by
-	default:
-		return ""
-	}
-}
-
-// whoRetried is who ordered that what was tried last before be tried again.
-func whoRetried(i *v1beta1.Instance, past []v1beta1.PastExecution) string {
-	var order struct {
-		UID types.UID `json:"uid"`
-		By  string    `json:"by"`
-	}
-	if json.Unmarshal([]byte(vocabulary.RetryPlan.Get(i.Annotations)), &order) != nil {
-		return ""
-	}
-	j := slices.IndexFunc(past, func(p v1beta1.PastExecution) bool { return p.UID != i.Status.Execution.UID })
-	if j < 0 || past[j].UID != order.UID {
-		return ""
-	}
-	return order.By
 }
 
 // stepsOf are the phases and steps of an execution, none if another one has taken its

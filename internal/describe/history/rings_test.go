@@ -134,14 +134,12 @@ rollout 1|a1|||0s..5m0s|Complete|
 `)
 }
 
-func instance(cause v1beta1.Cause) *v1beta1.Instance {
-	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "db", ManagedFields: []metav1.ManagedFieldsEntry{
-		managed("helm", 1, `{"f:spec":{"f:operatorVersion":{}}}`), managed("argocd", 2, `{"f:spec":{"f:parameters":{}}}`),
-	}}}
+func instance() *v1beta1.Instance {
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
 	i.Spec.OperatorVersion.Name, i.Status.WaitingFor = "db-2", "step x is waiting"
-	i.Status.Execution = &v1beta1.Execution{UID: "2", Plan: "deploy", Cause: cause, Changed: "SIZE", StartedAt: after(10), Spec: i.Spec}
+	i.Status.Execution = &v1beta1.Execution{UID: "2", Plan: "deploy", Cause: v1beta1.CauseUpgrade, Changed: "SIZE", ChangedBy: "helm", StartedAt: after(10), Spec: i.Spec}
 	i.Status.History = []v1beta1.PastExecution{{
-		UID: "1", Plan: "deploy", Cause: v1beta1.CauseCreate, OperatorVersion: "db-1", StartedAt: after(0), FinishedAt: after(5), Result: "Failed", Message: "too bad",
+		UID: "1", Plan: "deploy", Cause: v1beta1.CauseCreate, OperatorVersion: "db-1", StartedAt: after(0), FinishedAt: after(5), Result: "Failed", Message: "too bad", ChangedBy: "argocd",
 	}}
 	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"deploy": {UID: "2", Phases: []v1beta1.PhaseStatus{
 		{Name: "main", Status: v1beta1.Complete, StartedAt: afterOrNil(10), Steps: []v1beta1.StepStatus{
@@ -157,41 +155,15 @@ func instance(cause v1beta1.Cause) *v1beta1.Instance {
 func TestHistoryOfAnInstance(t *testing.T) {
 	t.Parallel()
 	ref := describe.Ref{Kind: describe.KindInstance, Namespace: "shop", Name: "db"}
-	checkHistory(t, clusterWith(t, instance(v1beta1.CauseUpgrade)), ref, `
+	checkHistory(t, clusterWith(t, instance()), ref, `
 plan deploy|db-2|upgrade: SIZE|helm|10m0s..?|Running|step x is waiting
   Phase main|10m0s..13m0s|COMPLETE|
     Step b|10m0s..13m0s|COMPLETE|
     Step a|?..12m0s|COMPLETE|
   Phase rest|?..?|IN_PROGRESS|waits
     Step c|?..14m0s|COMPLETE|
-plan deploy|db-1|create||0s..5m0s|Failed|too bad
+plan deploy|db-1|create|argocd|0s..5m0s|Failed|too bad
 `)
-}
-
-// Who asked for an execution is said only where that is certain.
-func TestWhoAsked(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		cause v1beta1.Cause
-		edit  func(*v1beta1.Instance)
-		want  string
-	}{
-		"the version":            {cause: v1beta1.CauseUpgrade, want: "helm"},
-		"parameters":             {cause: v1beta1.CauseParameters, want: "argocd"},
-		"all of it":              {cause: v1beta1.CauseCreate, want: "argocd"},
-		"another cause":          {cause: "Cleanup"},
-		"it was edited since":    {cause: v1beta1.CauseUpgrade, edit: func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "db-3" }},
-		"an order of no one":     {cause: v1beta1.CauseRetry},
-		"an order that was read": {cause: v1beta1.CauseRetry, edit: func(i *v1beta1.Instance) { i.Annotations = map[string]string{"spillway.dev/retry-plan": `{`} }},
-	} {
-		i := instance(c.cause)
-		if c.edit != nil {
-			c.edit(i)
-		}
-		if got := whoAsked(i, i.Status.History); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
 }
 
 // Of a ConfigMap or Secret it is what the manager has recorded, with the stages and the trace of the policy that released

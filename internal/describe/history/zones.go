@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,7 +49,7 @@ func (h *historian) ofGroup(ctx context.Context) ([]Entry, error) {
 
 func (h *historian) rolloutOf(r *v1alpha1.Rollout) Entry {
 	e := h.episode(describe.Zones, fmt.Sprintf("rollout %d", r.Number))
-	e.Started, e.Ended, e.Outcome, e.Message, e.UndoneBy = &r.StartedAt.Time, describe.TimeOf(r.FinishedAt), r.Outcome, r.Message, r.UndoneBy
+	e.Started, e.Ended, e.Outcome, e.Message, e.By, e.UndoneBy = &r.StartedAt.Time, describe.TimeOf(r.FinishedAt), r.Outcome, r.Message, r.ChangedBy, r.UndoneBy
 	var to []string
 	for i := range r.Zones {
 		to, e.Units = append(to, r.Zones[i].Revision), append(e.Units, zoneIn(r, &r.Zones[i]))
@@ -91,7 +92,7 @@ func (h *historian) edited(ctx context.Context, e *Entry, moved []v1alpha1.ZoneR
 			changes, names = append(changes, change), append(names, by)
 		}
 	}
-	e.Change, e.By = strings.Join(slices.Compact(changes), ", "), people(names)
+	e.Change, e.By = strings.Join(slices.Compact(changes), ", "), cmp.Or(people(names), e.By)
 	return nil
 }
 

@@ -139,7 +139,7 @@ func TestABadRevisionIsRolledBack(t *testing.T) {
 	w.still("it was rolled back")
 	w.module("v3", spec)
 	w.complete("a:v3 b:v3 c:v3")
-	if h := w.status().History; len(h) < 3 || h[0].Outcome != "Complete" || h[len(h)-2].Outcome != "RolledBack" || h[len(h)-2].UndoneBy != "spillway" {
+	if h := w.status().History; len(h) < 3 || h[0].Outcome != "Complete" || h[0].ChangedBy == "" || h[0].ChangedBy != w.status().Rollout.ChangedBy || h[len(h)-2].Outcome != "RolledBack" || h[len(h)-2].UndoneBy != "spillway" {
 		t.Errorf("history %+v", h)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -31,9 +34,10 @@ type beginning struct {
 func (d *decider) begin(b beginning) {
 	s, version := &d.Status, d.Version
 	s.History = d.undone(b.Cause)
+	by := d.changedBy(b.Cause)
 	s.Execution = &v1beta1.Execution{
 		UID: b.uid, Plan: b.Plan, Cause: b.Cause, Changed: b.Changed, Spec: *d.Instance.Spec.DeepCopy(),
-		ContentHash: version.Hash, Advances: b.advances, StartedAt: d.stamp(),
+		ContentHash: version.Hash, Advances: b.advances, StartedAt: d.stamp(), ChangedBy: by,
 	}
 	if b.Cause == v1beta1.CauseDelete {
 		s.Execution.Spec.Parameters = choice.CleanupParameters(d.Instance, &d.Status, d.Version)
@@ -62,15 +66,31 @@ func (d *decider) undone(next v1beta1.Cause) []v1beta1.PastExecution {
 		return history
 	}
 	history = slices.Clone(history)
-	_, history[0].UndoneBy = kube.LastWrite(d.Instance, applied()...)
+	history[0].UndoneBy = d.changedBy(next)
 	return history
+}
+
+// changedBy is who makes an execution begin, while the status has the one before; empty if that is not known.
+func (d *decider) changedBy(cause v1beta1.Cause) string {
+	switch cause {
+	case v1beta1.CauseCreate, v1beta1.CauseParameters, v1beta1.CauseUpgrade:
+		_, by := kube.LastWrite(d.Instance, applied()...)
+		return by
+	case v1beta1.CauseRetry:
+		return message.Cut(d.order(vocabulary.RetryPlan).By, ring.NameLength)
+	default:
+		return ""
+	}
 }
 
 // applied are the fields of an Instance of which a change is applied.
 func applied() []string { return []string{"parameters", "operatorVersion"} }
 
 // Attribute leaves of who has written an Instance what the history tells.
-func Attribute(obj client.Object) { obj.SetManagedFields(kube.Attribution(obj, applied()...)) }
+func Attribute(obj client.Object) {
+	at, by := kube.LastWrite(obj, applied()...)
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}, Manager: by}})
+}
 
 // answers is true if the execution answers the request of the user. A new Instance is
 // deployed, whatever it requests.

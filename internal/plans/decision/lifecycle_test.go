@@ -515,10 +515,11 @@ func TestTheVersionIsMissing(t *testing.T) {
 	}
 }
 
-// TestUndoneBy: who writes what is applied next has ended what was not complete.
+// TestUndoneBy: who writes what is applied next has ended what was not complete. A retry is by who ordered it.
 func TestUndoneBy(t *testing.T) {
 	noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon), ManagedFields: []metav1.ManagedFieldsEntry{
+	order := map[string]string{vocabulary.RetryPlan.Native: `{"uid":"u","by":"alice"}`}
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon), Annotations: order, ManagedFields: []metav1.ManagedFieldsEntry{
 		{Manager: "helm", Time: new(metav1.NewTime(noon.Add(time.Second))), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:parameters":{}}}`)},
 		{Manager: "kubectl-label", Time: new(metav1.NewTime(noon.Add(time.Minute))), FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{}}}`)},
 		{Manager: "spillway", Subresource: "status", Time: new(metav1.NewTime(noon.Add(time.Minute))), FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:parameters":{}}}`)},
@@ -542,6 +543,9 @@ func TestUndoneBy(t *testing.T) {
 			d.Instance, d.Status.History = i, []v1beta1.PastExecution{test.past}
 			if got := d.undone(test.next)[0].UndoneBy; got != test.want {
 				t.Errorf("%s: %q, want %q", name, got, test.want)
+			}
+			if by := d.changedBy(test.next); test.next != v1beta1.CauseRetry && by != "helm" || test.next == v1beta1.CauseRetry && by != "alice" {
+				t.Errorf("%s: changed by %q", name, by)
 			}
 		}
 	}

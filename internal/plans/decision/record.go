@@ -70,7 +70,7 @@ func (d *decider) record(reason rollout.Reason, sentence string) *record.Rollout
 		r.Telling = telling(hold)
 	}
 	if e := s.Execution; e != nil {
-		r.Target, r.StartedAt = target(e.Plan, &e.Spec), e.StartedAt.Time
+		r.Target, r.StartedAt, r.ChangedBy = target(e.Plan, &e.Spec), e.StartedAt.Time, e.ChangedBy
 		if e.FinishedAt != nil {
 			r.FinishedAt = e.FinishedAt.Time
 		}

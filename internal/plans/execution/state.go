@@ -98,7 +98,7 @@ func endedAs(s, final v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
 func Record(history []v1beta1.PastExecution, e *v1beta1.Execution, phases []v1beta1.PhaseStatus) []v1beta1.PastExecution {
 	past := v1beta1.PastExecution{
 		UID: e.UID, Plan: e.Plan, Cause: e.Cause, Changed: e.Changed, OperatorVersion: e.Spec.OperatorVersion.Name, ContentHash: e.ContentHash,
-		Advances: e.Advances, StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Result: e.Result, Message: e.Message,
+		ChangedBy: e.ChangedBy, Advances: e.Advances, StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Result: e.Result, Message: e.Message,
 	}
 	if e.Advances {
 		past.Spec = choice.Target(&e.Spec)

@@ -31,10 +31,13 @@ func (d *decision) begin(moves []v1alpha1.Move) []v1alpha1.Rollout {
 	}
 	history = d.advance(history, number, rollout.PhaseProgressing)
 	if len(history) > 0 {
-		history[0].Zones = d.noted(history[0].Zones, moves)
+		isNew := len(history[0].Zones) == 0
+		if history[0].Zones = d.noted(history[0].Zones, moves); isNew {
+			history[0].ChangedBy = d.writer(&history[0], true)
+		}
 	}
 	if len(history) > 1 && d.isUndone() && number != d.o.Group.Status.History[0].Number {
-		history[1].UndoneBy = d.undoneBy(&history[1])
+		history[1].UndoneBy = d.writer(&history[1], false)
 	}
 	return history
 }
@@ -47,11 +50,12 @@ func (d *decision) isUndone() bool {
 		s.History[0].Outcome != string(rollout.OutcomeComplete) && s.History[0].Outcome != string(rollout.OutcomeSuperseded)
 }
 
-// undoneBy is who gave zones of a rollout another target, empty if that is not known or if there are several.
-func (d *decision) undoneBy(r *v1alpha1.Rollout) string {
+// writer is who gave zones of a rollout the target that they have now, of those for which it is that of the rollout, or
+// another one; empty if that is not known or if there are several.
+func (d *decision) writer(r *v1alpha1.Rollout, its bool) string {
 	var names []string
 	for _, moved := range r.Zones {
-		if z := d.zone(moved.Name); z != nil && z.UpdateRevision != moved.Revision {
+		if z := d.zone(moved.Name); z != nil && (z.UpdateRevision == moved.Revision) == its {
 			names = append(names, z.Writer)
 		}
 	}
@@ -92,7 +96,7 @@ func (d *decision) history() []v1alpha1.Rollout {
 			finish(&history[0], rollout.OutcomeSuperseded, d.o.Now)
 		}
 		if isUndone {
-			history[0].UndoneBy = d.undoneBy(&history[0])
+			history[0].UndoneBy = d.writer(&history[0], false)
 		}
 	}
 	return history
@@ -167,7 +171,7 @@ func updated(e rollout.Entry, history []v1alpha1.Rollout) v1alpha1.Rollout {
 	number, _ := strconv.ParseInt(e.Revision, 10, 64) // it was formatted here
 	r := v1alpha1.Rollout{Number: number, StartedAt: metav1.NewMicroTime(e.StartedAt), Outcome: string(e.Outcome)}
 	if i := slices.IndexFunc(history, func(old v1alpha1.Rollout) bool { return old.Number == number }); i >= 0 {
-		r.Zones, r.Message, r.UndoneBy = history[i].Zones, history[i].Message, history[i].UndoneBy
+		r.Zones, r.Message, r.ChangedBy, r.UndoneBy = history[i].Zones, history[i].Message, history[i].ChangedBy, history[i].UndoneBy
 	}
 	if !e.EndedAt.IsZero() {
 		finish(&r, e.Outcome, e.EndedAt)

@@ -17,8 +17,8 @@ const (
 	KindPod  = "Pod"
 )
 
-// record is the record of the rollout after this decision; rows are its zones.
-func (d *decision) record(rows []v1alpha1.Zone) *record.Rollout {
+// record is the record of the rollout after this decision; rows are its zones, history the rollouts.
+func (d *decision) record(rows []v1alpha1.Zone, history []v1alpha1.Rollout) *record.Rollout {
 	r := ring.Decided{
 		By:        d.o.By,
 		Namespace: d.o.Group.Namespace, Target: target(rows), Phase: d.phase(), Notes: d.o.notes(),
@@ -27,6 +27,9 @@ func (d *decision) record(rows []v1alpha1.Zone) *record.Rollout {
 	r.Reason, r.Sentence = d.verdict()
 	if hold := d.plan.At().Hold; hold != nil {
 		r.Telling = hold.Cause
+	}
+	if len(history) > 0 && d.goesOn(&history[0]) {
+		r.ChangedBy = history[0].ChangedBy
 	}
 	patience := d.o.deadline()
 	for i := range r.Units {

@@ -45,7 +45,7 @@ func (d *decision) status() v1alpha1.RolloutGroupStatus {
 	s.WaitingFor, s.Since = d.waitingFor()
 	reason, message := d.verdict()
 	ring.ConditionsOf(d.phase(), len(d.problems) > 0, reason, message).Set(&s.Conditions, d.o.Group.Generation, d.o.Now)
-	s.Rollout = d.record(s.Zones)
+	s.Rollout = d.record(s.Zones, s.History)
 	return s
 }
 

@@ -137,7 +137,7 @@ func TestHistory(t *testing.T) {
 	o = o.then(time.Minute, zoneOf("a", "v3", v3, renewed, again), zoneOf("b", "v3", v3, renewed)).written(t)
 	var got string
 	for _, r := range o.Group.Status.History {
-		got += fmt.Sprintf("%d %s %s %s", r.Number, r.Outcome, r.Duration, r.UndoneBy)
+		got += fmt.Sprintf("%d %s %s by %q, undone by %q", r.Number, r.Outcome, r.Duration, r.ChangedBy, r.UndoneBy)
 		for _, z := range r.Zones {
 			got += fmt.Sprintf(", %s to %s from %s", z.Name, z.Revision, z.StartedAt.Format(time.TimeOnly))
 			if z.FinishedAt != nil {
@@ -146,7 +146,9 @@ func TestHistory(t *testing.T) {
 		}
 		got += "\n"
 	}
-	want := "2 Complete 2m0s , a to v3 from 12:01:00 until 12:02:00, b to v3 from 12:02:00 until 12:03:00\n1 Superseded 1m0s kubectl-edit, a to v2 from 12:00:00\n"
+	want := `2 Complete 2m0s by "kubectl-edit", undone by "", a to v3 from 12:01:00 until 12:02:00, b to v3 from 12:02:00 until 12:03:00
+1 Superseded 1m0s by "", undone by "kubectl-edit", a to v2 from 12:00:00
+`
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}

@@ -36,30 +36,38 @@ func (d *decision) history(phase rollout.Phase, rows []v1alpha1.StageStatus) []v
 			history[i].FinishedAt = new(metav1.NewMicroTime(e.EndedAt))
 		}
 		if at := slices.IndexFunc(old, func(o v1alpha1.PastRollout) bool { return o.StartedAt.Equal(&history[i].StartedAt) }); at >= 0 {
-			history[i].Stages, history[i].Message, history[i].UndoneBy = old[at].Stages, old[at].Message, old[at].UndoneBy
+			history[i].Stages, history[i].Message, history[i].ChangedBy, history[i].UndoneBy = old[at].Stages, old[at].Message, old[at].ChangedBy, old[at].UndoneBy
 		}
 	}
-	if len(old) > 0 && len(history) > 1 && history[1].StartedAt.Equal(&old[0].StartedAt) && history[1].Outcome != string(rollout.OutcomeComplete) {
-		history[1].UndoneBy = d.undoneBy(&history[1])
-	}
+	d.attribute(old, history)
 	d.time(old, history, rows)
 	return history
 }
 
-// undoneBy is who ended a rollout before it was complete, when this one begins.
-func (d *decision) undoneBy(past *v1alpha1.PastRollout) string {
-	switch s := d.o.Module.Steered; {
-	case past.Outcome == string(rollout.OutcomeRolledBack):
-		return kube.FieldOwner
-	case s != nil && s.Verb == model.VerbRollback && s.Revision == d.target && s.At.After(past.StartedAt.Time):
-		return message.Cut(s.By, nameLength)
-	default:
-		return d.o.Module.Writer
+// attribute says of a rollout that begins who has made its change, and of one that was ended before it was complete who
+// has ended it.
+func (d *decision) attribute(old, history []v1alpha1.PastRollout) {
+	for i := range history {
+		if history[i].Outcome == string(rollout.OutcomeRolledBack) {
+			history[i].UndoneBy = kube.FieldOwner
+		}
+	}
+	if len(history) > 0 && (len(old) == 0 || !history[0].StartedAt.Equal(&old[0].StartedAt)) { // it begins
+		history[0].ChangedBy = d.changedBy(history[1:])
+		if len(history) > 1 && history[1].UndoneBy == "" && history[1].Outcome != string(rollout.OutcomeComplete) {
+			history[1].UndoneBy = history[0].ChangedBy
+		}
 	}
 }
 
-// nameLength bounds the name of a user in the history.
-const nameLength = 128
+// changedBy is who has made the change of a rollout that begins, after those before.
+func (d *decision) changedBy(before []v1alpha1.PastRollout) string {
+	s := d.o.Module.Steered
+	if s != nil && s.Verb == model.VerbRollback && s.Revision == d.target && (len(before) == 0 || s.At.After(before[0].StartedAt.Time)) {
+		return message.Cut(s.By, ring.NameLength)
+	}
+	return d.o.Module.Writer
+}
 
 func entryOf(past *v1alpha1.PastRollout) rollout.Entry {
 	e := rollout.Entry{Revision: past.Revision, StartedAt: past.StartedAt.Time, Outcome: rollout.Outcome(past.Outcome)}

@@ -353,7 +353,8 @@ func TestRollingBack(t *testing.T) {
 	}
 }
 
-// Who has ended a rollout before it was complete is known when the next one begins: who wrote that, or ordered to return.
+// Who has made a change is known when its rollout begins: who wrote it, or ordered to return. That ends the one before, if
+// that was not complete.
 func TestUndoneBy(t *testing.T) {
 	rollback := &model.Steering{Verb: model.VerbRollback, By: "alice", Revision: revisionOf("v2"), At: metav1.NewTime(noon.Add(-time.Minute))}
 	for name, test := range map[string]struct {
@@ -361,24 +362,25 @@ func TestUndoneBy(t *testing.T) {
 		began   time.Duration
 		steered *model.Steering
 		want    string
+		by      string
 	}{
-		"by the next template":            {rollout.OutcomeFailed, -time.Hour, nil, "flux"},
-		"while it ran":                    {rollout.OutcomeRunning, -time.Hour, nil, "flux"},
-		"by a command":                    {rollout.OutcomeFailed, -time.Hour, rollback, "alice"},
-		"after a command for another one": {rollout.OutcomeFailed, -time.Second, rollback, "flux"},
-		"by ourselves":                    {rollout.OutcomeRolledBack, -time.Hour, nil, "spillway"},
-		"it was complete":                 {rollout.OutcomeComplete, -time.Hour, nil, ""},
+		"by the next template":            {rollout.OutcomeFailed, -time.Hour, nil, "flux", "flux"},
+		"while it ran":                    {rollout.OutcomeRunning, -time.Hour, nil, "flux", "flux"},
+		"by a command":                    {rollout.OutcomeFailed, -time.Hour, rollback, "alice", "alice"},
+		"after a command for another one": {rollout.OutcomeFailed, -time.Second, rollback, "flux", "flux"},
+		"by ourselves":                    {rollout.OutcomeRolledBack, -time.Hour, nil, "spillway", "flux"},
+		"it was complete":                 {rollout.OutcomeComplete, -time.Hour, nil, "", "flux"},
 	} {
 		o := planned(t, `strategy: Incremental`, "a v1 up\nb v1 up")
 		o.Module.Writer, o.Module.Steered = "flux", test.steered
 		o.Module.Status.History = []v1alpha1.PastRollout{{Revision: "v3", StartedAt: metav1.NewMicroTime(noon.Add(test.began)), Outcome: string(test.was)}}
 		p := decision.Decide(o)
-		if h := p.Status.History; len(h) != 2 || h[1].UndoneBy != test.want {
+		if h := p.Status.History; len(h) != 2 || h[1].UndoneBy != test.want || h[0].ChangedBy != test.by || p.Status.Rollout.ChangedBy != test.by {
 			t.Errorf("%s: %+v", name, h)
 		}
 		o.Module.Writer, o.Module.Steered = "others", nil
 		o.Module.Status.History = p.Status.History
-		if h := decision.Decide(o).Status.History; h[1].UndoneBy != test.want {
+		if h := decision.Decide(o).Status.History; h[1].UndoneBy != test.want || h[0].ChangedBy != test.by {
 			t.Errorf("%s: a later look says %+v", name, h)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/record"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -24,6 +25,12 @@ func (d *decision) rollout(s *v1alpha1.ModuleStatus) *record.Rollout {
 	r.Reason, _, _ = d.verdict()
 	if hold := d.plan.At().Hold; hold != nil {
 		r.Telling = hold.Cause
+	}
+	switch h := s.History; {
+	case len(h) > 0 && h[0].Revision == d.target:
+		r.ChangedBy = h[0].ChangedBy
+	case len(h) > 0 && h[0].Outcome == string(rollout.OutcomeRolledBack): // to what the clusters had
+		r.ChangedBy = kube.FieldOwner
 	}
 	r.Units = d.waiting(s.WaitingFor)
 	for i := range s.Stages {
