@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -379,4 +380,38 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a revision of git has is read under the names that git has for it.
+func TestReadRevision(t *testing.T) {
+	const one, broken = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\n", "a: [\n"
+	tree(t, map[string]string{"shop/a.yaml": one, "shop/deep/b.yaml": strings.ReplaceAll(one, "one", "two"), "bad/c.yaml": broken, "shop/new.yaml": one})
+	git := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b.example"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	git("init", "-q", ".")
+	git("add", "shop/a.yaml", "shop/deep", "bad")
+	git("commit", "-qm", "before")
+	t.Chdir("shop")
+	if err := os.WriteFile("a.yaml", []byte(strings.ReplaceAll(one, "one", "now")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ paths, want string }{
+		{".", "HEAD:a.yaml:1 ConfigMap one\nHEAD:deep/b.yaml:1 ConfigMap two\n"},
+		{"a.yaml new.yaml", "HEAD:a.yaml:1 ConfigMap one\n"},
+		{"../shop/deep", "HEAD:../shop/deep/b.yaml:1 ConfigMap two\n"},
+		{"new.yaml", ""},
+		{"../bad", "HEAD:../bad/c.yaml:1: invalid YAML: did not find expected node content; fix the text there\n"},
+	} {
+		documents, err := source.ReadRevision(t.Context(), "HEAD", source.Options{}, strings.Fields(c.paths)...)
+		if diff := cmp.Diff(c.want, shown(documents, err)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.paths, diff)
+		}
+	}
+	if _, err := source.ReadRevision(t.Context(), "--help", source.Options{}, "."); err == nil || !strings.Contains(err.Error(), "Not a valid object name") {
+		t.Errorf("no revision: %v", err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type simulation struct {
 	everywhere     bool
 	rings          command.RingFlags
 	files, changes []string
+	since          string
 	namespace      string
 	ready          []string
 	stop           string
@@ -86,6 +88,7 @@ func NewSimulate(env command.Environment) *cobra.Command {
 func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&s.files, "filename", "f", nil, "files and directories of manifests that run already; - is standard input")
 	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests to apply as the change")
+	flags.StringVar(&s.since, "since", "", "a revision of git, such as origin/main: what runs already is what the manifests of -f were then, and the change is what they are now")
 	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and with --cluster the one to read (default: default; with --cluster that of the context)")
 	flags.BoolVar(&s.fromCluster, "cluster", false, "read the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
@@ -134,7 +137,7 @@ func (s *simulation) world(cmd *cobra.Command) (o simulate.Options, base, change
 	if o, err = s.options(); err != nil {
 		return o, nil, nil, err
 	}
-	if base, change, err = s.read(cmd.InOrStdin()); err != nil {
+	if base, change, err = s.read(cmd.Context(), cmd.InOrStdin()); err != nil {
 		return o, nil, nil, err
 	}
 	if s.fromCluster {
@@ -178,7 +181,7 @@ func (s *simulation) ahead() string {
 }
 
 // read reads what runs already, and the change. With a cluster all of it is the change.
-func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstructured, err error) {
+func (s *simulation) read(ctx context.Context, stdin io.Reader) (base, change []*unstructured.Unstructured, err error) {
 	switch {
 	case s.everywhere && !s.fromCluster:
 		return nil, nil, errors.New("--all-namespaces: only valid with --cluster")
@@ -186,6 +189,8 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 		return nil, nil, fmt.Errorf("--%s: only valid with --cluster", s.cluster.Connects())
 	case s.fromCluster && s.at != "":
 		return nil, nil, errors.New("--at: not valid with --cluster, which reads the present state")
+	case s.since != "" && (s.fromCluster || len(s.changes) > 0 || slices.Contains(s.files, source.Stdin)):
+		return nil, nil, errors.New("--since: not valid with --cluster, --change or standard input; the change is what -f has now")
 	case s.fromCluster && len(s.files)+len(s.changes) == 0:
 		return nil, nil, fmt.Errorf("name the change: spillway %s --cluster --change FILE", s.called)
 	case s.fromCluster:
@@ -197,11 +202,32 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 		return nil, nil, fmt.Errorf("name the manifests that run already: spillway %s -f DIR", s.called)
 	}
 	s.namespace = cmp.Or(s.namespace, "default")
+	if s.since != "" {
+		return s.readSince(ctx)
+	}
 	if base, err = s.manifests(stdin, s.files); err != nil || len(s.changes) == 0 {
 		return base, nil, err
 	}
 	change, err = s.manifests(stdin, s.changes)
 	return base, change, err
+}
+
+// readSince reads what the manifests were in a revision of git, and of what they are now the objects that are others.
+func (s *simulation) readSince(ctx context.Context) (base, change []*unstructured.Unstructured, err error) {
+	if base, err = s.checked(source.ReadRevision(ctx, s.since, s.treeOptions(), s.files...)); err != nil {
+		return nil, nil, fmt.Errorf("--since: %w", err)
+	}
+	now, err := s.manifests(nil, s.files)
+	if err != nil {
+		return nil, nil, err
+	}
+	change = slices.DeleteFunc(slices.Clone(now), func(u *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(base, func(b *unstructured.Unstructured) bool { return reflect.DeepEqual(b.Object, u.Object) })
+	})
+	if len(change) == 0 { // then nothing happens, and that is shown as always
+		change = now
+	}
+	return base, change, nil
 }
 
 // look reads the present state of the cluster that is meant.
@@ -353,8 +379,15 @@ func readyKey(of string) (key string, ok bool) {
 
 // manifests reads manifests, and finds what no API server would take.
 func (s *simulation) manifests(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
-	leaveOut := func(path string) { tellNotText(s.env.Err, path) }
-	documents, err := source.ReadTree(stdin, source.Options{NotText: leaveOut}, paths...)
+	return s.checked(source.ReadTree(stdin, s.treeOptions(), paths...))
+}
+
+func (s *simulation) treeOptions() source.Options {
+	return source.Options{NotText: func(path string) { tellNotText(s.env.Err, path) }}
+}
+
+// checked are the objects of manifests that were read.
+func (s *simulation) checked(documents []source.Document, err error) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
