@@ -34,26 +34,13 @@ func IsOfReloader(name string) bool {
 	return domain == reloaderDomain || strings.HasSuffix(domain, "."+reloaderDomain)
 }
 
-// ReloaderKey is an annotation of Reloader.
-type ReloaderKey struct {
-	Name string
-	// Flag renames it, empty if none does.
-	Flag string
-	// Rolls is true of those that roll a workload.
-	Rolls bool
-	// Differs says what differs from Reloader, empty if it is the same.
-	Differs string
-	// Instead says what has the same effect where Spillway does not read it.
-	Instead string
-}
-
 // ReloaderKeys has every annotation of Reloader 1.4.21.
-func ReloaderKeys() []ReloaderKey {
+func ReloaderKeys() []FormerKey {
 	follow := ConfigTracked.Native + `: "true" follows all config that its Pods use`
 	listed := follow + "; what its program reads through the API is named by "
 	classes := follow + ", also what the Secrets Store CSI Driver mounts"
 	mounted := "counts the SecretProviderClasses that the Pod template mounts, and not the annotations of a SecretProviderClass"
-	return []ReloaderKey{
+	return []FormerKey{
 		{Name: ReloaderAuto, Flag: "auto-annotation", Rolls: true, Instead: follow},
 		{Name: ReloaderAutoConfigMaps, Flag: "configmap-auto-annotation", Rolls: true, Instead: follow + ", Secrets as well"},
 		{Name: ReloaderAutoSecrets, Flag: "secret-auto-annotation", Rolls: true, Instead: follow + ", ConfigMaps as well"},
@@ -105,32 +92,21 @@ const (
 	ReloaderNamespace = "KUBERNETES_NAMESPACE"
 )
 
-// ReloaderFlag is a flag of Reloader that renames no annotation.
-type ReloaderFlag struct {
-	Name string
-	// Accepted is true if the manager has the flag, or one of that name.
-	Accepted bool
-	// Vain is true if it is accepted and has no effect, which is logged with Differs.
-	Vain bool
-	// Differs says what differs, or what has the same effect; empty if it is the same.
-	Differs string
-}
-
 // ReloaderFlags has every flag of Reloader 1.4.21 that renames no annotation, and what it reads of its environment.
-func ReloaderFlags() []ReloaderFlag {
-	accepted := func(name, differs string) ReloaderFlag {
-		return ReloaderFlag{Name: name, Accepted: true, Differs: differs}
+func ReloaderFlags() []FormerFlag {
+	accepted := func(name, differs string) FormerFlag {
+		return FormerFlag{Name: name, Accepted: true, Differs: differs}
 	}
-	vain := func(name, differs string) ReloaderFlag {
-		return ReloaderFlag{Name: name, Accepted: true, Vain: true, Differs: differs}
+	vain := func(name, differs string) FormerFlag {
+		return FormerFlag{Name: name, Accepted: true, Vain: true, Differs: differs}
 	}
 	durations := "the durations are fixed"
 	profiles := "the manager serves no profiles"
-	alert := "the [Notifier](from-reloader.md#alerts) that the page shows"
-	return []ReloaderFlag{
+	alert := "a [Notifier](from-reloader.md#alerts)"
+	return []FormerFlag{
 		accepted("auto-reload-all", "a workload whose containers read nothing is not written"),
-		accepted("namespaces", ""),
-		accepted(ReloaderNamespace, "counts with `--reloader-annotations`, unless `--namespaces` is given; `watchNamespaces` of the chart grants what is needed there alone"),
+		{Name: "namespaces", Accepted: true, As: WatchNamespaces},
+		{Name: ReloaderNamespace, Accepted: true, As: WatchNamespaces, Differs: "counts with `--reloader-annotations`, unless `--namespaces` is given; `watchNamespaces` of the chart grants what is needed there alone"},
 		accepted("namespaces-to-ignore", "for annotations of Reloader alone: those of Spillway count in all namespaces that it watches"),
 		accepted("namespace-selector", "for annotations of Reloader alone, and not with `--namespaces`. Also the labels of a namespace that change count, and a namespace that is selected rolls nothing"),
 		accepted("resource-label-selector", ""),
