@@ -77,7 +77,7 @@ func writeCommands(b *bytes.Buffer) {
 		"[A link](packages.md#scripts-for-kudo) gives Spillway the same one.\n\n| Command of `kubectl kudo` | Flags | In Spillway |\n|---|---|---|\n")
 	for _, c := range append(vocabulary.KUDOCommands(), vocabulary.KUDOCommand{Flags: vocabulary.KUDOGlobal}) {
 		var flags []string
-		for _, flag := range strings.Fields(c.Flags) {
+		for flag := range strings.FieldsSeq(c.Flags) {
 			name, _, _ := strings.Cut(flag, "=")
 			flags = append(flags, "`"+name+"`")
 		}

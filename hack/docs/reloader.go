@@ -43,6 +43,10 @@ func reloaderPage(root *cobra.Command) ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", flagName(&f), accepted(&f), sameOr(f.Differs))
 	}
+	b.WriteString("\n## Kinds\n\n| Kind | In Spillway |\n|---|---|\n")
+	for _, k := range vocabulary.ReloaderKinds() {
+		fmt.Fprintf(&b, "| %s of `%s` | %s |\n", k.Kind, k.Group, sameOr(k.Because))
+	}
 	return b.Bytes(), errors.Join(wrong...)
 }
 

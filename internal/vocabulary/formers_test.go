@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,7 @@ func (r *row) find(t *testing.T, name string) {
 		t.Fatal(folder, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // it is a source of the repository
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,9 +218,7 @@ func rolloutOperatorRows() map[string]row {
 	scales := func(read func(*scaling.Settings) bool, value string, with map[string]string) row {
 		return row{has: func(name string) bool {
 			annotations := map[string]string{name: value}
-			for k, v := range with {
-				annotations[k] = v
-			}
+			maps.Copy(annotations, with)
 			s := scaling.SettingsOf(map[string]string{name: value}, annotations)
 			return len(s.Problems) == 0 && read(&s)
 		}}
@@ -229,9 +228,7 @@ func rolloutOperatorRows() map[string]row {
 		if other == nil {
 			labels = map[string]string{"grafana.com/inject-rollout-operator-ca": "true", name: "mimir"}
 		}
-		for k, v := range other {
-			labels[k] = v
-		}
+		maps.Copy(labels, other)
 		r := admission.Registered{Object: &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Labels: labels}}}
 		return r.AsksFor("mimir") && !r.AsksFor("loki")
 	}

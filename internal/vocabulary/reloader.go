@@ -134,3 +134,35 @@ func ReloaderFlags() []FormerFlag {
 		{Name: "ALERT_WEBHOOK_PROXY", Differs: "a Notifier connects without a proxy"},
 	}
 }
+
+// ReloaderKind is a kind of workload that Reloader rolls.
+type ReloaderKind struct {
+	Group, Kind string
+	// Next says what becomes of one that is not rolled, as a clause; empty if the kind is rolled.
+	Next string
+	// Because says why it is not rolled as Reloader does it.
+	Because string
+}
+
+// ReloaderKinds has every kind of workload that Reloader 1.4.21 rolls.
+func ReloaderKinds() []ReloaderKind {
+	var kinds []ReloaderKind
+	for _, kind := range workloads {
+		kinds = append(kinds, ReloaderKind{Group: "apps", Kind: kind})
+	}
+	return append(kinds,
+		ReloaderKind{
+			Group: "batch", Kind: "CronJob", Next: "its next run has the new config; with --reloader-cronjobs a change starts a run",
+			Because: "a run at another time than the schedule is asked for by a flag; one that is suspended is not run, and `concurrencyPolicy` counts. Reloader starts a Job for each change, whatever the CronJob says",
+		},
+		ReloaderKind{
+			Group: "batch", Kind: "Job", Next: "it runs once",
+			Because: "its Pod template cannot change: to run again, the Job would be deleted, with the work that it has done, and what is complete would be done a second time. A Job that fails for its config is created again by the user",
+		},
+		ReloaderKind{
+			Group: "argoproj.io", Kind: "Rollout", Next: "keep Reloader for it",
+			Because: "`spec.restartAt` replaces the Pods without the steps and the analysis of the Rollout, and leaves no trace in the Pod template, so that nothing says with which config a Pod runs. " +
+				"Budgets, stages, the stop of a change that fails and the way back depend on that. A new Pod template starts the steps, which wait for Argo's analysis or a user, and which Spillway does not judge. Keep Reloader for Rollouts",
+		},
+	)
+}

@@ -115,20 +115,14 @@ func pathOf(o *manifest.Object, annotation string) []string {
 
 // reloaderElsewhere finds annotations by which Reloader rolls kinds that Spillway does not roll.
 func reloaderElsewhere(m *manifest.Manifests, r *reporter) {
+	kinds := vocabulary.ReloaderKinds()
 	for _, o := range m.Objects {
-		var next string
-		switch {
-		case o.Is("batch", "CronJob"):
-			next = "its next run has the new config; with --reloader-cronjobs a change starts a run"
-		case o.Is("batch", "Job"):
-			next = "it runs once"
-		case o.Is("argoproj.io", "Rollout"):
-			next = "keep Reloader for it"
-		default:
+		i := slices.IndexFunc(kinds, func(k vocabulary.ReloaderKind) bool { return k.Next != "" && o.Is(k.Group, k.Kind) })
+		if i < 0 {
 			continue
 		}
 		for _, name := range vocabulary.ReloaderRolling(o.Object.GetAnnotations()) {
-			r.findf(o, manifest.Annotation(name), "%s rolls no %s with Spillway: %s", name, o.Kind(), next)
+			r.findf(o, manifest.Annotation(name), "%s rolls no %s with Spillway: %s", name, o.Kind(), kinds[i].Next)
 		}
 	}
 }
