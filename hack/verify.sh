@@ -8,7 +8,7 @@ failed=0
 complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
-folders="api internal/reasons docs/reasons.md docs/lint.md docs/man docs/commands.md docs/exit-codes.md docs/flags.md docs/kinds.md docs/metrics.md docs/annotations.md docs/values.md docs/schemas monitoring/dashboards charts/spillway/generated"
+folders="api internal/reasons docs/reasons.md docs/lint.md docs/man docs/commands.md docs/exit-codes.md docs/flags.md docs/kinds.md docs/metrics.md docs/annotations.md docs/reloader.md docs/counterparts.md docs/values.md docs/schemas monitoring/dashboards charts/spillway/generated"
 for folder in $folders; do
   mkdir -p "$before/$(dirname "$folder")" && cp -R "$folder" "$before/$folder"
 done

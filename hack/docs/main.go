@@ -40,12 +40,13 @@ func write() error {
 	flags, noFlags := flagsPage(root)
 	annotations, noAnnotations := annotationsPage()
 	ofReloader, noReloader := reloaderPage(root)
-	if err := errors.Join(noFlags, noAnnotations, noReloader); err != nil {
+	counterparts, noCounterparts := counterpartsPage(root)
+	if err := errors.Join(noFlags, noAnnotations, noReloader, noCounterparts); err != nil {
 		return err
 	}
 	for name, page := range map[string][]byte{
 		"commands.md": reference(root), "exit-codes.md": exitCodesPage(root, cli.UsualExitCode), "flags.md": flags,
-		"metrics.md": metricsPage(), "annotations.md": annotations, "reloader.md": ofReloader,
+		"metrics.md": metricsPage(), "annotations.md": annotations, "reloader.md": ofReloader, "counterparts.md": counterparts,
 	} {
 		if err := os.WriteFile(filepath.Join("docs", name), page, 0o600); err != nil {
 			return fmt.Errorf("write the reference: %w", err)

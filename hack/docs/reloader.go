@@ -38,20 +38,14 @@ func reloaderPage(root *cobra.Command) ([]byte, error) {
 	b.WriteString("\n## Flags\n\nAn accepted flag is given to the manager as to Reloader.\nThe manager logs at its start which have no effect, so that the arguments of Reloader can stay as they are.\n\n| Flag or variable | Accepted | In Spillway |\n|---|---|---|\n")
 	var wrong []error
 	for _, f := range vocabulary.ReloaderFlags() {
-		name, accepted, isVariable := "--"+f.Name, "no", strings.ToUpper(f.Name) == f.Name
-		if isVariable {
-			name = f.Name
-		}
-		if exists := manager.Flag(f.Name) != nil; !isVariable && exists != f.Accepted && f.Name != vocabulary.ReloaderWebhook {
+		if exists := manager.Flag(f.Name) != nil; !f.IsVariable() && exists != f.Accepted && f.Name != vocabulary.ReloaderWebhook {
 			wrong = append(wrong, fmt.Errorf("--%s is accepted: %v, and package vocabulary says %v", f.Name, exists, f.Accepted))
 		}
-		if f.Accepted {
-			accepted = "yes"
-		}
-		if f.Vain {
-			accepted = "yes, without effect"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, accepted, sameOr(f.Differs))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", flagName(&f), accepted(&f), sameOr(f.Differs))
+	}
+	b.WriteString("\n## Kinds\n\n| Kind | In Spillway |\n|---|---|\n")
+	for _, k := range vocabulary.ReloaderKinds() {
+		fmt.Fprintf(&b, "| %s of `%s` | %s |\n", k.Kind, k.Group, sameOr(k.Because))
 	}
 	return b.Bytes(), errors.Join(wrong...)
 }

@@ -108,6 +108,29 @@ func TestCronJobsThatFollowTheirConfig(t *testing.T) {
 	w.ran(map[string]int{"follows": 2, "silent": 0, "suspended": 1})
 }
 
+// Without the flag a change starts no run, and writes neither the CronJob nor a Job: the next run has the new config.
+func TestWithoutTheFlagTheNextRunHasTheNewConfig(t *testing.T) {
+	w := newWorld(t)
+	reloads(w)
+	w.secret("db", "p", "1")
+	w.apply(cronJob("nightly", "suspend: false", autoReload, "true"), foreign("web", "containers: [{name: c, image: x, envFrom: [{secretRef: {name: db}}]}]", autoReload, "true"))
+	c := w.cronJob("nightly")
+	job := &batchv1.Job{Spec: *c.Spec.JobTemplate.Spec.DeepCopy()}
+	job.Namespace, job.Name, job.Annotations, job.Labels = w.namespace, "once", map[string]string{autoReload: "true"}, map[string]string{"app": "once"}
+	if err := w.client.Create(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	w.manage()
+	w.ran(map[string]int{"nightly": 0})
+	before := w.hash("web")
+	w.secret("db", "p", "2")
+	w.ran(map[string]int{"nightly": 0, "once": 1})
+	after := w.job("once")
+	if w.hash("web") == before || w.cronJob("nightly").Generation != c.Generation || w.cronJob("nightly").Annotations[seenOn] != "" || after.UID != job.UID || after.Generation != job.Generation {
+		t.Errorf("the CronJob or the Job was written, or the Deployment was not: %+v, %+v", w.cronJob("nightly").ObjectMeta, after.ObjectMeta)
+	}
+}
+
 // A manager that stopped after it had created the Job starts no other one, and one that was down runs what has
 // changed meanwhile once.
 func TestARunIsStartedOnce(t *testing.T) {
@@ -140,13 +163,19 @@ func TestARunIsStartedOnce(t *testing.T) {
 	w.ran(map[string]int{"nightly": 2})
 }
 
-// With concurrencyPolicy Forbid, the run waits for the one that is active, and counts as active itself. What changes
+// With concurrencyPolicy Forbid or Replace, the run waits for the one that is active, and counts as active itself. What changes
 // while it waits is the same run.
 func TestARunRespectsTheConcurrencyPolicy(t *testing.T) {
+	for _, policy := range []batchv1.ConcurrencyPolicy{batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent} {
+		t.Run(string(policy), func(t *testing.T) { waitsForTheOther(t, policy) })
+	}
+}
+
+func waitsForTheOther(t *testing.T, policy batchv1.ConcurrencyPolicy) {
 	w := newWorld(t)
 	runs(w)
 	w.secret("db", "p", "1")
-	w.apply(cronJob("nightly", "concurrencyPolicy: Forbid", autoReload, "true"))
+	w.apply(cronJob("nightly", "concurrencyPolicy: "+string(policy), autoReload, "true"))
 	c := w.cronJob("nightly")
 	first := &batchv1.Job{Spec: *c.Spec.JobTemplate.Spec.DeepCopy()}
 	first.Namespace, first.Name, first.Labels = w.namespace, "nightly-scheduled", map[string]string{"app": "nightly"}

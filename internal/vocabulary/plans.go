@@ -36,7 +36,8 @@ var (
 	// GenerateOnce lists keys of a Secret and lengths, "password=32, token=16", that get a
 	// random value if they have none.
 	GenerateOnce = Key{Native: "spillway.dev/generate-once"}
-	// SkipHashCalculation keeps config changes from rolling a workload.
+	// SkipHashCalculation keeps changes of a ConfigMap or Secret from rolling anything, and on a workload
+	// of a package changes of its config from rolling it.
 	SkipHashCalculation = Key{Native: "kudo.dev/skip-hash-calculation"}
 )
 

@@ -34,26 +34,13 @@ func IsOfReloader(name string) bool {
 	return domain == reloaderDomain || strings.HasSuffix(domain, "."+reloaderDomain)
 }
 
-// ReloaderKey is an annotation of Reloader.
-type ReloaderKey struct {
-	Name string
-	// Flag renames it, empty if none does.
-	Flag string
-	// Rolls is true of those that roll a workload.
-	Rolls bool
-	// Differs says what differs from Reloader, empty if it is the same.
-	Differs string
-	// Instead says what has the same effect where Spillway does not read it.
-	Instead string
-}
-
 // ReloaderKeys has every annotation of Reloader 1.4.21.
-func ReloaderKeys() []ReloaderKey {
+func ReloaderKeys() []FormerKey {
 	follow := ConfigTracked.Native + `: "true" follows all config that its Pods use`
 	listed := follow + "; what its program reads through the API is named by "
 	classes := follow + ", also what the Secrets Store CSI Driver mounts"
 	mounted := "counts the SecretProviderClasses that the Pod template mounts, and not the annotations of a SecretProviderClass"
-	return []ReloaderKey{
+	return []FormerKey{
 		{Name: ReloaderAuto, Flag: "auto-annotation", Rolls: true, Instead: follow},
 		{Name: ReloaderAutoConfigMaps, Flag: "configmap-auto-annotation", Rolls: true, Instead: follow + ", Secrets as well"},
 		{Name: ReloaderAutoSecrets, Flag: "secret-auto-annotation", Rolls: true, Instead: follow + ", ConfigMaps as well"},
@@ -105,32 +92,21 @@ const (
 	ReloaderNamespace = "KUBERNETES_NAMESPACE"
 )
 
-// ReloaderFlag is a flag of Reloader that renames no annotation.
-type ReloaderFlag struct {
-	Name string
-	// Accepted is true if the manager has the flag, or one of that name.
-	Accepted bool
-	// Vain is true if it is accepted and has no effect, which is logged with Differs.
-	Vain bool
-	// Differs says what differs, or what has the same effect; empty if it is the same.
-	Differs string
-}
-
 // ReloaderFlags has every flag of Reloader 1.4.21 that renames no annotation, and what it reads of its environment.
-func ReloaderFlags() []ReloaderFlag {
-	accepted := func(name, differs string) ReloaderFlag {
-		return ReloaderFlag{Name: name, Accepted: true, Differs: differs}
+func ReloaderFlags() []FormerFlag {
+	accepted := func(name, differs string) FormerFlag {
+		return FormerFlag{Name: name, Accepted: true, Differs: differs}
 	}
-	vain := func(name, differs string) ReloaderFlag {
-		return ReloaderFlag{Name: name, Accepted: true, Vain: true, Differs: differs}
+	vain := func(name, differs string) FormerFlag {
+		return FormerFlag{Name: name, Accepted: true, Vain: true, Differs: differs}
 	}
 	durations := "the durations are fixed"
 	profiles := "the manager serves no profiles"
-	alert := "the [Notifier](from-reloader.md#alerts) that the page shows"
-	return []ReloaderFlag{
+	alert := "a [Notifier](from-reloader.md#alerts)"
+	return []FormerFlag{
 		accepted("auto-reload-all", "a workload whose containers read nothing is not written"),
-		accepted("namespaces", ""),
-		accepted(ReloaderNamespace, "counts with `--reloader-annotations`, unless `--namespaces` is given; `watchNamespaces` of the chart grants what is needed there alone"),
+		{Name: "namespaces", Accepted: true, As: WatchNamespaces},
+		{Name: ReloaderNamespace, Accepted: true, As: WatchNamespaces, Differs: "counts with `--reloader-annotations`, unless `--namespaces` is given; `watchNamespaces` of the chart grants what is needed there alone"},
 		accepted("namespaces-to-ignore", "for annotations of Reloader alone: those of Spillway count in all namespaces that it watches"),
 		accepted("namespace-selector", "for annotations of Reloader alone, and not with `--namespaces`. Also the labels of a namespace that change count, and a namespace that is selected rolls nothing"),
 		accepted("resource-label-selector", ""),
@@ -157,4 +133,36 @@ func ReloaderFlags() []ReloaderFlag {
 		{Name: "ALERT_ADDITIONAL_INFO", Differs: "no text is added: a message names its object, and each cluster has an address of its own"},
 		{Name: "ALERT_WEBHOOK_PROXY", Differs: "a Notifier connects without a proxy"},
 	}
+}
+
+// ReloaderKind is a kind of workload that Reloader rolls.
+type ReloaderKind struct {
+	Group, Kind string
+	// Next says what becomes of one that is not rolled, as a clause; empty if the kind is rolled.
+	Next string
+	// Because says why it is not rolled as Reloader does it.
+	Because string
+}
+
+// ReloaderKinds has every kind of workload that Reloader 1.4.21 rolls.
+func ReloaderKinds() []ReloaderKind {
+	var kinds []ReloaderKind
+	for _, kind := range workloads {
+		kinds = append(kinds, ReloaderKind{Group: "apps", Kind: kind})
+	}
+	return append(kinds,
+		ReloaderKind{
+			Group: "batch", Kind: "CronJob", Next: "its next run has the new config; with --reloader-cronjobs a change starts a run",
+			Because: "a run at another time than the schedule is asked for by a flag; one that is suspended is not run, and `concurrencyPolicy` counts. Reloader starts a Job for each change, whatever the CronJob says",
+		},
+		ReloaderKind{
+			Group: "batch", Kind: "Job", Next: "it runs once",
+			Because: "its Pod template cannot change: to run again, the Job would be deleted, with the work that it has done, and what is complete would be done a second time. A Job that fails for its config is created again by the user",
+		},
+		ReloaderKind{
+			Group: "argoproj.io", Kind: "Rollout", Next: "keep Reloader for it",
+			Because: "`spec.restartAt` replaces the Pods without the steps and the analysis of the Rollout, and leaves no trace in the Pod template, so that nothing says with which config a Pod runs. " +
+				"Budgets, stages, the stop of a change that fails and the way back depend on that. A new Pod template starts the steps, which wait for Argo's analysis or a user, and which Spillway does not judge. Keep Reloader for Rollouts",
+		},
+	)
 }

@@ -50,7 +50,7 @@ export default defineConfig({
       { text: 'Operate', items: pages(['Operations', '/operations'], ['Admission', '/admission'], ['Security', '/security'], ['Measurements', '/measurements']) },
       {
         text: 'Reference',
-        items: pages(['Kinds', '/kinds'], ['The record of a rollout', '/record'], ['Labels and annotations', '/annotations'], ['Annotations of Reloader', '/reloader'], ['Commands', '/commands'], ['Flags of the manager', '/flags'], ['Values of an installation', '/values'], ['Metrics', '/metrics'], ['Reasons', '/reasons'], ['Exit codes', '/exit-codes'], ['Decisions', '/adr/']),
+        items: pages(['Kinds', '/kinds'], ['The record of a rollout', '/record'], ['Labels and annotations', '/annotations'], ['Annotations of Reloader', '/reloader'], ['Counterparts', '/counterparts'], ['Commands', '/commands'], ['Flags of the manager', '/flags'], ['Values of an installation', '/values'], ['Metrics', '/metrics'], ['Reasons', '/reasons'], ['Exit codes', '/exit-codes'], ['Decisions', '/adr/']),
       },
     ],
     socialLinks: [{ icon: 'github', link: 'https://github.com/spillway-dev/spillway' }],

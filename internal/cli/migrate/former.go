@@ -32,26 +32,20 @@ type former struct {
 	args []string
 	// uses reports whether an object is one that it acts on.
 	uses func(*unstructured.Unstructured) bool
-	// flags says what has the effect of one of its flags, where the manager has none of the name.
-	flags map[string]string
+	// names are its annotations and flags, with their counterparts.
+	names *vocabulary.Former
 }
 
 // formers are all that can be changed over from.
 func formers() []former {
-	reloads := map[string]string{}
-	for _, f := range vocabulary.ReloaderFlags() {
-		if !f.Accepted {
-			reloads[f.Name] = f.Differs
-		}
-	}
-	return []former{
+	all := []former{
 		{
 			name: "wave", rings: []string{manager.RingConfig}, image: regexp.MustCompile(`(^|/)wave$`), page: "from-wave.md",
 			uses: annotated(func(name string) bool { return slices.Contains(vocabulary.ConfigTracked.Aliases, name) }),
 		},
 		{
 			name: "reloader", rings: []string{manager.RingConfig}, image: regexp.MustCompile(`(^|/)reloader(-ubi)?$`), page: "from-reloader.md",
-			args: []string{"--" + command.ReloaderAnnotations}, uses: annotated(vocabulary.IsOfReloader), flags: reloads,
+			args: []string{"--" + command.ReloaderAnnotations}, uses: annotated(vocabulary.IsOfReloader),
 		},
 		{
 			name: "rollout-operator", rings: []string{manager.RingZones}, image: regexp.MustCompile(`(^|/)rollout-operator(-boringcrypto)?$`), page: "from-rollout-operator.md",
@@ -72,7 +66,14 @@ func formers() []former {
 			uses: func(u *unstructured.Unstructured) bool { return u.GetKind() == "Assemblage" },
 		},
 	}
+	for i := range all {
+		all[i].names = vocabulary.FormerOf(all[i].program())
+	}
+	return all
 }
+
+// program is the name that the parts of a former program share.
+func (p *former) program() string { return strings.TrimSuffix(p.name, "-assemblage") }
 
 // auto stands for whichever are found.
 const auto = "auto"
@@ -83,7 +84,7 @@ func named(name string) ([]former, error) {
 	if name == auto {
 		return all, nil
 	}
-	of := slices.DeleteFunc(slices.Clone(all), func(p former) bool { return strings.TrimSuffix(p.name, "-assemblage") != name })
+	of := slices.DeleteFunc(slices.Clone(all), func(p former) bool { return p.program() != name })
 	if len(of) == 0 {
 		return nil, fmt.Errorf("--from: %q is not known; use wave, reloader, rollout-operator, kudo, fleeet, or auto for what is found", name)
 	}
@@ -143,11 +144,6 @@ type given struct {
 	unknown bool
 }
 
-// installed are the flags that an installation sets itself: where to serve, whom to follow, what to log.
-func installed(name string) bool {
-	return slices.ContainsFunc([]string{"leader-elect", "metrics-", "health-probe-", "zap-", "kubeconfig", "log.", "server.", "server-tls.", "kubernetes.client", "kubernetes.cluster-domain", "use-zone-tracker", "zone-tracker."}, func(lead string) bool { return strings.HasPrefix(name, lead) })
-}
-
 // flagsOf reads the arguments and the variables of a former controller. Namespaces are those that it watches, none for all.
 func (p *former) flagsOf(c *corev1.Container, ours *pflag.FlagSet, namespace string) (flags []given, namespaces []string) {
 	args := slices.Concat(c.Command[min(1, len(c.Command)):], c.Args)
@@ -159,64 +155,74 @@ func (p *former) flagsOf(c *corev1.Container, ours *pflag.FlagSet, namespace str
 		if f := ours.Lookup(name); !has && (f == nil || f.NoOptDefVal == "") && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
 			i, value = i+1, args[i+1]
 		}
-		if name == "namespaces" || name == "kubernetes.namespace" {
+		if known := p.names.FlagOf(name); known != nil && known.As == vocabulary.WatchNamespaces {
 			namespaces = append(namespaces, strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })...)
 			flags = append(flags, given{Name: name, Value: value, Instead: watches})
 			continue
 		}
 		flags = append(flags, p.carriedOver(name, value, ours))
 	}
-	if p.name == "reloader" {
-		more, own := variablesOf(c, namespace)
-		flags, namespaces = append(flags, more...), append(namespaces, own...)
-	}
+	more, own := p.variablesOf(c, ours, namespace)
+	flags, namespaces = append(flags, more...), append(namespaces, own...)
 	slices.Sort(namespaces)
 	return flags, slices.Compact(namespaces)
 }
 
 // watches is what names the namespaces to watch.
-const watches = "spillway install --watch-namespaces"
+const watches = "spillway install --" + vocabulary.WatchNamespaces
 
-// variablesOf is what Reloader reads of its environment.
-func variablesOf(c *corev1.Container, namespace string) (flags []given, namespaces []string) {
+// variablesOf is what a former controller reads of its environment.
+func (p *former) variablesOf(c *corev1.Container, ours *pflag.FlagSet, namespace string) (flags []given, namespaces []string) {
 	for _, v := range c.Env {
+		known := p.names.FlagOf(v.Name)
 		own := v.ValueFrom != nil && v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == "metadata.namespace"
 		switch {
-		case v.Name == "KUBERNETES_NAMESPACE" && (own || v.Value != ""):
+		case known == nil:
+		case known.As != vocabulary.WatchNamespaces:
+			g := p.carriedOver(v.Name, v.Value, ours)
+			if g.Manager == "" {
+				g.Value = "" // it may be a secret
+			}
+			flags = append(flags, g)
+		case own || v.Value != "":
 			namespaces = append(namespaces, cmp.Or(v.Value, namespace))
 			flags = append(flags, given{Name: v.Name, Value: cmp.Or(v.Value, namespace), Instead: watches})
-		case strings.HasPrefix(v.Name, "ALERT_"):
-			flags = append(flags, given{Name: v.Name, Instead: "a Notifier (notify.md)"}) // its value may be a secret
 		}
 	}
 	return flags, namespaces
 }
 
-// carriedOver is what becomes of one flag.
+// carriedOver is what becomes of one flag, or of a variable.
 func (p *former) carriedOver(name, value string, ours *pflag.FlagSet) given {
-	g := given{Name: name, Value: value}
-	f := ours.Lookup(name)
+	g, target, known := given{Name: name, Value: value}, name, p.names.FlagOf(name)
+	if known != nil {
+		target = known.Target()
+	}
+	f := ours.Lookup(target)
 	switch {
-	case name == "enable-webhooks":
-		g.Instead = "spillway install --webhooks, which is on by default"
-	case installed(name):
-		g.Instead = "nothing is needed: spillway install sets its own"
-	case f != nil && p.flags[name] == "":
+	case known != nil && target == "":
+		g.Instead = plain(cmp.Or(known.Differs, "nothing is needed: spillway install sets its own"))
+	case f == nil:
+		g.Instead, g.unknown = "it is not known"+near(name, ours), true
+	default:
 		if value == "" {
 			value = cmp.Or(f.NoOptDefVal, "true")
 		}
-		if err := ours.Set(name, value); err != nil {
+		if err := ours.Set(target, value); err != nil {
 			g.Instead, g.unknown = "the manager does not accept the value: "+err.Error(), true
 			break
 		}
-		g.Manager = "--" + name + "=" + value
-	case p.flags[name] != "":
-		g.Instead = p.flags[name]
-	default:
-		g.Instead, g.unknown = "it is not known"+near(name, ours), true
+		g.Manager = "--" + target + "=" + value
 	}
 	return g
 }
+
+// plain is text of a page as a terminal shows it: without marks for code, and with the file that a link leads to behind its text.
+func plain(text string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(text, "$1 ($2)"), "`", "")
+}
+
+var link = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
 
 // near suggests a flag of the manager.
 func near(name string, ours *pflag.FlagSet) string {

@@ -136,7 +136,7 @@ func (f *found) rename() {
 	names, all := map[string]bool{}, false
 	for _, flag := range f.Flags {
 		all = all || flag.Manager == "--auto-reload-all=true"
-		if slices.ContainsFunc(vocabulary.ReloaderKeys(), func(k vocabulary.ReloaderKey) bool { return f.Controller == "reloader" && k.Flag == flag.Name }) {
+		if slices.ContainsFunc(vocabulary.ReloaderKeys(), func(k vocabulary.FormerKey) bool { return f.Controller == "reloader" && k.Flag == flag.Name }) {
 			names[flag.Value] = true
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // TestRewrite: names change, and nothing else does.
@@ -51,29 +50,6 @@ func TestRewrite(t *testing.T) {
 		}
 		if again, _ := rewrite(got); string(again) != string(got) {
 			t.Errorf("%s: a second time it changes more:\n%s", name, again)
-		}
-	}
-}
-
-// TestEveryFlagHasAnAnswer: each flag of Reloader is carried over, or something says what has its effect.
-func TestEveryFlagHasAnAnswer(t *testing.T) {
-	from, err := named("reloader")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &migration{env: command.Environment{Lookup: func(string) (string, bool) { return "", false }}}
-	values := map[string]string{"reload-on-create": "true", "reload-on-delete": "true", "log-format": "json", "log-level": "info", "resources-to-ignore": "secrets", "ignored-workload-types": "jobs", "sync-after-restart": "true", "enable-csi-integration": "true", "auto-reload-all": "true"}
-	for _, f := range vocabulary.ReloaderFlags() {
-		if strings.ToUpper(f.Name) == f.Name { // a variable
-			continue
-		}
-		arg := "--" + f.Name + "=" + values[f.Name]
-		flags, namespaces := from[0].flagsOf(&corev1.Container{Args: []string{arg}}, m.managerFlags(), "here")
-		if f.Name == "namespaces" {
-			continue
-		}
-		if len(flags) != 1 || len(namespaces) > 0 || flags[0].unknown && values[f.Name] != "" || flags[0].Manager == "" && flags[0].Instead == "" {
-			t.Errorf("%s: %+v", f.Name, flags)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Namespace:       strings.Clone(m.Namespace),
 		UID:             m.UID,
 		ResourceVersion: strings.Clone(m.ResourceVersion),
-		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith, vocabulary.StopOnFailure, vocabulary.StoppedBy, vocabulary.RetryConfig, vocabulary.OnConfigFailure, vocabulary.Paused, vocabulary.PausedBy),
+		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SkipHashCalculation, vocabulary.SharedWith, vocabulary.StopOnFailure, vocabulary.StoppedBy, vocabulary.RetryConfig, vocabulary.OnConfigFailure, vocabulary.Paused, vocabulary.PausedBy),
 		OwnerReferences: workloadOwners(m.OwnerReferences),
 		GenerateName:    digested,
 

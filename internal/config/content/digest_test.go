@@ -34,6 +34,17 @@ func TestDigestKeepsNoValue(t *testing.T) {
 	}
 }
 
+// KUDO takes any value of its annotation.
+func TestWhatKUDOSkipsIsIgnored(t *testing.T) {
+	for annotation, want := range map[string]bool{"kudo.dev/skip-hash-calculation": true, "kudo.dev/other": false} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{annotation: ""}}}
+		Digest(cm)
+		if factOf(cm).ignored != want {
+			t.Errorf("%s: ignored %v", annotation, !want)
+		}
+	}
+}
+
 // A transform may receive an object twice.
 func TestDigestOfADigestIsItself(t *testing.T) {
 	for name, obj := range map[string]client.Object{

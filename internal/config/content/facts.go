@@ -95,6 +95,12 @@ type fact struct {
 	digests map[string]string
 }
 
+// isIgnored reports whether changes of an object roll nothing. KUDO takes any value of its annotation for that.
+func isIgnored(annotations map[string]string) bool {
+	_, _, skipped := vocabulary.SkipHashCalculation.Lookup(annotations)
+	return skipped || vocabulary.Ignored.Get(annotations) == "true"
+}
+
 // factOf reads a digested object.
 func factOf(obj client.Object) fact {
 	f := fact{
@@ -102,7 +108,7 @@ func factOf(obj client.Object) fact {
 		version:    versionOf(obj),
 		created:    obj.GetCreationTimestamp().Time,
 		uid:        string(obj.GetUID()),
-		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
+		ignored:    isIgnored(obj.GetAnnotations()),
 		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),
 		release:    releaseOf(obj.GetAnnotations()),
 		paused:     pausedBy(obj.GetAnnotations()),

@@ -39,7 +39,7 @@ func reloaderRules() []rule {
 
 func rolledTwice(m *manifest.Manifests, r *reporter) {
 	policies := setIn(m)
-	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.FormerKey) {
 		switch {
 		case !rollsTwice(policies, o, u, key):
 		case m.Reloader != nil:
@@ -57,7 +57,7 @@ func reloaderAlone(m *manifest.Manifests, r *reporter) {
 		return
 	}
 	policies := setIn(m)
-	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.FormerKey) {
 		if !rollsTwice(policies, o, u, key) {
 			r.findf(o, u.Path, "%s is read by Reloader, and by Spillway only with --reloader-annotations", u.Name)
 			r.actionf("Install Spillway with the flag, and lint with it. Without it, %s.", key.Instead)
@@ -67,14 +67,14 @@ func reloaderAlone(m *manifest.Manifests, r *reporter) {
 
 // reloaderUses visits the annotations of Reloader on workloads that Spillway could
 // follow, and on config.
-func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey)) {
+func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manifest.KeyUse, key *vocabulary.FormerKey)) {
 	keys := vocabulary.ReloaderKeys()
 	for _, o := range m.Objects {
 		if !o.CanTrack() && !o.IsConfig() {
 			continue
 		}
 		for _, u := range o.Keys() {
-			i := slices.IndexFunc(keys, func(k vocabulary.ReloaderKey) bool { return k.Name == u.Name && u.At != vocabulary.Label })
+			i := slices.IndexFunc(keys, func(k vocabulary.FormerKey) bool { return k.Name == u.Name && u.At != vocabulary.Label })
 			if i >= 0 {
 				visit(o, &u, &keys[i])
 			}
@@ -83,7 +83,7 @@ func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manif
 }
 
 // rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
-func rollsTwice(policies policy.Set, o *manifest.Object, u *manifest.KeyUse, key *vocabulary.ReloaderKey) bool {
+func rollsTwice(policies policy.Set, o *manifest.Object, u *manifest.KeyUse, key *vocabulary.FormerKey) bool {
 	return key.Rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && readNatively(policies, o).Tracked
 }
 
@@ -115,20 +115,14 @@ func pathOf(o *manifest.Object, annotation string) []string {
 
 // reloaderElsewhere finds annotations by which Reloader rolls kinds that Spillway does not roll.
 func reloaderElsewhere(m *manifest.Manifests, r *reporter) {
+	kinds := vocabulary.ReloaderKinds()
 	for _, o := range m.Objects {
-		var next string
-		switch {
-		case o.Is("batch", "CronJob"):
-			next = "its next run has the new config; with --reloader-cronjobs a change starts a run"
-		case o.Is("batch", "Job"):
-			next = "it runs once"
-		case o.Is("argoproj.io", "Rollout"):
-			next = "keep Reloader for it"
-		default:
+		i := slices.IndexFunc(kinds, func(k vocabulary.ReloaderKind) bool { return k.Next != "" && o.Is(k.Group, k.Kind) })
+		if i < 0 {
 			continue
 		}
 		for _, name := range vocabulary.ReloaderRolling(o.Object.GetAnnotations()) {
-			r.findf(o, manifest.Annotation(name), "%s rolls no %s with Spillway: %s", name, o.Kind(), next)
+			r.findf(o, manifest.Annotation(name), "%s rolls no %s with Spillway: %s", name, o.Kind(), kinds[i].Next)
 		}
 	}
 }
