@@ -309,6 +309,9 @@ func (m *migration) lost(ctx context.Context) (points []point, err error) {
 		if record, is, _ := unstructured.NestedMap(u.Object, "status", "rollout"); is && record["finishedAt"] == nil {
 			points = append(points, moving(strings.ToLower(u.GetKind())+"/"+u.GetName()+" in namespace "+u.GetNamespace()))
 		}
+		if _, is, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec", "sync"); is {
+			points = append(points, point{"template", strings.ToLower(u.GetKind()) + "/" + u.GetName() + " in namespace " + u.GetNamespace(), "has spec.template, which fleeet does not read", "write its sync beside the selector, or accept that fleeet assigns nothing"})
+		}
 		if vocabulary.Paused.Get(u.GetAnnotations()) == "true" {
 			points = append(points, point{"paused", strings.ToLower(u.GetKind()) + "/" + u.GetName() + " in namespace " + u.GetNamespace(), "is paused, which the former controller does not know", "resume it, or accept that it is rolled"})
 		}
