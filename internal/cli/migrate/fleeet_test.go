@@ -74,8 +74,8 @@ func (w *world) fleeetAgent(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			state, conditions := "updating", []any{}
-			conditions, _, _ = unstructured.NestedSlice(k.Object, "status", "conditions")
+			state := "updating"
+			conditions, _, _ := unstructured.NestedSlice(k.Object, "status", "conditions")
 			for _, c := range conditions {
 				if is, _ := c.(map[string]any); is["type"] == "Ready" && is["status"] == "True" {
 					state = "succeeded"

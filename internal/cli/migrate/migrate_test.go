@@ -410,7 +410,20 @@ func TestFromWaveAndBack(t *testing.T) {
 
 	w.says(w.spillway(0), "wave v0.9.0: deployment/wave in namespace "+w.namespace+", 2 replicas, in all namespaces", fmt.Sprintf("acts on %d Deployment", workloads),
 		"--sync-period=5m: carried over", "Nothing rolls because of the change-over", "spillway install --rings=config -- --sync-period=5m")
+	edited := make(chan error, 1)
+	go func() { // what is edited when wave acts no more, and the manager not yet, is asked for
+		edited <- testenv.Until(t.Context(), func(ctx context.Context) error {
+			if ready, _ := w.isReady(ctx, w.namespace, client.MatchingLabels{"former": "wave"}); ready {
+				return errors.New("wave runs")
+			}
+			return w.applies(ctx, config("web-02", 1))
+		})
+	}()
+	want["web-02"]++
 	w.says(w.spillway(0, "do", "--settle=3s", "--webhooks=false"), "deployment/wave in namespace "+w.namespace+" scaled to 0", "the manager is at work", "changed over; spillway migrate undo goes back")
+	if err := <-edited; err != nil {
+		t.Fatal(err)
+	}
 	w.settled(want)
 
 	w.apply(config("web-03", 1))

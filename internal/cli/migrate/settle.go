@@ -55,10 +55,7 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 		if !slices.ContainsFunc(all, func(f found) bool { return f.acts(u) }) {
 			continue
 		}
-		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()]}
-		if observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); observed >= u.GetGeneration() {
-			is.revision = u.GetAnnotations()["deployment.kubernetes.io/revision"]
-		}
+		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()], revision: revisionOf(u)}
 		if isWorkload(u) {
 			if is.asked, is.done, err = templates(u); err != nil {
 				return nil, err
@@ -72,6 +69,14 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 		s[strings.ToLower(u.GetKind())+"/"+u.GetName()+" in namespace "+u.GetNamespace()] = is
 	}
 	return s, nil
+}
+
+// revisionOf is the number of the present template of a Deployment, empty until it is counted.
+func revisionOf(u *unstructured.Unstructured) string {
+	if observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); observed < u.GetGeneration() {
+		return ""
+	}
+	return u.GetAnnotations()["deployment.kubernetes.io/revision"]
 }
 
 // config are the versions of ConfigMaps and Secrets by namespace. Their contents are not read.
