@@ -8,15 +8,20 @@ import (
 	"strings"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/ops"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // recordName is the ConfigMap that says what the way back needs.
@@ -180,6 +185,9 @@ func (m *migration) back(ctx context.Context, r *record) error {
 	if err := m.runs(ctx, ops.NewUninstall(m.env), "--namespace="+m.namespace, "--keep-instances", "--timeout="+max(m.timeout, leastBack).String()); err != nil {
 		return fmt.Errorf("uninstall the manager: %w", err)
 	}
+	if err := m.releaseFleet(ctx, r.Stopped); err != nil {
+		return err
+	}
 	for _, hook := range r.Webhooks {
 		if err := m.client.Create(ctx, hook.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s %s again: %w", hook.GetKind(), hook.GetName(), err)
@@ -201,4 +209,83 @@ func (m *migration) back(ctx context.Context, r *record) error {
 		return fmt.Errorf("delete ConfigMap %s: %w", recordName, err)
 	}
 	return nil
+}
+
+// fleetKinds are those of fleeet, if a former controller is one of its programs.
+func fleetKinds(all []found) []schema.GroupVersionKind {
+	if !slices.ContainsFunc(all, func(f found) bool { return strings.HasPrefix(f.Controller, fleeet) }) {
+		return nil
+	}
+	return slices.DeleteFunc(kinds(), func(k schema.GroupVersionKind) bool { return k.Group != v1alpha1.GroupVersion.Group })
+}
+
+// forgetStates removes from assemblages the states that fleeet has written, or the manager: the kind of neither accepts any
+// write to an object that has those of the other. Both write them again.
+func (m *migration) forgetStates(ctx context.Context, all []found) error {
+	objects, err := objectsOf(ctx, m.client, fleetKinds(all))
+	for _, u := range objects {
+		if states, _, _ := unstructured.NestedSlice(u.Object, "status", "syncs"); len(states) == 0 {
+			continue
+		}
+		forget := client.RawPatch(client.Merge.Type(), []byte(`{"status":{"syncs":null}}`))
+		if err := m.client.Status().Patch(ctx, u, forget); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove the states of %s %s in namespace %s: %w", u.GetKind(), u.GetName(), u.GetNamespace(), err)
+		}
+	}
+	return err
+}
+
+// releaseFleet lets fleeet go on with what the manager has assigned. Modules and assemblages can be deleted without the manager.
+// Its Kustomizations are deleted, and what they have applied stays: fleeet has Kustomizations of other names for that, and two
+// would apply two versions of it.
+func (m *migration) releaseFleet(ctx context.Context, all []found) error {
+	of := fleetKinds(all)
+	if len(of) == 0 {
+		return nil
+	}
+	if err := m.forgetStates(ctx, all); err != nil {
+		return err
+	}
+	objects, err := objectsOf(ctx, m.client, append(of, kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind)))
+	if err != nil {
+		return err
+	}
+	for _, u := range objects {
+		if u.GetKind() == kustomizev1.KustomizationKind {
+			err = m.orphan(ctx, u)
+		} else {
+			err = m.releaseFinalizers(ctx, u)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release %s %s in namespace %s: %w", u.GetKind(), u.GetName(), u.GetNamespace(), err)
+		}
+	}
+	return nil
+}
+
+// orphan deletes a Kustomization that the manager has made of a sync, without what it has applied.
+func (m *migration) orphan(ctx context.Context, u *unstructured.Unstructured) error {
+	owner := metav1.GetControllerOf(u)
+	if owner == nil || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") || vocabulary.AppliedHash.Get(u.GetAnnotations()) == "" || u.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	policy := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"deletionPolicy":%q}}`, u.GetUID(), kustomizev1.DeletionPolicyOrphan)
+	if err := m.client.Patch(ctx, u, client.RawPatch(client.Merge.Type(), []byte(policy))); err != nil {
+		return err //nolint:wrapcheck // the caller wraps it
+	}
+	uid := u.GetUID()
+	if err := m.client.Delete(ctx, u, client.Preconditions{UID: &uid}); err != nil {
+		return err //nolint:wrapcheck // the caller wraps it
+	}
+	m.sayf("kustomization/%s in namespace %s deleted; what it has applied stays", u.GetName(), u.GetNamespace())
+	return nil
+}
+
+// releaseFinalizers takes from a module or an assemblage what only the manager would.
+func (m *migration) releaseFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
+	before := u.DeepCopy()
+	if a, b := controllerutil.RemoveFinalizer(u, vocabulary.ModuleFinalizer), controllerutil.RemoveFinalizer(u, vocabulary.AssemblageFinalizer); !a && !b {
+		return nil
+	}
+	return m.client.Patch(ctx, u, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // the caller wraps it
 }

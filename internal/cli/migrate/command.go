@@ -158,7 +158,10 @@ func (m *migration) look(ctx context.Context) (*answer, []*unstructured.Unstruct
 	if m.client == nil {
 		return a, objects, nil
 	}
-	if a.Rolls, err = m.rolls(ctx, a.Found); err != nil {
+	if a.looked, err = m.stateOf(ctx, a.Found); err == nil {
+		a.Rolls, err = m.rolls(ctx, a.Found)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	if len(a.Rolls) > 0 {
@@ -271,6 +274,9 @@ func (m *migration) handOver(ctx context.Context, a *answer, r *record) error {
 	if err := m.removeWebhooks(ctx, r.Webhooks); err != nil {
 		return err
 	}
+	if err := m.forgetStates(ctx, a.Found); err != nil {
+		return err
+	}
 	before, err := m.stateOf(ctx, a.Found)
 	if err != nil {
 		return err
@@ -278,7 +284,7 @@ func (m *migration) handOver(ctx context.Context, a *answer, r *record) error {
 	if err := m.install(ctx, a.Found); err != nil {
 		return err
 	}
-	return m.watch(ctx, a.Found, before, a.Rolls)
+	return m.watch(ctx, a, before)
 }
 
 func (m *migration) runUndo(cmd *cobra.Command) error {

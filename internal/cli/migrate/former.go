@@ -58,11 +58,11 @@ func formers() []former {
 			uses: func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().Group == "kudo.dev" },
 		},
 		{
-			name: "fleeet", rings: []string{manager.RingFleet}, image: regexp.MustCompile(`(^|/)fleeet-control$`), page: "from-fleeet.md",
+			name: fleeet, rings: []string{manager.RingFleet}, image: regexp.MustCompile(`(^|/)fleeet-control$`), page: "from-fleeet.md",
 			uses: func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().Group == "fleet.squaremo.dev" },
 		},
 		{
-			name: "fleeet-assemblage", rings: []string{manager.RingAssemblage}, image: regexp.MustCompile(`(^|/)fleeet-assemblage$`), page: "from-fleeet.md",
+			name: fleeet + "-assemblage", rings: []string{manager.RingAssemblage}, image: regexp.MustCompile(`(^|/)fleeet-assemblage$`), page: "from-fleeet.md",
 			uses: func(u *unstructured.Unstructured) bool { return u.GetKind() == "Assemblage" },
 		},
 	}
@@ -74,6 +74,9 @@ func formers() []former {
 
 // program is the name that the parts of a former program share.
 func (p *former) program() string { return strings.TrimSuffix(p.name, "-assemblage") }
+
+// fleeet is the name of one of which two programs run, with the same beginning.
+const fleeet = "fleeet"
 
 // auto stands for whichever are found.
 const auto = "auto"

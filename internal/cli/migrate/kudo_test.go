@@ -133,21 +133,22 @@ func (w *world) runs(name string) map[string]types.UID {
 	return uids
 }
 
-func (w *world) instance(name, level string) {
-	w.t.Helper()
-	w.apply(fmt.Sprintf(`{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: %s}, spec: {operatorVersion: {name: graph-1}, parameters: {LEVEL: %s}}}`, name, level))
+func instance(name, level string) string {
+	return fmt.Sprintf(`{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: %s}, spec: {operatorVersion: {name: graph-1}, parameters: {LEVEL: %s}}}`, name, level)
 }
 
 // level waits until a plan has brought a parameter to the ConfigMap of an Instance.
 func (w *world) level(name, level string) {
 	w.t.Helper()
-	testenv.Eventually(w.t, func(ctx context.Context) error {
-		cm := &corev1.ConfigMap{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, cm); err != nil || cm.Data["level"] != level {
-			return fmt.Errorf("%s has level %q, want %q: %w", name, cm.Data["level"], level, err)
-		}
-		return nil
-	})
+	testenv.Eventually(w.t, func(ctx context.Context) error { return w.hasLevel(ctx, name, level) })
+}
+
+func (w *world) hasLevel(ctx context.Context, name, level string) error {
+	cm := &corev1.ConfigMap{}
+	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, cm); err != nil || cm.Data["level"] != level {
+		return fmt.Errorf("%s has level %q, want %q: %w", name, cm.Data["level"], level, err)
+	}
+	return nil
 }
 
 // TestFromKUDOAndBack: no plan runs and no Pod is replaced, the webhook goes and comes back, an Instance that is changed
@@ -159,20 +160,17 @@ func TestFromKUDOAndBack(t *testing.T) {
 	want := map[string]int{}
 	for n := range 5 {
 		name := fmt.Sprintf("graph-%d", n)
-		w.instance(name, "info")
+		w.apply(instance(name, "info"))
 		want[name] = 1
 	}
 	w.apply(formerly("kudo-controller-manager", "kudobuilder/controller:v0.19.0"))
-	w.apply(`{apiVersion: v1, kind: Service, metadata: {name: kudo-controller-manager-service}, spec: {selector: {former: "true"}, ports: [{port: 443}]}}`)
+	w.apply(`{apiVersion: v1, kind: Service, metadata: {name: kudo-controller-manager-service}, spec: {selector: {former: kudo-controller-manager}, ports: [{port: 443}]}}`)
 	w.apply(fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: %s}, webhooks: [{name: instance-admission.kudo.dev, failurePolicy: Ignore, sideEffects: None, admissionReviewVersions: [v1], timeoutSeconds: 1, namespaceSelector: {matchLabels: {none: such}},
 clientConfig: {service: {namespace: %s, name: kudo-controller-manager-service}}, rules: [{apiGroups: [kudo.dev], apiVersions: [v1beta1], operations: [UPDATE], resources: [instances]}]}]}`, vocabulary.KUDOWebhook, w.namespace))
 	t.Cleanup(func() {
 		_ = w.client.Delete(context.Background(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: vocabulary.KUDOWebhook}})
-		for name := range want {
-			_ = w.client.Delete(context.Background(), &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}})
-		}
 	})
-	w.standIn(func() func(context.Context) error { return w.kudo })
+	w.standIn("kudo-controller-manager", always(w.kudo))
 	for name := range want {
 		w.level(name, "info")
 	}
@@ -190,12 +188,12 @@ clientConfig: {service: {namespace: %s, name: kudo-controller-manager-service}},
 			t.Errorf("%s has run %v, and before %v", name, now, before[name])
 		}
 	}
-	w.instance("graph-1", "debug")
+	w.apply(instance("graph-1", "debug"))
 	w.level("graph-1", "debug")
 	w.settled(want)
 
 	w.says(w.spillway(0, "undo", "--accept=moving"), "deployment/kudo-controller-manager in namespace "+w.namespace+" scaled to 2")
-	w.instance("graph-2", "debug")
+	w.apply(instance("graph-2", "debug"))
 	w.level("graph-2", "debug")
 	w.settled(want)
 	if now := w.runs("graph-1")["deploy"]; now != before["graph-1"]["deploy"] {

@@ -306,12 +306,7 @@ func (m *migration) lost(ctx context.Context) (points []point, err error) {
 		return nil, err
 	}
 	for _, u := range objects {
-		if record, is, _ := unstructured.NestedMap(u.Object, "status", "rollout"); is && record["finishedAt"] == nil {
-			points = append(points, moving(strings.ToLower(u.GetKind())+"/"+u.GetName()+" in namespace "+u.GetNamespace()))
-		}
-		if vocabulary.Paused.Get(u.GetAnnotations()) == "true" {
-			points = append(points, point{"paused", strings.ToLower(u.GetKind()) + "/" + u.GetName() + " in namespace " + u.GetNamespace(), "is paused, which the former controller does not know", "resume it, or accept that it is rolled"})
-		}
+		points = append(points, lostOf(u)...)
 	}
 	records := &v1alpha1.ConfigRolloutList{}
 	err = m.client.List(ctx, records)
@@ -331,6 +326,21 @@ func (m *migration) lost(ctx context.Context) (points []point, err error) {
 		}
 	}
 	return points, nil
+}
+
+// lostOf is what a former controller does not know of an object, or would do with it.
+func lostOf(u *unstructured.Unstructured) (points []point) {
+	object := strings.ToLower(u.GetKind()) + "/" + u.GetName() + " in namespace " + u.GetNamespace()
+	if record, is, _ := unstructured.NestedMap(u.Object, "status", "rollout"); is && record["finishedAt"] == nil {
+		points = append(points, moving(object))
+	}
+	if _, is, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec", "sync"); is {
+		points = append(points, point{"template", object, "has spec.template, which fleeet does not read", "write its sync beside the selector, or accept that fleeet assigns nothing"})
+	}
+	if vocabulary.Paused.Get(u.GetAnnotations()) == "true" {
+		points = append(points, point{"paused", object, "is paused, which the former controller does not know", "resume it, or accept that it is rolled"})
+	}
+	return points
 }
 
 // moving is about a rollout that the former controller would go on with in its own order.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +31,7 @@ import (
 )
 
 // TestMain has a control plane of its own: the command speaks of all namespaces, and installs for all.
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 3, Alone: true}) }
+func TestMain(m *testing.M) { testenv.MainFlux(m, testenv.Options{Nodes: 3}) }
 
 // world is a cluster with a former controller, of which a stand-in writes what the real one writes while a Pod of it is ready, and
 // with the manager that was installed, if its Pods are ready.
@@ -42,12 +44,13 @@ type world struct {
 	mu sync.Mutex
 	// wrong is what was seen at some instant that must never be.
 	wrong []string
-	// managed is true while the manager runs, and acting while the former controller is in the middle of a pass.
-	managed, acting bool
+	// acting are the manager while it runs, and former controllers while they are in the middle of a pass.
+	acting map[string]bool
 	// idle is true if the manager that is installed never begins to work.
 	idle bool
-	// pods are all Pods of workloads that there ever were.
-	pods map[types.UID]string
+	// pods are all Pods of workloads that there ever were, and explained how many each may have had by now, nil for any number.
+	pods      map[types.UID]string
+	explained map[string]int
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: c, namespace: testenv.Namespace(t), pods: map[types.UID]string{}}
+	w := &world{t: t, client: c, namespace: testenv.Namespace(t), pods: map[types.UID]string{}, acting: map[string]bool{}}
 	w.witness()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -68,16 +71,29 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		for _, obj := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}} { // the next test finds it in all namespaces
-			if err := c.DeleteAllOf(context.Background(), obj, client.InNamespace(w.namespace)); err != nil {
-				t.Error(err)
-			}
-		}
+		w.deleteAll(context.Background())
 		for _, what := range w.wrong {
 			t.Error(what)
 		}
 	})
 	return w
+}
+
+// deleteAll deletes what the next test would find in all namespaces. What would let it go does not run any more.
+func (w *world) deleteAll(ctx context.Context) {
+	for _, kind := range [][2]string{{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"kudo.dev/v1beta1", "Instance"}, {"kudo.dev/v1beta1", "OperatorVersion"}, {fleetV1, "Module"}, {fleetV1, "ProxyAssemblage"}, {fleetV1, "Assemblage"}, {kustomizeV1, "Kustomization"}} {
+		objects, err := w.all(ctx, kind[0], kind[1])
+		if apimeta.IsNoMatchError(err) {
+			continue
+		}
+		for i := range objects {
+			released := w.client.Patch(ctx, &objects[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			err = errors.Join(err, client.IgnoreNotFound(released), client.IgnoreNotFound(w.client.Delete(ctx, &objects[i])))
+		}
+		if err != nil {
+			w.t.Error(err)
+		}
+	}
 }
 
 // witness writes down each Pod of a workload.
@@ -92,16 +108,19 @@ func (w *world) witness() {
 			if pod, ok := event.Object.(*corev1.Pod); ok && pod.Labels["app"] != "" {
 				w.mu.Lock()
 				w.pods[pod.UID] = pod.Labels["app"]
+				if app := pod.Labels["app"]; w.explained != nil {
+					if n := w.rolls()[app]; n > w.explained[app] {
+						w.wrong = append(w.wrong, fmt.Sprintf("%s has had %d Pods, and edits explain %d", app, n, w.explained[app]))
+					}
+				}
 				w.mu.Unlock()
 			}
 		}
 	}()
 }
 
-// rolls is how many Pods a workload of one replica has had.
+// rolls is how many Pods each workload has had. The caller has the lock.
 func (w *world) rolls() map[string]int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	n := map[string]int{}
 	for _, app := range w.pods {
 		n[app]++
@@ -130,7 +149,7 @@ func (w *world) playManager(ctx context.Context) {
 		ready, _ := w.isReady(ctx, "spillway-system", manifests.ManagerLabels())
 		list := &appsv1.DeploymentList{}
 		if !ready || w.idle || w.client.List(ctx, list, client.MatchingLabels(manifests.ManagerLabels())) != nil || len(list.Items) != 1 {
-			pause(ctx)
+			pause(ctx, look)
 			continue
 		}
 		running, stop := context.WithCancel(ctx)
@@ -141,9 +160,9 @@ func (w *world) playManager(ctx context.Context) {
 		go func() {
 			done <- cli.Run(running, command.Environment{Args: args, Out: out, Err: out, Now: time.Now, Lookup: os.LookupEnv})
 		}()
-		w.set(&w.managed, true)
+		w.set(manager, true)
 		for ready && ctx.Err() == nil {
-			pause(ctx)
+			pause(ctx, look)
 			_, ready = w.isReady(ctx, "spillway-system", manifests.ManagerLabels())
 			select {
 			case code := <-done:
@@ -155,24 +174,32 @@ func (w *world) playManager(ctx context.Context) {
 		}
 		stop()
 		<-done
-		w.set(&w.managed, false)
+		w.set(manager, false)
 	}
 }
 
-func pause(ctx context.Context) {
+// look is how long lies between two looks of a process that is played.
+const look = 20 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(20 * time.Millisecond): // between two looks of a process that is played
+	case <-time.After(d):
 	}
 }
 
+// manager is who acts once it is changed over.
+const manager = "the manager"
+
 // set notes who acts, and that never both do.
-func (w *world) set(what *bool, is bool) {
+func (w *world) set(who string, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	*what = is
-	if w.managed && w.acting {
-		w.wrong = append(w.wrong, "the manager ran while the former controller acted")
+	if w.acting[who] = is; !is {
+		delete(w.acting, who)
+	}
+	if w.acting[manager] && len(w.acting) > 1 {
+		w.wrong = append(w.wrong, fmt.Sprintf("all of these act: %v", slices.Sorted(maps.Keys(w.acting))))
 	}
 }
 
@@ -182,43 +209,48 @@ func (w *world) sayWrong(what string) {
 	w.wrong = append(w.wrong, what)
 }
 
-// standIn acts again and again while a Pod of the former controller is ready; each start is one without memory.
-func (w *world) standIn(start func() func(context.Context) error) {
+// standIn acts again and again while a Pod of a former controller is ready; each start is one without memory.
+func (w *world) standIn(former string, start func() func(context.Context) error) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	w.t.Cleanup(func() { cancel(); <-done })
 	go func() {
 		defer close(done)
-		for act := start(); ctx.Err() == nil; pause(ctx) {
-			if ready, _ := w.isReady(ctx, w.namespace, client.MatchingLabels{"former": "true"}); !ready {
+		for act := start(); ctx.Err() == nil; pause(ctx, look) {
+			if ready, _ := w.isReady(ctx, w.namespace, client.MatchingLabels{"former": former}); !ready {
 				act = start()
 				continue
 			}
-			w.set(&w.acting, true)
+			w.set(former, true)
 			if err := act(ctx); err != nil && ctx.Err() == nil {
-				w.sayWrong("stand-in: " + err.Error())
+				w.sayWrong(former + ": " + err.Error())
 			}
-			w.set(&w.acting, false)
+			w.set(former, false)
 		}
 	}()
 }
 
+// always is a stand-in that has no memory anyway.
+func always(act func(context.Context) error) func() func(context.Context) error {
+	return func() func(context.Context) error { return act }
+}
+
 // wave writes the hash of the config of workloads with its annotation.
 func (w *world) wave(ctx context.Context) error {
-	list := &appsv1.DeploymentList{}
-	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+	list, configs := &appsv1.DeploymentList{}, &corev1.ConfigMapList{}
+	if err := errors.Join(w.client.List(ctx, list, client.InNamespace(w.namespace)), w.client.List(ctx, configs, client.InNamespace(w.namespace))); err != nil {
 		return fmt.Errorf("list: %w", err)
+	}
+	hashes := map[string]string{}
+	for i := range configs.Items {
+		hashes[configs.Items[i].Name] = waveHash(&configs.Items[i])
 	}
 	for i := range list.Items {
 		d := &list.Items[i]
-		if d.Annotations["wave.pusher.com/update-on-config-change"] != "true" {
+		hash := hashes[d.Name]
+		if d.Annotations[waveAnnotation] != "true" {
 			continue
 		}
-		cm := &corev1.ConfigMap{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: d.Name}, cm); err != nil {
-			return fmt.Errorf("get: %w", err)
-		}
-		hash := waveHash(cm)
 		if d.Spec.Template.Annotations["wave.pusher.com/config-hash"] == hash {
 			continue
 		}
@@ -242,23 +274,30 @@ func waveHash(cm *corev1.ConfigMap) string {
 
 func (w *world) apply(manifest string) {
 	w.t.Helper()
+	if err := w.applies(w.t.Context(), manifest); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) applies(ctx context.Context, manifest string) error {
 	for doc := range strings.SplitSeq(manifest, "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-			w.t.Fatalf("%v: %s", err, doc)
+			return fmt.Errorf("%w: %s", err, doc)
 		}
 		if u.GetNamespace() == "" {
 			u.SetNamespace(w.namespace)
 		}
-		if err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("user"), client.ForceOwnership); err != nil {
-			w.t.Fatal(err)
+		if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("user"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s: %w", u.GetName(), err)
 		}
 	}
+	return nil
 }
 
 // formerly is the Deployment of a former controller.
 func formerly(name, image string, args ...string) string {
-	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {former: "true"}}, template: {metadata: {labels: {former: "true"}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: %[2]q, args: [%[3]s]}]}}}}`, name, image, strings.Join(args, ", "))
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {former: %[1]s}}, template: {metadata: {labels: {former: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: %[2]q, args: [%[3]s]}]}}}}`, name, image, strings.Join(args, ", "))
 }
 
 // workload is a Deployment that uses the ConfigMap of its name.
@@ -290,6 +329,8 @@ func (w *world) still() map[string]int {
 		}
 		return nil
 	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.rolls()
 }
 
@@ -315,6 +356,8 @@ func (w *world) settled(want map[string]int) {
 		if err := w.rolled(ctx); err != nil {
 			return err
 		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if got := w.rolls(); !maps.Equal(got, want) {
 			return fmt.Errorf("Pods of workloads: %v, want %v", got, want)
 		}
@@ -361,13 +404,26 @@ func TestFromWaveAndBack(t *testing.T) {
 		w.apply(config(name, 0) + "\n---\n" + workload(name, waveAnnotation))
 	}
 	w.apply(formerly("wave", "quay.io/wave-k8s/wave:v0.9.0", "--leader-election", "--sync-period=5m"))
-	w.standIn(func() func(context.Context) error { return w.wave })
+	w.standIn("wave", always(w.wave))
 	testenv.Eventually(t, func(ctx context.Context) error { return w.hashed(ctx, workloads) })
 	want := w.still()
 
 	w.says(w.spillway(0), "wave v0.9.0: deployment/wave in namespace "+w.namespace+", 2 replicas, in all namespaces", fmt.Sprintf("acts on %d Deployment", workloads),
 		"--sync-period=5m: carried over", "Nothing rolls because of the change-over", "spillway install --rings=config -- --sync-period=5m")
+	edited := make(chan error, 1)
+	go func() { // what is edited when wave acts no more, and the manager not yet, is asked for
+		edited <- testenv.Until(t.Context(), func(ctx context.Context) error {
+			if ready, _ := w.isReady(ctx, w.namespace, client.MatchingLabels{"former": "wave"}); ready {
+				return errors.New("wave runs")
+			}
+			return w.applies(ctx, config("web-02", 1))
+		})
+	}()
+	want["web-02"]++
 	w.says(w.spillway(0, "do", "--settle=3s", "--webhooks=false"), "deployment/wave in namespace "+w.namespace+" scaled to 0", "the manager is at work", "changed over; spillway migrate undo goes back")
+	if err := <-edited; err != nil {
+		t.Fatal(err)
+	}
 	w.settled(want)
 
 	w.apply(config("web-03", 1))

@@ -22,6 +22,8 @@ type answer struct {
 	Steps     []step  `json:"steps,omitempty"`
 	// computed is true where there was a cluster whose state Rolls follows from.
 	computed bool
+	// looked is what users asked for before that state was read.
+	looked state
 }
 
 // step is a part of the way, with its commands.

@@ -22,13 +22,14 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
-// unit is an object as it was when no controller acted on it: what must not change unless a user wanted it.
+// unit is an object as it was at some time: what must not change unless a user wanted it.
 type unit struct {
 	// asked is what users ask for: a digest of the Pod template without what managers put there, or a generation.
 	asked string
 	// done is what managers have made of it: a digest of the whole Pod template, the run of a plan, or an assignment.
 	done string
-	// revision counts the templates that a Deployment has had, also one that is taken back before the next look.
+	// revision counts the templates that a Deployment has had, also one that is taken back before the next look. It is empty
+	// until the present template is counted.
 	revision string
 	// pods are the UIDs of those Pods of a StatefulSet that are up to date, and config the versions of config in
 	// the namespace.
@@ -54,7 +55,7 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 		if !slices.ContainsFunc(all, func(f found) bool { return f.acts(u) }) {
 			continue
 		}
-		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()], revision: u.GetAnnotations()["deployment.kubernetes.io/revision"]}
+		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()], revision: revisionOf(u)}
 		if isWorkload(u) {
 			if is.asked, is.done, err = templates(u); err != nil {
 				return nil, err
@@ -68,6 +69,14 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 		s[strings.ToLower(u.GetKind())+"/"+u.GetName()+" in namespace "+u.GetNamespace()] = is
 	}
 	return s, nil
+}
+
+// revisionOf is the number of the present template of a Deployment, empty until it is counted.
+func revisionOf(u *unstructured.Unstructured) string {
+	if observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); observed < u.GetGeneration() {
+		return ""
+	}
+	return u.GetAnnotations()["deployment.kubernetes.io/revision"]
 }
 
 // config are the versions of ConfigMaps and Secrets by namespace. Their contents are not read.
@@ -126,16 +135,17 @@ func (m *migration) upToDate(ctx context.Context, u *unstructured.Unstructured) 
 	return uids, err
 }
 
-// rolled names what the manager has rolled though nothing asked for it, empty if there is nothing. What was under way or missed
-// before is expected.
-func rolled(before, now state, expected []string) string {
+// rolled names what the manager has rolled since before though nothing asked for it, empty if there is nothing. What was under
+// way or missed when it was looked is expected, and what users have asked for since then.
+func (a *answer) rolled(before, now state) string {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was, is := before[name], now[name]
+		looked, known := a.looked[name]
 		object, _, _ := strings.Cut(name, " ")
-		wanted := is.asked != was.asked || !maps.Equal(is.config, was.config) || slices.ContainsFunc(expected, func(roll string) bool { return strings.Contains(roll, object+" ") })
+		wanted := !known || is.asked != looked.asked || !maps.Equal(is.config, looked.config) || slices.ContainsFunc(a.Rolls, func(roll string) bool { return strings.Contains(roll, object+" ") })
 		switch {
 		case wanted:
-		case is.done != was.done, was.revision != "" && is.revision != was.revision:
+		case is.done != was.done, was.revision != "" && is.revision != "" && is.revision != was.revision:
 			return name + " was rolled"
 		case slices.ContainsFunc(was.pods, func(uid types.UID) bool { return !slices.Contains(is.pods, uid) }):
 			return "a Pod of " + name + " was replaced"
@@ -146,13 +156,13 @@ func rolled(before, now state, expected []string) string {
 
 // watch looks until the manager works and the time to settle is over. It returns early with an error if
 // a former controller acts again, or anything rolls that no user has asked for.
-func (m *migration) watch(ctx context.Context, all []found, before state, expected []string) error {
+func (m *migration) watch(ctx context.Context, a *answer, before state) error {
 	deadline, settled := m.env.Now().Add(m.timeout), time.Time{}
 	err := wait.PollUntilContextCancel(ctx, every, true, func(ctx context.Context) (bool, error) {
-		if err := m.harmless(ctx, all, before, expected); err != nil {
+		if err := m.harmless(ctx, a, before); err != nil {
 			return false, err
 		}
-		absent, err := m.absence(ctx, all)
+		absent, err := m.absence(ctx, a.Found)
 		at := m.env.Now()
 		switch {
 		case err != nil:
@@ -169,17 +179,18 @@ func (m *migration) watch(ctx context.Context, all []found, before state, expect
 }
 
 // harmless is an error if anything rolls that no user has asked for, or if a former controller acts again.
-func (m *migration) harmless(ctx context.Context, all []found, before state, expected []string) error {
-	now, err := m.stateOf(ctx, all)
+func (m *migration) harmless(ctx context.Context, a *answer, before state) error {
+	now, err := m.stateOf(ctx, a.Found)
 	if err != nil {
 		return err
 	}
-	if what := rolled(before, now, expected); what != "" {
+	if what := a.rolled(before, now); what != "" {
 		return errors.New(what + " though neither its template nor its config was changed")
 	}
-	for i := range all {
-		if alive, err := m.isAlive(ctx, &all[i]); err != nil || alive {
-			return errors.Join(err, fmt.Errorf("%s in namespace %s was started again by another client: stop it there", all[i].ref(), all[i].Namespace))
+	for i := range a.Found {
+		f := &a.Found[i]
+		if alive, err := m.isAlive(ctx, f); err != nil || alive {
+			return errors.Join(err, fmt.Errorf("%s in namespace %s was started again by another client: stop it there", f.ref(), f.Namespace))
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func TestFromReloaderAndBack(t *testing.T) {
 		w.apply(config(name, 0) + "\n---\n" + workload(name, "team.example/auto"))
 	}
 	w.apply(formerly("reloader", "ghcr.io/stakater/reloader:v1.4.21", "--auto-annotation=team.example/auto", "--log-format=json"))
-	w.standIn(w.reloader)
+	w.standIn("reloader", w.reloader)
 	w.settled(map[string]int{"web": 1, "api": 1})
 	w.rolledBy("api")
 	want := w.still()
@@ -105,7 +105,7 @@ func TestFromRolloutOperatorAndBack(t *testing.T) {
 		w.apply(fmt.Sprintf(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %[1]s, labels: {rollout-group: store}}, spec: {replicas: 2, serviceName: store, podManagementPolicy: Parallel, updateStrategy: {type: OnDelete}, selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s, rollout-group: store}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: x}]}}}}`, zone))
 	}
 	w.apply(formerly("rollout-operator", "grafana/rollout-operator:v0.30.0", "-kubernetes.namespace="+w.namespace))
-	w.apply(`{apiVersion: v1, kind: Service, metadata: {name: rollout-operator}, spec: {selector: {former: "true"}, ports: [{port: 443}]}}`)
+	w.apply(`{apiVersion: v1, kind: Service, metadata: {name: rollout-operator}, spec: {selector: {former: rollout-operator}, ports: [{port: 443}]}}`)
 	hook := "no-downscale-" + w.namespace
 	w.apply(fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: %s}, webhooks: [{name: no-downscale.grafana.com, failurePolicy: Ignore, sideEffects: None, admissionReviewVersions: [v1], timeoutSeconds: 1, namespaceSelector: {matchLabels: {none: such}},
 clientConfig: {service: {namespace: %s, name: rollout-operator}}, rules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [statefulsets]}]}]}`, hook, w.namespace))
@@ -168,7 +168,7 @@ func TestItGoesBack(t *testing.T) {
 				err := testenv.Until(t.Context(), func(context.Context) error {
 					w.mu.Lock()
 					defer w.mu.Unlock()
-					if !w.managed {
+					if !w.acting[manager] {
 						return fmt.Errorf("the manager does not run")
 					}
 					return nil
