@@ -70,8 +70,10 @@ type explorer struct {
 	frontier []*branch
 	found    map[string]*Counterexample
 	// stops are the final states that were counted.
-	stops    map[stopped]bool
-	goals    goals
+	stops map[stopped]bool
+	goals goals
+	// had are the units when the change was made.
+	had      []Unit
 	rollouts map[string]record.Key
 	// gates are those that the change reaches, and that pass.
 	gates []string

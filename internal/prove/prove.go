@@ -172,7 +172,8 @@ func (e *explorer) begin(ctx context.Context, start *simulate.Play, failures int
 // aim plays the change without a failure: what units have in the end is what the change brings them.
 // Gates that wait for a person are approved.
 func (e *explorer) aim(ctx context.Context, start *simulate.Play) error {
-	e.goals.from, e.contents = revisions(unitsOf(start)), contentsOf(start)
+	e.had = unitsOf(start)
+	e.goals.from, e.contents = revisions(e.had), contentsOf(start)
 	b, err := e.begin(ctx, start, 0)
 	if err != nil {
 		return err

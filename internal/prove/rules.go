@@ -44,6 +44,10 @@ const (
 	// RuleOrder is that no unit gets the change before those of the stages before its own are ready
 	// with it.
 	RuleOrder = "stages-in-order"
+	// RulePause is that nothing gets the change while it is paused.
+	RulePause = "paused-stays"
+	// RuleRemovals is that no more clusters lose a module than maxRemoved, without an approval.
+	RuleRemovals = "max-removed"
 )
 
 // Rules returns what each rule says.
@@ -57,6 +61,8 @@ func Rules() map[string]string {
 		RuleZones:    "no Pod of a group is replaced while a Pod of another zone is not ready",
 		RuleBudget:   "no more units are unavailable because of a rollout than maxUnavailable",
 		RuleOrder:    "a stage begins once those before it are ready with the change",
+		RulePause:    "what is paused keeps what it has",
+		RuleRemovals: "no more clusters lose a module than maxRemoved without an approval",
 	}
 }
 
@@ -72,6 +78,8 @@ var actions = map[string]string{
 	RuleZones:    defect,
 	RuleBudget:   defect,
 	RuleOrder:    defect,
+	RulePause:    defect,
+	RuleRemovals: defect,
 	RuleBadStops: "add a first stage, with a soak that is longer than a bad version takes to show",
 }
 
@@ -167,6 +175,7 @@ func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
 	var moves []move
 	for _, c := range changes {
 		moves = append(moves, e.movesBy(by, c)...)
+		e.checkRemovals(b, by, c)
 		if pod, ok := c.Before.(*corev1.Pod); ok && goes(pod, c.After) {
 			e.checkPod(b, pod)
 		}
@@ -178,6 +187,7 @@ func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
 		}
 	}
 	for i := range moves {
+		e.checkPause(b, &moves[i])
 		e.checkMove(b, &moves[i])
 	}
 }
@@ -196,7 +206,11 @@ func (e *explorer) movesBy(ring string, c simulate.Change) []move {
 	switch c.Before.(type) {
 	case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.StatefulSet:
 		if ring == record.RingConfig {
-			return e.movesOf([]Unit{ofWorkload(c.Before)}, []Unit{ofWorkload(c.After)})
+			moves := e.movesOf([]Unit{ofWorkload(c.Before)}, []Unit{ofWorkload(c.After)})
+			for i := range moves {
+				moves[i].isPaused = workload.ManifestOf(c.Before).Paused
+			}
+			return moves
 		}
 	case *fleetv1.ProxyAssemblage, *fleetv1.RemoteAssemblage:
 		if ring == record.RingFleet {
@@ -210,7 +224,8 @@ func (e *explorer) movesBy(ring string, c simulate.Change) []move {
 type move struct {
 	Unit
 
-	wasReady bool
+	// isPaused reports whether its own annotation pauses it.
+	wasReady, isPaused bool
 }
 
 // movesOf returns those that get what the change brings by a write.
@@ -222,7 +237,7 @@ func (e *explorer) movesOf(before, after []Unit) []move {
 	var moves []move
 	for _, u := range after {
 		if was := had[u.id()]; u.Revision != was.Revision && e.goals.has(&u) {
-			moves = append(moves, move{u, was.Ready})
+			moves = append(moves, move{Unit: u, wasReady: was.Ready})
 		}
 	}
 	return moves
@@ -235,6 +250,7 @@ func (e *explorer) checkPod(b *branch, pod *corev1.Pod) {
 		return
 	}
 	of := record.KeyOf("", pod.Namespace, record.Reference("RolloutGroup", group))
+	g, _ := b.Store().Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: pod.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
 	for _, obj := range b.Store().Objects(&appsv1.StatefulSet{}, pod.Namespace) {
 		set, ok := obj.(*appsv1.StatefulSet)
 		if !ok || b.GroupOf(set) != group {
@@ -243,7 +259,9 @@ func (e *explorer) checkPod(b *branch, pod *corev1.Pod) {
 		replicas := podsOf(b.Play, set)
 		down := slices.DeleteFunc(slices.Clone(replicas), func(o ordinal) bool { return isUp(o.pod) || o.name == pod.Name })
 		own := slices.ContainsFunc(replicas, func(o ordinal) bool { return o.name == pod.Name })
-		switch most := e.maxUnavailable(b, set, group) - e.stricter; {
+		switch most := e.maxUnavailable(g, set) - e.stricter; {
+		case own && (g != nil && g.Spec.Pause != nil || vocabulary.RolloutPaused.Get(set.Annotations) == "true"):
+			e.broken(b, RulePause, of, fmt.Sprintf("Pod %s is replaced though zone %s is paused", pod.Name, set.Name))
 		case !own && len(down) > 0 && !metav1.IsControlledBy(pod, set):
 			e.broken(b, RuleZones, of, fmt.Sprintf("Pod %s is replaced while Pod %s of zone %s is not ready", pod.Name, down[0].name, set.Name))
 		case own && len(down)+1 > most:
@@ -253,13 +271,12 @@ func (e *explorer) checkPod(b *branch, pod *corev1.Pod) {
 }
 
 // maxUnavailable is how many Pods of a zone may be unavailable.
-func (e *explorer) maxUnavailable(b *branch, set *appsv1.StatefulSet, group string) int {
+func (e *explorer) maxUnavailable(g *v1alpha1.RolloutGroup, set *appsv1.StatefulSet) int {
 	replicas, limit := int(*set.Spec.Replicas), intstr.FromInt32(1)
 	if value := vocabulary.RolloutMaxUnavailable.Get(set.Annotations); value != "" {
 		limit = intstr.Parse(value)
 	}
-	g, ok := b.Store().Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: set.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
-	if ok && g.Spec.MaxUnavailable != nil {
+	if g != nil && g.Spec.MaxUnavailable != nil {
 		limit = *g.Spec.MaxUnavailable
 	}
 	return atMost(&limit, replicas)
@@ -326,10 +343,11 @@ func (e *explorer) ofPolicy(p *policy.Policy, o content.Object) *staged {
 
 // ofModule returns the rollout of a module, nil if it has none.
 func (e *explorer) ofModule(b *branch, u *Unit) []*staged {
-	r := e.staging(b, u)
-	if r == nil {
+	m := moduleOf(b, u)
+	if m == nil || m.Rollout == nil {
 		return nil
 	}
+	r := m.Rollout
 	return []*staged{{
 		stageOf: func(m *Unit) int { return stageOf(r, m.Labels) },
 		most: func(stage, total int) int {
@@ -423,16 +441,70 @@ func sums(of []int) []int {
 	return all
 }
 
-// staging returns the rollout of a module, nil if it has none.
-func (e *explorer) staging(b *branch, u *Unit) *fleetv1.Rollout {
+// moduleOf returns the module of a unit, nil if there is none.
+func moduleOf(b *branch, u *Unit) *fleetv1.ModuleSpec {
 	key := types.NamespacedName{Namespace: u.Namespace, Name: u.Part}
-	if m, ok := b.Store().Object(&fleetv1.Module{}, key).(*fleetv1.Module); ok && u.Rollout == record.Reference(model.KindModule, u.Part) {
-		return m.Spec.Rollout
+	if m, ok := b.Store().Object(&fleetv1.Module{}, key).(*fleetv1.Module); ok && u.Rollout == record.Reference(model.KindModule, u.Part) && m.DeletionTimestamp == nil {
+		return &m.Spec
 	}
-	if m, ok := b.Store().Object(&fleetv1.BootstrapModule{}, key).(*fleetv1.BootstrapModule); ok {
-		return m.Spec.Rollout
+	if m, ok := b.Store().Object(&fleetv1.BootstrapModule{}, key).(*fleetv1.BootstrapModule); ok && m.DeletionTimestamp == nil {
+		return &m.Spec
 	}
 	return nil
+}
+
+// checkPause checks that what gets the change is not paused.
+func (e *explorer) checkPause(b *branch, u *move) {
+	var paused string
+	if m := moduleOf(b, &u.Unit); u.Kind == clusterKind && m != nil && m.Suspend {
+		paused = u.Rollout
+	}
+	if p := e.policies.of(&u.Unit); p != nil && p.Pause != nil {
+		paused = record.Reference(p.Kind, p.Name)
+	}
+	if u.isPaused {
+		paused = u.String()
+	}
+	if paused != "" {
+		e.broken(b, RulePause, e.rollouts[u.id()], fmt.Sprintf("%s gets the change though %s is paused", &u.Unit, paused))
+	}
+}
+
+// checkRemovals checks how many clusters have lost a module by a write of the fleet's ring.
+func (e *explorer) checkRemovals(b *branch, ring string, c simulate.Change) {
+	if ring != record.RingFleet || c.Before == nil {
+		return
+	}
+	var kept []Unit
+	if c.After != nil {
+		kept = ofCluster(c.After)
+	}
+	for _, u := range ofCluster(c.Before) {
+		m := moduleOf(b, &u)
+		if m == nil || e.goals.from[u.id()] == "" || slices.ContainsFunc(kept, func(k Unit) bool { return k.id() == u.id() }) {
+			continue
+		}
+		isOf := func(other Unit) bool {
+			return other.Rollout == u.Rollout && other.Namespace == u.Namespace && e.goals.from[other.id()] != ""
+		}
+		had := len(slices.DeleteFunc(slices.Clone(e.had), func(other Unit) bool { return !isOf(other) }))
+		left := len(slices.DeleteFunc(unitsOf(b.Play), func(other Unit) bool { return !isOf(other) }))
+		if most := mostRemoved(m.Rollout, had) - e.stricter; had-left > most {
+			e.broken(b, RuleRemovals, record.KeyOf("", u.Namespace, u.Rollout), fmt.Sprintf("%d of %d clusters lose the module, and %d may without an approval", had-left, had, most))
+		}
+	}
+}
+
+// mostRemoved is how many of so many clusters may lose a module without an approval.
+func mostRemoved(r *fleetv1.Rollout, total int) int {
+	limit := intstr.FromString("10%")
+	if r != nil && r.MaxRemoved != nil {
+		limit = *r.MaxRemoved
+	}
+	if limit.IntValue() == 0 && limit.StrVal == "" || limit.StrVal == "0%" {
+		return 0
+	}
+	return atMost(&limit, total)
 }
 
 // stageOf is the first stage that selects a cluster, and otherwise one after all of them.

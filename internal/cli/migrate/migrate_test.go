@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 
 // deleteAll deletes what the next test would find in all namespaces. What would let it go does not run any more.
 func (w *world) deleteAll(ctx context.Context) {
-	for _, kind := range [][2]string{{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"kudo.dev/v1beta1", "Instance"}, {"kudo.dev/v1beta1", "OperatorVersion"}, {fleetV1, "Module"}, {fleetV1, "ProxyAssemblage"}, {fleetV1, "Assemblage"}, {kustomizeV1, "Kustomization"}} {
+	for _, kind := range [][2]string{{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"spillway.dev/v1alpha1", "RolloutGroup"}, {"kudo.dev/v1beta1", "Instance"}, {"kudo.dev/v1beta1", "OperatorVersion"}, {fleetV1, "Module"}, {fleetV1, "ProxyAssemblage"}, {fleetV1, "Assemblage"}, {kustomizeV1, "Kustomization"}} {
 		objects, err := w.all(ctx, kind[0], kind[1])
 		if apimeta.IsNoMatchError(err) {
 			continue
