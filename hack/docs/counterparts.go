@@ -45,14 +45,7 @@ func counterpartsPage(root *cobra.Command) ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "\n## %s\n\nThis is about %s.\n", titles[f.Name], f.Of)
 		writeKeys(&b, f.Keys)
-		b.WriteString("\n| Flag or variable | Accepted | In Spillway |\n|---|---|---|\n")
-		for i := range f.Flags {
-			flag := &f.Flags[i]
-			if exists := manager.Flag(flag.Name) != nil; !flag.IsVariable() && exists != flag.Accepted {
-				wrong = append(wrong, fmt.Errorf("--%s is accepted: %v, and package vocabulary says %v", flag.Name, exists, flag.Accepted))
-			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", flagName(flag), accepted(flag), becomes(flag))
-		}
+		wrong = append(wrong, writeFlags(&b, manager, f.Flags, becomes))
 		if f.Name == "kudo" {
 			writeCommands(&b)
 		}
@@ -87,6 +80,21 @@ func writeCommands(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "| %s | %s | %s |\n", words, strings.Join(slices.Compact(flags), " "), codeWords(sameOr(c.Differs)))
 	}
+}
+
+// writeFlags writes a table of flags, with what becomes of each, and is an error if the manager accepts others than package
+// vocabulary says. That it does not call a URL in place of a roll, it says to a user who gives that flag.
+func writeFlags(b *bytes.Buffer, manager *cobra.Command, flags []vocabulary.FormerFlag, becomes func(*vocabulary.FormerFlag) string) error {
+	var wrong []error
+	b.WriteString("\n| Flag or variable | Accepted | In Spillway |\n|---|---|---|\n")
+	for i := range flags {
+		f := &flags[i]
+		if exists := manager.Flag(f.Name) != nil; !f.IsVariable() && exists != f.Accepted && f.Name != vocabulary.ReloaderWebhook {
+			wrong = append(wrong, fmt.Errorf("--%s is accepted: %v, and package vocabulary says %v", f.Name, exists, f.Accepted))
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", flagName(f), accepted(f), becomes(f))
+	}
+	return errors.Join(wrong...)
 }
 
 func flagName(f *vocabulary.FormerFlag) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -35,19 +34,13 @@ func reloaderPage(root *cobra.Command) ([]byte, error) {
 	for _, k := range vocabulary.ReloaderKeys() {
 		fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s |\n", k.Name, k.Flag, sameOr(k.Differs), codeKeys(k.Instead))
 	}
-	b.WriteString("\n## Flags\n\nAn accepted flag is given to the manager as to Reloader.\nThe manager logs at its start which have no effect, so that the arguments of Reloader can stay as they are.\n\n| Flag or variable | Accepted | In Spillway |\n|---|---|---|\n")
-	var wrong []error
-	for _, f := range vocabulary.ReloaderFlags() {
-		if exists := manager.Flag(f.Name) != nil; !f.IsVariable() && exists != f.Accepted && f.Name != vocabulary.ReloaderWebhook {
-			wrong = append(wrong, fmt.Errorf("--%s is accepted: %v, and package vocabulary says %v", f.Name, exists, f.Accepted))
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", flagName(&f), accepted(&f), sameOr(f.Differs))
-	}
+	b.WriteString("\n## Flags\n\nAn accepted flag is given to the manager as to Reloader.\nThe manager logs at its start which have no effect, so that the arguments of Reloader can stay as they are.\n")
+	wrong := writeFlags(&b, manager, vocabulary.ReloaderFlags(), func(f *vocabulary.FormerFlag) string { return sameOr(f.Differs) })
 	b.WriteString("\n## Kinds\n\n| Kind | In Spillway |\n|---|---|\n")
 	for _, k := range vocabulary.ReloaderKinds() {
 		fmt.Fprintf(&b, "| %s of `%s` | %s |\n", k.Kind, k.Group, sameOr(k.Because))
 	}
-	return b.Bytes(), errors.Join(wrong...)
+	return b.Bytes(), wrong
 }
 
 func sameOr(differs string) string {

@@ -48,9 +48,14 @@ func mentions(written *metav1.FieldsV1, fields []string) bool {
 // Attribution is what a cache keeps of who has written an object since it was created, so that [WrittenAt] says the same:
 // there are many objects, and most are never written again.
 func Attribution(obj metav1.Object, fields ...string) []metav1.ManagedFieldsEntry {
-	at, by := LastWrite(obj, fields...)
-	if at.Equal(obj.GetCreationTimestamp().Time) {
+	if WrittenAt(obj, fields...).Equal(obj.GetCreationTimestamp().Time) {
 		return nil
 	}
+	return FullAttribution(obj, fields...)
+}
+
+// FullAttribution is [Attribution] also of who has created the object, so that [LastWrite] says the same.
+func FullAttribution(obj metav1.Object, fields ...string) []metav1.ManagedFieldsEntry {
+	at, by := LastWrite(obj, fields...)
 	return []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}, Manager: unique.Make(by).Value()}} // there are few
 }

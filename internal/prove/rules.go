@@ -259,9 +259,10 @@ func (e *explorer) checkPod(b *branch, pod *corev1.Pod) {
 		replicas := podsOf(b.Play, set)
 		down := slices.DeleteFunc(slices.Clone(replicas), func(o ordinal) bool { return isUp(o.pod) || o.name == pod.Name })
 		own := slices.ContainsFunc(replicas, func(o ordinal) bool { return o.name == pod.Name })
-		switch most := e.maxUnavailable(g, set) - e.stricter; {
-		case own && (g != nil && g.Spec.Pause != nil || vocabulary.RolloutPaused.Get(set.Annotations) == "true"):
+		if own && (g != nil && g.Spec.Pause != nil || vocabulary.RolloutPaused.Get(set.Annotations) == "true") {
 			e.broken(b, RulePause, of, fmt.Sprintf("Pod %s is replaced though zone %s is paused", pod.Name, set.Name))
+		}
+		switch most := e.maxUnavailable(g, set) - e.stricter; {
 		case !own && len(down) > 0 && !metav1.IsControlledBy(pod, set):
 			e.broken(b, RuleZones, of, fmt.Sprintf("Pod %s is replaced while Pod %s of zone %s is not ready", pod.Name, down[0].name, set.Name))
 		case own && len(down)+1 > most:
@@ -343,7 +344,7 @@ func (e *explorer) ofPolicy(p *policy.Policy, o content.Object) *staged {
 
 // ofModule returns the rollout of a module, nil if it has none.
 func (e *explorer) ofModule(b *branch, u *Unit) []*staged {
-	m := moduleOf(b, u)
+	_, m := moduleOf(b, u)
 	if m == nil || m.Rollout == nil {
 		return nil
 	}
@@ -441,22 +442,22 @@ func sums(of []int) []int {
 	return all
 }
 
-// moduleOf returns the module of a unit, nil if there is none.
-func moduleOf(b *branch, u *Unit) *fleetv1.ModuleSpec {
+// moduleOf returns the module of a unit and what it says, nil if there is none.
+func moduleOf(b *branch, u *Unit) (client.Object, *fleetv1.ModuleSpec) {
 	key := types.NamespacedName{Namespace: u.Namespace, Name: u.Part}
-	if m, ok := b.Store().Object(&fleetv1.Module{}, key).(*fleetv1.Module); ok && u.Rollout == record.Reference(model.KindModule, u.Part) && m.DeletionTimestamp == nil {
-		return &m.Spec
+	if m, ok := b.Store().Object(&fleetv1.Module{}, key).(*fleetv1.Module); ok && u.Rollout == record.Reference(model.KindModule, u.Part) {
+		return m, &m.Spec
 	}
-	if m, ok := b.Store().Object(&fleetv1.BootstrapModule{}, key).(*fleetv1.BootstrapModule); ok && m.DeletionTimestamp == nil {
-		return &m.Spec
+	if m, ok := b.Store().Object(&fleetv1.BootstrapModule{}, key).(*fleetv1.BootstrapModule); ok {
+		return m, &m.Spec
 	}
-	return nil
+	return nil, nil
 }
 
 // checkPause checks that what gets the change is not paused.
 func (e *explorer) checkPause(b *branch, u *move) {
 	var paused string
-	if m := moduleOf(b, &u.Unit); u.Kind == clusterKind && m != nil && m.Suspend {
+	if _, m := moduleOf(b, &u.Unit); u.Kind == clusterKind && m != nil && m.Suspend {
 		paused = u.Rollout
 	}
 	if p := e.policies.of(&u.Unit); p != nil && p.Pause != nil {
@@ -480,19 +481,25 @@ func (e *explorer) checkRemovals(b *branch, ring string, c simulate.Change) {
 		kept = ofCluster(c.After)
 	}
 	for _, u := range ofCluster(c.Before) {
-		m := moduleOf(b, &u)
-		if m == nil || e.goals.from[u.id()] == "" || slices.ContainsFunc(kept, func(k Unit) bool { return k.id() == u.id() }) {
+		module, m := moduleOf(b, &u)
+		if m == nil || module.GetDeletionTimestamp() != nil || e.goals.from[u.id()] == "" || slices.ContainsFunc(kept, func(k Unit) bool { return k.id() == u.id() }) {
 			continue
 		}
-		isOf := func(other Unit) bool {
-			return other.Rollout == u.Rollout && other.Namespace == u.Namespace && e.goals.from[other.id()] != ""
-		}
-		had := len(slices.DeleteFunc(slices.Clone(e.had), func(other Unit) bool { return !isOf(other) }))
-		left := len(slices.DeleteFunc(unitsOf(b.Play), func(other Unit) bool { return !isOf(other) }))
+		had, left := e.countOf(e.had, &u), e.countOf(unitsOf(b.Play), &u)
 		if most := mostRemoved(m.Rollout, had) - e.stricter; had-left > most {
 			e.broken(b, RuleRemovals, record.KeyOf("", u.Namespace, u.Rollout), fmt.Sprintf("%d of %d clusters lose the module, and %d may without an approval", had-left, had, most))
 		}
 	}
+}
+
+// countOf counts the clusters that have the module of a unit, and had it when the change was made.
+func (e *explorer) countOf(all []Unit, u *Unit) (n int) {
+	for i := range all {
+		if other := &all[i]; other.Rollout == u.Rollout && other.Namespace == u.Namespace && e.goals.from[other.id()] != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // mostRemoved is how many of so many clusters may lose a module without an approval.
@@ -501,7 +508,7 @@ func mostRemoved(r *fleetv1.Rollout, total int) int {
 	if r != nil && r.MaxRemoved != nil {
 		limit = *r.MaxRemoved
 	}
-	if limit.IntValue() == 0 && limit.StrVal == "" || limit.StrVal == "0%" {
+	if limit == intstr.FromInt32(0) || limit == intstr.FromString("0%") {
 		return 0
 	}
 	return atMost(&limit, total)

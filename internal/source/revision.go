@@ -15,8 +15,8 @@ import (
 )
 
 // ReadRevision reads what [ReadTree] does as it was in a revision of the repository of git in which the paths
-// are, and names files as git does: main:shop/web.yaml. A path that the revision does not have has no manifests. It is
-// git itself that reads the repository.
+// are, and names files as git does: main:shop/web.yaml. A path that does not exist now, or that the revision does not
+// have, has no manifests. It is git itself that reads the repository.
 func ReadRevision(ctx context.Context, revision string, o Options, paths ...string) (documents []Document, err error) {
 	there, err := os.MkdirTemp("", "spillway-revision-")
 	if err != nil {
@@ -26,7 +26,11 @@ func ReadRevision(ctx context.Context, revision string, o Options, paths ...stri
 	var then, named []string
 	for i, path := range paths {
 		to, dir, name := filepath.Join(there, strconv.Itoa(i)), filepath.Dir(path), filepath.Base(path)
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		if info.IsDir() {
 			dir, name = filepath.Clean(path), "."
 		}
 		named = append(named, to+string(filepath.Separator), revision+":"+strings.TrimPrefix(dir+"/", "./"), to, revision+":"+dir)

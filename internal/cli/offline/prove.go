@@ -147,16 +147,19 @@ func (p *proof) show(w io.Writer, r *prove.Report) error {
 	return command.Show(w, p.output, r, func(w io.Writer) { p.write(w, r) })
 }
 
-// findings are the counterexamples, each at what it is about if a manifest has that, and at the change otherwise.
+// findings are the counterexamples, each at what it is about if a manifest has that, rather with the change, and at the
+// change otherwise.
 func (p *proof) findings(r *prove.Report) []report.Finding {
 	all := make([]report.Finding, 0, len(r.Counterexamples))
 	for i := range r.Counterexamples {
 		c := &r.Counterexamples[i]
 		f := report.Finding{Object: c.Object, Code: c.Rule, Level: report.Error, Message: headOf(c), Action: remedyOf(c)}
-		for k := range p.documents {
-			d := &p.documents[k]
-			f.File, f.Line = d.File, d.Line
-			if strings.EqualFold(d.Object.GetKind()+"/"+d.Object.GetName(), c.Object) {
+		for _, d := range slices.Backward(p.documents) {
+			isIt := strings.EqualFold(d.Object.GetKind()+"/"+d.Object.GetName(), c.Object)
+			if isIt || f.File == "" {
+				f.File, f.Line = d.File, d.Line
+			}
+			if isIt {
 				break
 			}
 		}

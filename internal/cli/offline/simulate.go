@@ -221,9 +221,14 @@ func (s *simulation) readSince(ctx context.Context) (base, change []*unstructure
 	if err != nil {
 		return nil, nil, err
 	}
-	change = slices.DeleteFunc(slices.Clone(now), func(u *unstructured.Unstructured) bool {
-		return slices.ContainsFunc(base, func(b *unstructured.Unstructured) bool { return reflect.DeepEqual(b.Object, u.Object) })
-	})
+	key := func(u *unstructured.Unstructured) string {
+		return u.GroupVersionKind().String() + "/" + u.GetNamespace() + "/" + u.GetName()
+	}
+	had := make(map[string]map[string]any, len(base))
+	for _, u := range base {
+		had[key(u)] = u.Object
+	}
+	change = slices.DeleteFunc(slices.Clone(now), func(u *unstructured.Unstructured) bool { return reflect.DeepEqual(had[key(u)], u.Object) })
 	if len(change) == 0 { // then nothing happens, and that is shown as always
 		change = now
 	}

@@ -132,6 +132,14 @@ rollout 2|a2, b2|the template of store-a, the template of store-b|argocd, helm|1
 rollout 1|a1|||0s..5m0s|Complete|
   Zone store-a|?..?|Complete|
 `)
+	group.Status.History[0].ChangedBy = "flux" // what is recorded counts, not who writes a template later
+	group.Status.History = group.Status.History[:1]
+	reader = clusterWith(t, group, zone("store-a", "store", "a2", managed("helm", 1, template)))
+	checkHistory(t, reader, describe.Ref{Kind: describe.KindGroup, Namespace: "shop", Name: "store"}, `
+rollout 2|a2, b2|the template of store-a|flux|10m0s..?|Running|store-a-0 is updating: not ready
+  Zone store-a|10m0s..?|Progressing|store-a-0 is updating: not ready
+  Zone store-b|10m0s..12m0s|Complete|
+`)
 }
 
 func instance() *v1beta1.Instance {

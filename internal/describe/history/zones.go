@@ -92,7 +92,7 @@ func (h *historian) edited(ctx context.Context, e *Entry, moved []v1alpha1.ZoneR
 			changes, names = append(changes, change), append(names, by)
 		}
 	}
-	e.Change, e.By = strings.Join(slices.Compact(changes), ", "), cmp.Or(people(names), e.By)
+	e.Change, e.By = strings.Join(slices.Compact(changes), ", "), cmp.Or(e.By, people(names))
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,10 +86,7 @@ func (d *decider) changedBy(cause v1beta1.Cause) string {
 func applied() []string { return []string{"parameters", "operatorVersion"} }
 
 // Attribute leaves of who has written an Instance what the history tells.
-func Attribute(obj client.Object) {
-	at, by := kube.LastWrite(obj, applied()...)
-	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: at}, Manager: by}})
-}
+func Attribute(obj client.Object) { obj.SetManagedFields(kube.FullAttribution(obj, applied()...)) }
 
 // answers is true if the execution answers the request of the user. A new Instance is
 // deployed, whatever it requests.
