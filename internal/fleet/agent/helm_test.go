@@ -141,15 +141,15 @@ func TestHelmIsInstalledLater(t *testing.T) {
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	w.manage()
 	w.publishCharts()
-	app := w.sync("app", "v1", "")
-	w.publish("v1")
-	w.assign("c1", w.release("1.0.0", values), app)
+	plain := w.sync("plain", "v1", "")
+	w.publishFiles("v1", map[string]string{"cm.yaml": w.configMap("plain", "{version: v1}")}) // not what the chart has
+	w.assign("c1", w.release("1.0.0", values), plain)
 	w.becomes("c1", "shop", "shop-1.0.0", v1alpha1.StateWaiting, "HelmChart and HelmRepository of Flux are not installed")
-	w.becomes("c1", "app", "app-v1", v1alpha1.StateUpdating, "") // what needs no Helm goes on
+	w.becomes("c1", "plain", "plain-v1", v1alpha1.StateUpdating, "") // what needs no Helm goes on
 	installRest()
 	w.becomes("c1", "shop", "shop-1.0.0", v1alpha1.StateSucceeded, "applied 1.0.0")
 	w.says("1.0.0")
-	w.assign("c1", app)
+	w.assign("c1", plain)
 	w.hasCharts(0, 0, 0)
 }
 
