@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # Of these modules only files are taken; what they would need to be built is not
 # downloaded. source-controller cannot be built from modules: its main module
 # replaces what has no published version.
-sources=github.com/fluxcd/source-controller@v1.9.0 # that of the API in go.mod
+sources=github.com/fluxcd/source-controller@v1.9.6 # that of the API in go.mod
 clusters=sigs.k8s.io/cluster-api@v1.14.2
 
 controller=github.com/fluxcd/kustomize-controller

@@ -69,7 +69,7 @@ spec:
         os: {{.Platform.OS}}
         arch: {{.Platform.Arch}}
     uri: {{$.Downloads}}{{$.Source.Version}}/{{.Name}}
-    sha256: {{.SHA256}}
+    sha256: "{{.SHA256}}"
     bin: {{.Platform.File}}
     files:
     - from: {{.Platform.File}}
