@@ -47,6 +47,9 @@ func play(t *testing.T, c client.WithWatch, namespace string) {
 		if !ok || a.Status.ObservedGeneration == a.Generation || ctx.Err() != nil {
 			return
 		}
+		if len(a.Spec.Assemblage.Syncs) == 0 { // there is nothing to answer, and an answer could refuse the write that assigns something
+			return
+		}
 		answers.Go(func() {
 			select {
 			case <-ctx.Done():

@@ -101,6 +101,10 @@ type branch struct {
 	// sick are units that were not ready when they got the change: that they are not ready now is not
 	// because of it.
 	sick map[string]bool
+	// ready is since when units are ready with what the change brings.
+	ready map[string]record.Offset
+	// begun are the stages that have begun.
+	begun map[begun]bool
 }
 
 // event is something that has gone wrong, or has ended that.
@@ -119,7 +123,7 @@ func (e *explorer) fork(ctx context.Context, b *branch) (*branch, error) {
 }
 
 func (e *explorer) watched(b *branch, p *simulate.Play) *branch {
-	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, denied: b.denied, left: b.left, moments: b.moments, sick: maps.Clone(b.sick)}
+	f := &branch{Play: p, events: slices.Clip(b.events), open: b.open, struck: b.struck, denied: b.denied, left: b.left, moments: b.moments, sick: maps.Clone(b.sick), ready: maps.Clone(b.ready), begun: maps.Clone(b.begun)}
 	p.Watch(func(by string, changes []simulate.Change) { e.see(f, by, changes) })
 	return f
 }

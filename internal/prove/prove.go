@@ -162,7 +162,7 @@ func (e *explorer) run(ctx context.Context) error {
 
 // begin makes the change in a fork of the world.
 func (e *explorer) begin(ctx context.Context, start *simulate.Play, failures int) (*branch, error) {
-	b, err := e.fork(ctx, &branch{Play: start, left: failures, sick: map[string]bool{}})
+	b, err := e.fork(ctx, &branch{Play: start, left: failures, sick: map[string]bool{}, ready: map[string]record.Offset{}, begun: map[begun]bool{}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,9 +45,13 @@ func scenario(t *testing.T, name string) prove.Options {
 	if name == "policy-returns" {
 		o.Config.PinNamespaces = pin.In()
 	}
-	base, err := source.Read(nil, filepath.Join(scenarios, name, "base.yaml"))
+	from := filepath.Join(scenarios, name)
+	if _, err := os.Stat(from); err != nil {
+		from = filepath.Join("testdata", name)
+	}
+	base, err := source.Read(nil, filepath.Join(from, "base.yaml"))
 	o.Base = objects(t, base, err)
-	change, err := source.Read(nil, filepath.Join(scenarios, name, "change.yaml"))
+	change, err := source.Read(nil, filepath.Join(from, "change.yaml"))
 	o.Change = objects(t, change, err)
 	return o
 }
@@ -103,10 +108,11 @@ var found = map[string][]string{
 func TestEveryFailureOfEveryScenario(t *testing.T) {
 	t.Parallel()
 	bases, err := filepath.Glob(filepath.Join(scenarios, "*", "base.yaml"))
-	if err != nil || len(bases) < 40 {
-		t.Fatalf("%d scenarios: %v", len(bases), err)
+	own, _ := filepath.Glob("testdata/*/base.yaml")
+	if err != nil || len(bases) < 40 || len(own) < 2 {
+		t.Fatalf("%d scenarios, and %d: %v", len(bases), len(own), err)
 	}
-	for _, base := range bases {
+	for _, base := range append(bases, own...) {
 		name := filepath.Base(filepath.Dir(base))
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

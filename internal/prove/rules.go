@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +46,10 @@ const (
 	// RuleOrder is that no unit gets the change before those of the stages before its own are ready
 	// with it.
 	RuleOrder = "stages-in-order"
+	// RuleSoak is that no stage begins before the one before it was ready for as long as it soaks.
+	RuleSoak = "stages-soak"
+	// RuleGates is that no stage begins before its gates, and those of the stages before it, have passed.
+	RuleGates = "gates-pass"
 	// RulePause is that nothing gets the change while it is paused.
 	RulePause = "paused-stays"
 	// RuleRemovals is that no more clusters lose a module than maxRemoved, without an approval.
@@ -61,6 +67,8 @@ func Rules() map[string]string {
 		RuleZones:    "no Pod of a group is replaced while a Pod of another zone is not ready",
 		RuleBudget:   "no more units are unavailable because of a rollout than maxUnavailable",
 		RuleOrder:    "a stage begins once those before it are ready with the change",
+		RuleSoak:     "a stage begins once the one before it has soaked",
+		RuleGates:    "a stage begins once the gates before it have passed",
 		RulePause:    "what is paused keeps what it has",
 		RuleRemovals: "no more clusters lose a module than maxRemoved without an approval",
 	}
@@ -78,6 +86,8 @@ var actions = map[string]string{
 	RuleZones:    defect,
 	RuleBudget:   defect,
 	RuleOrder:    defect,
+	RuleSoak:     defect,
+	RuleGates:    defect,
 	RulePause:    defect,
 	RuleRemovals: defect,
 	RuleBadStops: "add a first stage, with a soak that is longer than a bad version takes to show",
@@ -190,6 +200,36 @@ func (e *explorer) see(b *branch, by string, changes []simulate.Change) {
 		e.checkPause(b, &moves[i])
 		e.checkMove(b, &moves[i])
 	}
+	for i := range moves {
+		u := &moves[i].Unit
+		for _, r := range e.stagedOf(b, u) {
+			b.begun[begun{e.rollouts[u.id()], r.target, r.stageOf(u)}] = true
+		}
+	}
+	for _, c := range changes {
+		e.noteReady(b, c.After)
+	}
+}
+
+// noteReady notes since when units are ready with what the change brings.
+func (e *explorer) noteReady(b *branch, obj client.Object) {
+	var units []Unit
+	switch obj.(type) {
+	case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.StatefulSet:
+		units = []Unit{ofWorkload(obj)}
+	case *fleetv1.ProxyAssemblage, *fleetv1.RemoteAssemblage:
+		units = ofCluster(obj)
+	}
+	for i := range units {
+		u := &units[i]
+		_, was := b.ready[u.id()]
+		switch is := e.goals.has(u) && u.Ready; {
+		case is && !was:
+			b.ready[u.id()] = b.At()
+		case !is && was:
+			delete(b.ready, u.id())
+		}
+	}
 }
 
 // goes reports whether a Pod is taken away that was not being so.
@@ -301,8 +341,18 @@ type staged struct {
 	// loose reports whether a stage may begin though units of an earlier one are not ready with the change: they
 	// may fail, or which they are does not follow from labels.
 	loose bool
+	// target is the name of what has the stages.
+	target string
+	stages []soaking
 	// sizes are those of the first stages, of so many units, as long as these take a number of units.
 	sizes func(total int) []int
+}
+
+// soaking is what the next stage waits for once the units of a stage are ready.
+type soaking struct {
+	name  string
+	soak  time.Duration
+	gates []v1alpha1.StageGate
 }
 
 // stagedOf returns the rollouts of a unit that have stages or a budget: that of a module, or one for each object of config that has
@@ -320,7 +370,12 @@ func (e *explorer) stagedOf(b *branch, u *Unit) (all []*staged) {
 }
 
 func (e *explorer) ofPolicy(p *policy.Policy, o content.Object) *staged {
+	var stages []soaking
+	for i := range p.Stages {
+		stages = append(stages, soaking{p.Stages[i].Name, p.Stages[i].Soak, p.Stages[i].Gates})
+	}
 	return &staged{
+		target: p.Name, stages: stages,
 		stageOf: func(m *Unit) int { return p.Selected(labels.Set(m.Labels)) },
 		most: func(stage, total int) int {
 			if limit := p.Stages[stage].MaxUnavailable; limit.Set {
@@ -349,7 +404,17 @@ func (e *explorer) ofModule(b *branch, u *Unit) []*staged {
 		return nil
 	}
 	r := m.Rollout
+	var stages []soaking
+	for i := range r.Stages {
+		stage := soaking{name: r.Stages[i].Name, soak: time.Duration(r.Stages[i].SoakSeconds) * time.Second}
+		for _, g := range r.Stages[i].Gates {
+			reference := v1alpha1.GateReference{Name: g.Name, OnRefusal: v1alpha1.OnRefusal(g.OnRefusal)}
+			stage.gates = append(stage.gates, v1alpha1.StageGate{GateReference: reference, When: v1alpha1.GateTime(g.When)})
+		}
+		stages = append(stages, stage)
+	}
 	return []*staged{{
+		target: u.Part, stages: stages,
 		stageOf: func(m *Unit) int { return stageOf(r, m.Labels) },
 		most: func(stage, total int) int {
 			if stage < len(r.Stages) && r.Stages[stage].MaxUnreadyClusters != nil {
@@ -368,6 +433,8 @@ type tally struct {
 	// all are its units, stage those of the same stage, begun those that have it already, done those of
 	// them that are ready, and down those of the stage that are not.
 	all, stage, begun, done, down int
+	// since is when the last one of the stages before became ready with it.
+	since record.Offset
 	// early is a unit of an earlier stage that is not ready with it, nil if all are.
 	early *Unit
 }
@@ -385,6 +452,7 @@ func (e *explorer) checkStage(b *branch, r *staged, u *move) {
 	if n.early != nil && !r.loose {
 		e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change before %s of an earlier stage is ready with it", &u.Unit, n.early))
 	}
+	e.checkSoak(b, r, u, &n)
 	for i, before := range sums(r.sizes(n.all)) {
 		if n.begun >= before && n.done < before {
 			e.broken(b, RuleOrder, of, fmt.Sprintf("%s gets the change as one of %d units, before %d of them are ready with it (stage %d)", &u.Unit, n.begun+1, before, i+1))
@@ -393,6 +461,42 @@ func (e *explorer) checkStage(b *branch, r *staged, u *move) {
 	if most := r.most(r.stageOf(&u.Unit), n.stage) - e.stricter; u.wasReady && n.down+1 > most {
 		e.broken(b, RuleBudget, of, fmt.Sprintf("%s gets the change while %d of at most %d are not ready", &u.Unit, n.down, most))
 	}
+}
+
+// begun is a stage that has begun.
+type begun struct {
+	rollout record.Key
+	target  string
+	stage   int
+}
+
+// checkSoak checks what a stage has waited for that begins, where labels say which stage a unit is of.
+func (e *explorer) checkSoak(b *branch, r *staged, u *move, n *tally) {
+	stage := r.stageOf(&u.Unit)
+	if r.loose || b.begun[begun{e.rollouts[u.id()], r.target, stage}] {
+		return
+	}
+	for i, s := range r.stages[:min(stage+1, len(r.stages))] {
+		if i == stage-1 && n.since+record.Offset(s.soak) > b.At() {
+			e.broken(b, RuleSoak, e.rollouts[u.id()], fmt.Sprintf("%s gets the change before stage %s has soaked for %s", &u.Unit, s.name, s.soak))
+		}
+		for _, g := range s.gates {
+			if (i < stage || g.When == v1alpha1.GateBefore) && !hasPassed(b, u.Namespace, r.target, s.name, g) {
+				e.broken(b, RuleGates, e.rollouts[u.id()], fmt.Sprintf("%s gets the change before gate %s of stage %s has passed", &u.Unit, g.Name, s.name))
+			}
+		}
+	}
+}
+
+// hasPassed reports whether a gate has passed, or is refused and that does not matter.
+func hasPassed(b *branch, namespace, target, stage string, g v1alpha1.StageGate) bool {
+	return slices.ContainsFunc(b.Store().Objects(&v1alpha1.RolloutGate{}, namespace), func(obj client.Object) bool {
+		gate, ok := obj.(*v1alpha1.RolloutGate)
+		if !ok || gate.Spec.TargetRef.Name != target || gate.Spec.Stage != stage || gate.Spec.Gate != g.Name || gate.Spec.When != string(cmp.Or(g.When, v1alpha1.GateAfter)) {
+			return false
+		}
+		return apimeta.IsStatusConditionTrue(gate.Status.Conditions, v1alpha1.GatePassed) || g.OnRefusal == v1alpha1.RefusalContinue && apimeta.IsStatusConditionFalse(gate.Status.Conditions, v1alpha1.GatePassed)
+	})
 }
 
 func (e *explorer) tally(b *branch, r *staged, u *Unit) (n tally) {
@@ -404,6 +508,9 @@ func (e *explorer) tally(b *branch, r *staged, u *Unit) (n tally) {
 			continue
 		}
 		n.all++
+		if r.stageOf(m) < stage {
+			n.since = max(n.since, b.ready[m.id()])
+		}
 		n.add(m, m.id() == u.id(), e.goals.has(m), b.sick[m.id()], r.stageOf(m)-stage)
 	}
 	return n

@@ -103,6 +103,9 @@ func (w *running) ready(obj interface {
 		if ready := apimeta.FindStatusCondition(obj.GetConditions(), meta.ReadyCondition); ready == nil || ready.Status != "True" || ready.ObservedGeneration != obj.GetGeneration() {
 			return fmt.Errorf("%s: %+v", name, ready)
 		}
+		if r, ok := any(obj).(*helmv2.HelmRelease); ok && len(r.Status.History) == 0 { // Flux writes conditions before the rest of a status
+			return fmt.Errorf("%s is ready, and has no release yet", name)
+		}
 		return nil
 	})
 }
