@@ -9,7 +9,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spillway-dev/spillway/internal/config/argo"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/cronjobs"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/follow"
 	"github.com/spillway-dev/spillway/internal/config/jobs"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
@@ -106,7 +107,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("build the controller: %w", err)
 	}
 	r.observer.spread.watch = watchNamespaces(mgr, c, mgr.GetLogger().WithName("config"))
-	if err := runCronJobs(ctx, mgr, o, r.observer.source); err != nil {
+	if err := setupFollowers(ctx, mgr, o, r.observer.source, policies); err != nil {
 		return err
 	}
 	if err := addDefaultPolicy(mgr, o, policies); err != nil {
@@ -129,24 +130,24 @@ func wakes(o *Options) chan event.GenericEvent {
 	return wake
 }
 
-// runCronJobs has CronJobs run for changes of their config, if that is asked for and permitted.
-func runCronJobs(ctx context.Context, mgr ctrl.Manager, o Options, source content.Source) error {
-	if o.Reloader == nil || !o.RunCronJobs {
+// setupFollowers has what is not rolled by a hash follow its config: Rollouts of Argo, and CronJobs if that is asked for.
+func setupFollowers(ctx context.Context, mgr ctrl.Manager, o Options, source content.Source, policies *policy.Kinds) error {
+	if o.Reloader == nil {
 		return nil
 	}
-	for _, namespace := range kube.OrAll(o.Namespaces) {
-		for _, list := range []client.ObjectList{&batchv1.CronJobList{}, &batchv1.JobList{}} {
-			err := mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
-			switch {
-			case apierrors.IsForbidden(err):
-				mgr.GetLogger().WithName("config").Error(err, "no CronJob is run for changes of its config; install with the value reloader.cronJobs")
-				return nil
-			case err != nil:
-				return fmt.Errorf("list one CronJob or Job: %w", err)
-			}
+	options := follow.Options{Reloader: o.Reloader, Source: source, Window: o.CoalesceWindow, Now: o.Now}
+	if !o.KeepRollouts {
+		if err := argo.Setup(ctx, mgr, options, o.Namespaces, policies); err != nil {
+			return fmt.Errorf("set up the restarts of Rollouts: %w", err)
 		}
 	}
-	return cronjobs.Setup(ctx, mgr, cronjobs.Options{Reloader: o.Reloader, Source: source, Window: o.CoalesceWindow, Now: o.Now})
+	if !o.RunCronJobs {
+		return nil
+	}
+	if permitted, err := follow.Permits(ctx, mgr, o.Namespaces, "reloader.cronJobs", &batchv1.CronJobList{}, &batchv1.JobList{}); err != nil || !permitted {
+		return err
+	}
+	return cronjobs.Setup(mgr, options)
 }
 
 // setupPins lets workloads and Jobs of the namespaces with pins keep their config.

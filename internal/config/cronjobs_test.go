@@ -73,9 +73,15 @@ const seenOn = native + "config-seen"
 // changes are collected.
 func runs(w *world, change ...func(*reloader.Options)) {
 	reloads(w, change...)
-	w.options.RunCronJobs, w.options.CoalesceWindow = true, 0
+	w.options.RunCronJobs = true
+	asInstalled(w, manifests.Reloader{CronJobs: true})
+}
+
+// asInstalled gives the manager of a world the permissions of the chart with some values, and no window in which changes are collected.
+func asInstalled(w *world, values manifests.Reloader) {
+	w.options.CoalesceWindow = 0
 	o := manifests.Default(manager.RingConfig)
-	o.Values.Reloader.CronJobs, o.Values.WatchNamespaces = true, w.options.Namespaces
+	o.Values.Reloader, o.Values.WatchNamespaces = values, w.options.Namespaces
 	rules, err := o.RulesOfRole("spillway")
 	if err != nil {
 		w.t.Fatal(err)

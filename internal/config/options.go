@@ -40,6 +40,8 @@ type Options struct {
 	LeaseNamespace, LeaseName string
 	// Reloader has annotations of Reloader read, nil for none.
 	Reloader *reloader.Options
+	// KeepRollouts restarts no Rollouts of Argo by these annotations.
+	KeepRollouts bool
 	// RunCronJobs starts a run of CronJobs whose config changes, where these annotations ask for it.
 	RunCronJobs bool
 	// ReloaderMetrics has rolls by these annotations counted and reported by the names of Reloader, too.

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,6 +80,26 @@ func TestTheManagersIdentityChangesNoCronJob(t *testing.T) {
 		if denied := err != nil && strings.Contains(err.Error(), "the manager of Spillway may change"); denied != refused || !refused && err != nil {
 			t.Errorf("%s is refused: %v", patch, err)
 		}
+	}
+}
+
+// Of a Rollout of Argo, such a client can ask for a restart, and change nothing of what it runs.
+func TestTheManagersIdentityRestartsRollouts(t *testing.T) {
+	w := restricted(t)
+	testenv.InstallRollouts(t, w.user)
+	testenv.ApplyManifest(t, w.user, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: shop, namespace: `+w.namespace+`}, spec: {replicas: 1, template: {spec: {containers: [{name: c, image: x}]}}}}`)
+	r := &unstructured.Unstructured{}
+	r.SetAPIVersion("argoproj.io/v1alpha1")
+	r.SetKind("Rollout")
+	r.SetNamespace(w.namespace)
+	r.SetName("shop")
+	for patch, refused := range map[string]bool{
+		`{"metadata":{"annotations":{"` + vocabulary.ConfigSeen.Native + `":"run@1"}},"spec":{"restartAt":"2026-01-01T00:00:00Z"}}`: false,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"x"}]}}`:                                  true,
+		`{"spec":{"replicas":0}}`: true,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"mine"}]}}}}`: true,
+	} {
+		w.check(t, "change", refused, w.as.Patch(t.Context(), r.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll))
 	}
 }
 

@@ -131,6 +131,7 @@ var table = map[string]entry{
 	"RolledBackTo":                 {"rolledbackto", "a user has set the revision of a module or a workload, or returned to the revision of the template of a module, or an Instance to an earlier execution", "to follow the template of a module again: spillway fleet rollback --to latest; to roll a workload for the present config: spillway retry for the object"},
 	"RolloutComplete":              {"rolloutcomplete", "a revision has reached all clusters", "nothing, for information only"},
 	"RolloutPaused":                {"rolloutpaused", "a user has paused a rollout", "resume it: spillway resume"},
+	"RolloutRestarted":             {"rolloutrestarted", "a ConfigMap or Secret that the Rollout uses has changed, and Argo was asked to restart it", "nothing, for information only"},
 	"RolloutResumed":               {"rolloutresumed", "a rollout that was stuck or paused continues", "nothing, for information only"},
 	"RolloutStuck":                 {"rolloutstuck", "a rollout cannot continue until a user acts", "do what the message says; spillway explain shows the root cause"},
 	"ScaledDown":                   {"scaleddown", "the replicas of a StatefulSet were lowered", "nothing, for information only"},

@@ -64,7 +64,7 @@ func ReloaderKeys() []FormerKey {
 		},
 		{
 			Name: ReloaderRolloutStrategy, Flag: "rollout-strategy-annotation", Instead: "nothing is needed: the workload rolls as its own strategy says",
-			Differs: "has no effect, because Spillway rolls no Argo Rollouts; on other kinds Reloader does not read it either",
+			Differs: "each Rollout restarts as with `restart`: its Pods are replaced, and no steps run; on other kinds Reloader does not read it either",
 		},
 		{
 			Name: ReloaderLastReloadedFrom, Flag: "last-reloaded-from-annotation", Instead: "nothing is needed: " + ConfigChange.Native + " says what a workload was rolled for",
@@ -86,9 +86,11 @@ func ReloaderRolling(annotations map[string]string) []string {
 
 const reloaderLimits = "has at most 200 entries, with 1024 bytes of regular expressions. An invalid entry is reported, and the others count"
 
-// ReloaderWebhook is a flag of Reloader that is refused, and ReloaderNamespace is what it reads of its environment.
+// ReloaderWebhook is a flag of Reloader that is refused, ReloaderRollouts the one for Rollouts of Argo, and
+// ReloaderNamespace is what it reads of its environment.
 const (
 	ReloaderWebhook   = "webhook-url"
+	ReloaderRollouts  = "is-Argo-Rollouts"
 	ReloaderNamespace = "KUBERNETES_NAMESPACE"
 )
 
@@ -118,7 +120,7 @@ func ReloaderFlags() []FormerFlag {
 		accepted("enable-csi-integration", "the versions count that the newest Pod has mounted"),
 		vain("reload-strategy", "the hash is an annotation of the Pod template, as with `annotations`; no environment variable is written"),
 		{Name: ReloaderWebhook, Differs: "refused: no URL is called in place of a roll. A [Notifier](notify.md) sends a message about each"},
-		vain("is-Argo-Rollouts", "Spillway rolls no Rollouts of Argo; keep Reloader for them"),
+		accepted(ReloaderRollouts, "Rollouts of Argo are restarted where the kind is installed, also without the flag; `false` leaves them alone"),
 		vain("enable-ha", "`spillway install` runs two replicas, which elect a leader; `--leader-elect=false` turns that off"),
 		vain("leader-election-lease-duration", durations),
 		vain("leader-election-renew-deadline", durations),
@@ -160,9 +162,10 @@ func ReloaderKinds() []ReloaderKind {
 			Because: "its Pod template cannot change: to run again, the Job would be deleted, with the work that it has done, and what is complete would be done a second time. A Job that fails for its config is created again by the user",
 		},
 		ReloaderKind{
-			Group: "argoproj.io", Kind: "Rollout", Next: "keep Reloader for it",
-			Because: "`spec.restartAt` replaces the Pods without the steps and the analysis of the Rollout, and leaves no trace in the Pod template, so that nothing says with which config a Pod runs. " +
-				"Budgets, stages, the stop of a change that fails and the way back depend on that. A new Pod template starts the steps, which wait for Argo's analysis or a user, and which Spillway does not judge. Keep Reloader for Rollouts",
+			Group: "argoproj.io", Kind: "Rollout", Next: "with --reloader-annotations a change restarts its Pods, without stages, stop and return",
+			Because: "`spec.restartAt` is set, as Reloader does with `rollout-strategy: restart`, once for a change: Argo replaces the Pods within `maxUnavailable` of the Rollout. " +
+				"That runs no steps and no analysis, and leaves no trace in the Pod template, so that nothing says with which config a Pod runs. So there are no budgets, no stages, no stop of a change that fails and no way back. " +
+				"Reloader's other strategy writes the Pod template, which starts the steps",
 		},
 	)
 }

@@ -283,3 +283,8 @@ metadata:
 spec:
   {{- toYaml $spec | nindent 2 }}
 {{- end }}
+
+{{- /* Not empty if annotations of Reloader are read. */}}
+{{- define "spillway.reloader" -}}
+{{- with .Values.reloader }}{{ if or .annotations .cronJobs .metrics }}true{{ end }}{{ end -}}
+{{- end }}

@@ -152,9 +152,11 @@ func addFields(to sets.Set[string], path string, schema map[string]any) {
 	}
 }
 
-// chosenPermissions are those of --wave-cleanup and --reloader-cronjobs, which stay as they are.
+// chosenPermissions are those of --wave-cleanup, --reloader-annotations and --reloader-cronjobs, which stay as they are.
 var chosenPermissions = []string{
-	"patch configmaps", "patch secrets", "list cronjobs.batch", "watch cronjobs.batch", "patch cronjobs.batch", "update cronjobs/status.batch", "create jobs.batch", "patch jobs.batch",
+	"patch configmaps", "patch secrets", "list rollouts.argoproj.io", "watch rollouts.argoproj.io", "patch rollouts.argoproj.io",
+	"list customresourcedefinitions.apiextensions.k8s.io named rollouts.argoproj.io", "watch customresourcedefinitions.apiextensions.k8s.io named rollouts.argoproj.io",
+	"list cronjobs.batch", "watch cronjobs.batch", "patch cronjobs.batch", "update cronjobs/status.batch", "create jobs.batch", "patch jobs.batch",
 }
 
 // upgradePermissions compares what the manager may do with what this version needs.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type reloaderFlags struct {
 	labels           []string
 	selector         []string
 	webhook          string
+	rollouts         string
 	// vain are flags that have no effect here, by name.
 	vain map[string]*string
 	// names are the annotations that flags rename, by their own names.
@@ -42,7 +44,7 @@ type reloaderFlags struct {
 
 // add adds the flags. Those of Reloader are for who brings its arguments along, and are in no list.
 func (f *reloaderFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader; its flags that rename annotations and leave objects out are accepted, too")
+	flags.BoolVar(&f.on, ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader, and restart Rollouts of Argo; its flags that rename annotations and leave objects out are accepted, too")
 	flags.BoolVar(&f.cronJobs, ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where annotations of Reloader on them ask for it; without it, their next run has the new config")
 	flags.BoolVar(&f.metrics, ReloaderMetrics, false, "count and report rolls by annotations of Reloader by the names of its metrics and Events, too")
 	of := pflag.NewFlagSet("reloader", pflag.ContinueOnError)
@@ -56,6 +58,8 @@ func (f *reloaderFlags) add(flags *pflag.FlagSet) {
 	of.BoolVar(&f.classes, "enable-csi-integration", false, "count SecretProviderClasses")
 	of.StringSliceVar(&f.selector, "namespace-selector", nil, "labels of the namespaces whose annotations of Reloader are read")
 	of.StringVar(&f.webhook, vocabulary.ReloaderWebhook, "", "refused: no URL is called in place of a roll")
+	of.StringVar(&f.rollouts, vocabulary.ReloaderRollouts, "", "false leaves Rollouts of Argo alone")
+	of.Lookup(vocabulary.ReloaderRollouts).NoOptDefVal = "true"
 	f.vain = map[string]*string{}
 	for _, flag := range vocabulary.ReloaderFlags() {
 		if flag.Vain {
@@ -100,7 +104,7 @@ func (f *reloaderFlags) options(now time.Time) (*reloader.Options, error) {
 	for _, flag := range []struct {
 		name, value string
 		is          *bool
-	}{{"reload-on-create", f.onCreate, &o.OnCreate}, {"reload-on-delete", f.onDelete, &o.OnDelete}} {
+	}{{"reload-on-create", f.onCreate, &o.OnCreate}, {"reload-on-delete", f.onDelete, &o.OnDelete}, {vocabulary.ReloaderRollouts, cmp.Or(f.rollouts, "true"), new(bool)}} {
 		if flag.value != "true" && flag.value != "false" {
 			return nil, fmt.Errorf("--%s: %q is not known; use true or false", flag.name, flag.value)
 		}
@@ -156,7 +160,7 @@ func (f *reloaderFlags) unread(o *reloader.Options) error {
 	for name, is := range map[string]bool{
 		"auto-reload-all": o.AutoAll, "namespaces-to-ignore": len(f.namespaces) > 0, "resources-to-ignore": len(f.resources) > 0,
 		"ignored-workload-types": len(f.workloads) > 0, "resource-label-selector": len(f.labels) > 0, "enable-csi-integration": f.classes,
-		"namespace-selector": len(f.selector) > 0, vocabulary.ReloaderWebhook: f.webhook != "", ReloaderCronJobs: f.cronJobs, ReloaderMetrics: f.metrics, "reload-on-create": f.onCreate != "false", "reload-on-delete": f.onDelete != "false",
+		"namespace-selector": len(f.selector) > 0, vocabulary.ReloaderWebhook: f.webhook != "", ReloaderCronJobs: f.cronJobs, ReloaderMetrics: f.metrics, vocabulary.ReloaderRollouts: f.rollouts != "", "reload-on-create": f.onCreate != "false", "reload-on-delete": f.onDelete != "false",
 	} {
 		if is {
 			given = append(given, name)

@@ -88,7 +88,7 @@ func TestEachFlagOfReloader(t *testing.T) {
 	if o, err := reloaderOf(); o != nil || err != nil {
 		t.Errorf("nothing is asked for: %+v, %v", o, err)
 	}
-	for _, wrong := range []string{"--namespace-selector=a b", "--resources-to-ignore=pods", "--resource-label-selector=a b", "--ignored-workload-types=pods", "--reload-on-create=yes"} {
+	for _, wrong := range []string{"--namespace-selector=a b", "--resources-to-ignore=pods", "--resource-label-selector=a b", "--ignored-workload-types=pods", "--reload-on-create=yes", "--is-Argo-Rollouts=yes"} {
 		name, _, _ := strings.Cut(wrong, "=")
 		if _, err := reloaderOf("--reloader-annotations", wrong); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%s: %v", wrong, err)

@@ -111,7 +111,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 		return config.Options{}, errors.New("--namespace-selector: the labels of namespaces are not read with --namespaces; use one of them")
 	}
 	return config.Options{
-		Reloader: reloaded, RunCronJobs: f.reloader.runsCronJobs(), ReloaderMetrics: f.reloader.metrics,
+		Reloader: reloaded, RunCronJobs: f.reloader.runsCronJobs(), KeepRollouts: f.reloader.rollouts == "false", ReloaderMetrics: f.reloader.metrics,
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,

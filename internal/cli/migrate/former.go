@@ -28,7 +28,7 @@ type former struct {
 	image *regexp.Regexp
 	// page is the one that says what differs.
 	page string
-	// args are those of the manager that it needs.
+	// args are those of the manager that it needs, which spillway install has, too.
 	args []string
 	// uses reports whether an object is one that it acts on.
 	uses func(*unstructured.Unstructured) bool
@@ -41,11 +41,11 @@ func formers() []former {
 	all := []former{
 		{
 			name: "wave", rings: []string{manager.RingConfig}, image: regexp.MustCompile(`(^|/)wave$`), page: "from-wave.md",
-			uses: annotated(func(name string) bool { return slices.Contains(vocabulary.ConfigTracked.Aliases, name) }),
+			uses: annotated(func(name string) bool { return slices.Contains(vocabulary.ConfigTracked.Aliases, name) }, isWorkload),
 		},
 		{
 			name: "reloader", rings: []string{manager.RingConfig}, image: regexp.MustCompile(`(^|/)reloader(-ubi)?$`), page: "from-reloader.md",
-			args: []string{"--" + command.ReloaderAnnotations}, uses: annotated(vocabulary.IsOfReloader),
+			args: []string{"--" + command.ReloaderAnnotations}, uses: annotated(vocabulary.IsOfReloader, isRollout),
 		},
 		{
 			name: "rollout-operator", rings: []string{manager.RingZones}, image: regexp.MustCompile(`(^|/)rollout-operator(-boringcrypto)?$`), page: "from-rollout-operator.md",
@@ -94,13 +94,13 @@ func named(name string) ([]former, error) {
 	return of, nil
 }
 
-// annotated is true of workloads with an annotation whose name is one.
-func annotated(is func(name string) bool) func(*unstructured.Unstructured) bool {
+// annotated is true of workloads, and of another kind, with an annotation whose name is one.
+func annotated(is func(name string) bool, kind func(*unstructured.Unstructured) bool) func(*unstructured.Unstructured) bool {
 	return func(u *unstructured.Unstructured) bool {
 		template, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations")
 		for _, annotations := range []map[string]string{u.GetAnnotations(), template} {
 			for name := range annotations {
-				if is(name) && isWorkload(u) {
+				if is(name) && (isWorkload(u) || kind(u)) {
 					return true
 				}
 			}
@@ -112,6 +112,11 @@ func annotated(is func(name string) bool) func(*unstructured.Unstructured) bool 
 // isWorkload reports whether an object has a Pod template that is rolled.
 func isWorkload(u *unstructured.Unstructured) bool {
 	return slices.Contains(workload.Kinds(), u.GetKind())
+}
+
+// isRollout reports whether an object is a Rollout of Argo.
+func isRollout(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind() == workload.ArgoVersion.WithKind(workload.ArgoRollout)
 }
 
 // container is the one of a workload that has an image of the former controller, nil if there is none, and the tag of the image.

@@ -69,6 +69,7 @@ func kinds() []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind
 	for version, names := range map[schema.GroupVersion][]string{
 		{Group: "apps", Version: "v1"}: {"Deployment", "StatefulSet", "DaemonSet"},
+		workload.ArgoVersion:           {workload.ArgoRollout},
 		{Version: "v1"}:                {"Service"},
 		{Group: "admissionregistration.k8s.io", Version: "v1"}: {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
 		{Group: "rollout-operator.grafana.com", Version: "v1"}: {"ReplicaTemplate", "ZoneAwarePodDisruptionBudget"},
@@ -86,7 +87,7 @@ func kinds() []schema.GroupVersionKind {
 // rolledKinds are those of which objects are rolled, or run a plan.
 func rolledKinds() []schema.GroupVersionKind {
 	return slices.DeleteFunc(kinds(), func(k schema.GroupVersionKind) bool {
-		return !slices.Contains(workload.Kinds(), k.Kind) && k.Kind != "Instance"
+		return !slices.Contains(workload.Kinds(), k.Kind) && k.Kind != "Instance" && k.Kind != workload.ArgoRollout
 	})
 }
 
@@ -141,8 +142,10 @@ func (f *found) rename() {
 		}
 	}
 	if uses := f.of.uses; len(names) > 0 || all {
-		renamed := annotated(func(name string) bool { return names[name] })
-		f.uses = func(u *unstructured.Unstructured) bool { return uses(u) || renamed(u) || all && isWorkload(u) }
+		renamed := annotated(func(name string) bool { return names[name] }, isRollout)
+		f.uses = func(u *unstructured.Unstructured) bool {
+			return uses(u) || renamed(u) || all && (isWorkload(u) || isRollout(u))
+		}
 	}
 }
 

@@ -44,7 +44,6 @@ func rings(all []found) (names []string) {
 // managerArgs are the arguments of the manager that carry over what the former controllers run with.
 func managerArgs(all []found) (args []string) {
 	for i := range all {
-		args = append(args, all[i].of.args...)
 		for _, flag := range all[i].Flags {
 			if flag.Manager != "" {
 				args = append(args, flag.Manager)
@@ -55,9 +54,18 @@ func managerArgs(all []found) (args []string) {
 	return slices.Compact(args)
 }
 
+// switches are the flags of the manager, which spillway install has, too, that the former controllers need.
+func switches(all []found) (args []string) {
+	for i := range all {
+		args = append(args, all[i].of.args...)
+	}
+	slices.Sort(args)
+	return slices.Compact(args)
+}
+
 // installArgs are the arguments of spillway install.
 func (m *migration) installArgs(all []found) []string {
-	args := []string{"--rings=" + strings.Join(rings(all), ",")}
+	args := append([]string{"--rings=" + strings.Join(rings(all), ",")}, switches(all)...)
 	if m.namespace != manifests.DefaultNamespace {
 		args = append(args, "--namespace="+m.namespace)
 	}

@@ -26,7 +26,8 @@ import (
 type unit struct {
 	// asked is what users ask for: a digest of the Pod template without what managers put there, or a generation.
 	asked string
-	// done is what managers have made of it: a digest of the whole Pod template, the run of a plan, or an assignment.
+	// done is what managers have made of it: a digest of the whole Pod template, with when a Rollout is restarted, the run of a
+	// plan, or an assignment.
 	done string
 	// revision counts the templates that a Deployment has had, also one that is taken back before the next look. It is empty
 	// until the present template is counted.
@@ -56,10 +57,12 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 			continue
 		}
 		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()], revision: revisionOf(u)}
-		if isWorkload(u) {
+		if isWorkload(u) || isRollout(u) {
 			if is.asked, is.done, err = templates(u); err != nil {
 				return nil, err
 			}
+			restartAt, _, _ := unstructured.NestedString(u.Object, "spec", "restartAt")
+			is.done += restartAt // of a Rollout
 			if is.pods, err = m.upToDate(ctx, u); err != nil {
 				return nil, err
 			}
@@ -211,7 +214,7 @@ func (m *migration) absence(ctx context.Context, all []found) (string, error) {
 
 // rolls are what the manager would do on the present state, by its own code.
 func (m *migration) rolls(ctx context.Context, all []found) ([]string, error) {
-	flags, err := m.ringFlags(managerArgs(all))
+	flags, err := m.ringFlags(append(switches(all), managerArgs(all)...))
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func NewInstall(env command.Environment) *cobra.Command {
 
 // reloaderFlags adds the flags for what annotations of Reloader do.
 func reloaderFlags(flags *pflag.FlagSet, of *manifests.Reloader) {
-	flags.BoolVar(&of.Annotations, command.ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader")
+	flags.BoolVar(&of.Annotations, command.ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader: the manager may restart Rollouts of Argo")
 	flags.BoolVar(&of.CronJobs, command.ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where these annotations on them ask for it: the manager may create Jobs, and change CronJobs")
 	flags.BoolVar(&of.Metrics, command.ReloaderMetrics, false, "count and report rolls by these annotations by the names of Reloader's metrics and Events, too")
 }

@@ -1,5 +1,5 @@
 // Package cronjobs starts a run of CronJobs whose config has changed, with --reloader-cronjobs, where
-// annotations of Reloader on the CronJob ask for it.
+// annotations of Reloader on the CronJob ask for it. What counts is in package follow.
 //
 // # Invariants
 //

@@ -34,18 +34,18 @@ type plan struct {
 // of what the Job runs with.
 func decide(o *observed) plan {
 	switch {
-	case o.record == "":
-		return plan{record: o.next}
+	case o.Record == "":
+		return plan{record: o.Next}
 	case o.job != nil:
 		return goOn(o)
-	case o.recorded:
+	case o.IsRecorded:
 		return plan{}
-	case len(o.changed) == 0 || isTrue(o.cronJob.Spec.Suspend):
-		return plan{record: o.next}
-	case len(o.missing) > 0:
+	case len(o.Changed) == 0 || isTrue(o.cronJob.Spec.Suspend):
+		return plan{record: o.Next}
+	case len(o.Missing) > 0:
 		return plan{}
-	case o.now.Before(o.settled):
-		return plan{wake: o.settled}
+	case o.Now.Before(o.Settled):
+		return plan{wake: o.Settled}
 	case isExclusive(o.cronJob) && len(o.cronJob.Status.Active) > 0:
 		return plan{} // the status changes once they have ended
 	default:
@@ -59,7 +59,7 @@ func goOn(o *observed) plan {
 	c := o.cronJob
 	isQueued := o.job.Labels[vocabulary.ConfigRun.Native] == queued && isTrue(o.job.Spec.Suspend) && !pin.IsHeld(o.job)
 	if !isQueued { // no other Job gets its name
-		return plan{record: cmp.Or(vocabulary.ConfigSeen.Get(o.job.Annotations), o.next)}
+		return plan{record: cmp.Or(vocabulary.ConfigSeen.Get(o.job.Annotations), o.Next)}
 	}
 	isActive := slices.ContainsFunc(c.Status.Active, func(a corev1.ObjectReference) bool { return a.UID == o.job.UID })
 	switch {
@@ -70,7 +70,7 @@ func goOn(o *observed) plan {
 	case isExclusive(c) && len(c.Status.Active) > 1:
 		return plan{} // as above
 	default:
-		return plan{resume: o.next}
+		return plan{resume: o.Next}
 	}
 }
 
@@ -97,13 +97,13 @@ func jobName(of, record string) string {
 func jobFor(o *observed) *batchv1.Job {
 	c, template := o.cronJob, o.cronJob.Spec.JobTemplate.DeepCopy()
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: c.Namespace, Name: jobName(c.Name, o.record),
+		Namespace: c.Namespace, Name: jobName(c.Name, o.Record),
 		Labels: map[string]string{}, Annotations: map[string]string{"cronjob.kubernetes.io/instantiate": "manual"},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c, batchv1.SchemeGroupVersion.WithKind("CronJob"))},
 	}, Spec: template.Spec}
 	maps.Copy(job.Labels, template.Labels)
 	maps.Copy(job.Annotations, template.Annotations)
-	job.Labels[vocabulary.ConfigRun.Native], job.Annotations[vocabulary.ConfigSeen.Native] = started, o.next
+	job.Labels[vocabulary.ConfigRun.Native], job.Annotations[vocabulary.ConfigSeen.Native] = started, o.Next
 	if isExclusive(c) && !isTrue(job.Spec.Suspend) {
 		suspend := true
 		job.Labels[vocabulary.ConfigRun.Native], job.Spec.Suspend = queued, &suspend

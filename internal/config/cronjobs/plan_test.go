@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/follow"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -55,12 +56,12 @@ func TestDecide(t *testing.T) {
 		given []func(*observed)
 		want  string
 	}{
-		"nothing is recorded":                        {[]func(*observed){func(o *observed) { o.record = "" }}, "record next"},
-		"nothing has changed":                        {[]func(*observed){func(o *observed) { o.recorded, o.changed = true, nil }}, "nothing"},
-		"other objects count":                        {[]func(*observed){func(o *observed) { o.changed = nil }}, "record next"},
+		"nothing is recorded":                        {[]func(*observed){func(o *observed) { o.Record = "" }}, "record next"},
+		"nothing has changed":                        {[]func(*observed){func(o *observed) { o.IsRecorded, o.Changed = true, nil }}, "nothing"},
+		"other objects count":                        {[]func(*observed){func(o *observed) { o.Changed = nil }}, "record next"},
 		"a change":                                   {nil, "create " + name + ", suspended: false, as started"},
-		"a change that may be followed by another":   {[]func(*observed){func(o *observed) { o.settled = now.Add(1) }}, "wake"},
-		"config is missing":                          {[]func(*observed){func(o *observed) { o.missing = make([]content.Missing, 1) }}, "nothing"},
+		"a change that may be followed by another":   {[]func(*observed){func(o *observed) { o.Settled = now.Add(1) }}, "wake"},
+		"config is missing":                          {[]func(*observed){func(o *observed) { o.Missing = make([]content.Missing, 1) }}, "nothing"},
 		"suspended":                                  {[]func(*observed){suspended}, "record next"},
 		"beside another run, as is allowed":          {[]func(*observed){active("other")}, "create " + name + ", suspended: false, as started"},
 		"Forbid":                                     {[]func(*observed){forbids}, "create " + name + ", suspended: true, as queued"},
@@ -77,7 +78,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			o := &observed{now: now, settled: now, record: "record", next: "next", changed: make([]content.Object, 1), cronJob: &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}}}
+			o := &observed{Config: &follow.Config{Now: now, Settled: now, Record: "record", Next: "next", Changed: make([]content.Object, 1)}, cronJob: &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}}}
 			for _, change := range test.given {
 				change(o)
 			}

@@ -36,7 +36,7 @@ func (r *runner) report(ctx context.Context, o *observed, p *plan, err error) {
 	switch {
 	case p.create == nil:
 	case err == nil:
-		why := message.Join(o.changed, ", ", func(of content.Object) string { return of.From(o.cronJob.Namespace) })
+		why := message.Join(o.Changed, ", ", func(of content.Object) string { return of.From(o.cronJob.Namespace) })
 		r.reporter.Normal(o.cronJob, EventStarted, "Job %s was created: %s changed", p.create.Name, why)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		r.reporter.Warning(o.cronJob, EventRefused, "Job %s was not created: %v", p.create.Name, err)

@@ -104,3 +104,8 @@ func (w *Wants) Missed(objects []Object) bool {
 	}
 	return false
 }
+
+// Restarts reports whether Reloader restarts a Rollout of Argo with such annotations, and leaves its Pod template as it is.
+func (o *Options) Restarts(annotations map[string]string) bool {
+	return annotations[o.name(vocabulary.ReloaderRolloutStrategy)] == "restart"
+}

@@ -17,8 +17,11 @@ const (
 	DaemonSet   = "DaemonSet"
 )
 
-// CronJob is no workload: nothing of it is rolled, and its runs may follow its config ([ReadRun]).
-const CronJob = "CronJob"
+// These are no workloads: nothing of them is rolled by a hash, but they may follow their config ([ReadRun]).
+const (
+	CronJob     = "CronJob"
+	ArgoRollout = "Rollout"
+)
 
 // Kinds are the kinds of workload, sorted.
 func Kinds() []string { return []string{DaemonSet, Deployment, StatefulSet} }
@@ -58,6 +61,8 @@ func TemplateOf(obj client.Object) *corev1.PodTemplateSpec {
 		return &o.Spec.Template
 	case *batchv1.CronJob:
 		return &o.Spec.JobTemplate.Spec.Template
+	case *Rollout:
+		return &o.Spec.Template
 	default:
 		return &corev1.PodTemplateSpec{}
 	}
@@ -77,6 +82,9 @@ func shallow(obj client.Object) client.Object {
 		c := *o
 		return &c
 	case *batchv1.CronJob:
+		c := *o
+		return &c
+	case *Rollout:
 		c := *o
 		return &c
 	default:
@@ -110,6 +118,8 @@ func KindOf(obj client.Object) string {
 		return DaemonSet
 	case *batchv1.CronJob:
 		return CronJob
+	case *Rollout:
+		return ArgoRollout
 	default:
 		return fmt.Sprintf("%T", obj)
 	}

@@ -5,30 +5,30 @@ import (
 	"slices"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/reloader"
 )
 
-// ReadRun reads a CronJob of which annotations of Reloader ask for a run when its config changes; nil if none do.
-// --auto-reload-all does not: a run may do what cannot be undone.
-func ReadRun(c *batchv1.CronJob, o *reloader.Options) *Workload {
-	if o == nil || o.Skips(c.Namespace) || c.DeletionTimestamp != nil {
+// ReadRun reads what is not rolled, a CronJob, a Job or a Rollout of Argo, of which annotations of Reloader ask that it
+// follows its config; nil if none do. --auto-reload-all does so for Rollouts alone: a run may do what cannot be undone.
+func ReadRun(obj client.Object, o *reloader.Options) *Workload {
+	if o == nil || o.Skips(obj.GetNamespace()) || obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	explicit := *o
-	explicit.AutoAll = false
-	if w := ReadReloaded(c, &explicit); w.Reloaded != nil {
+	explicit.AutoAll = o.AutoAll && KindOf(obj) == ArgoRollout
+	if w := ReadReloaded(obj, &explicit); w.Reloaded != nil {
 		return &w
 	}
 	return nil
 }
 
-// runOf heads the record on a CronJob, which has no hash.
+// runOf heads the record on what has no hash.
 const runOf = "run"
 
-// RunRecord is the record on a CronJob, empty if there is none that can be read.
+// RunRecord is the record on it, empty if there is none that can be read.
 func (w *Workload) RunRecord() string {
 	if _, ok := readSeenOf(w.seen, runOf); !ok {
 		return ""
@@ -51,7 +51,7 @@ func (w *Workload) IsRunRecorded() bool {
 	return ok && maps.Equal(s.contents, w.contents())
 }
 
-// RunFor are the objects that have changed since the record, by which a CronJob is to be run.
+// RunFor are the objects that have changed since the record, for which it is to be run or restarted.
 func (w *Workload) RunFor() []content.Object {
 	s, ok := readSeenOf(w.seen, runOf)
 	var changed []content.Object
@@ -65,3 +65,14 @@ func (w *Workload) RunFor() []content.Object {
 
 // RunContents identifies the contents that count now.
 func (w *Workload) RunContents() string { return textOf(runOf, time.Time{}, w.contents()) }
+
+// IsRunPaused reports whether a user has paused it, or an object that has changed since the record.
+func (w *Workload) IsRunPaused() bool {
+	return w.Settings.Paused || slices.ContainsFunc(w.RunFor(), func(o content.Object) bool { return w.Config.PausedBy(o) != nil })
+}
+
+// MissedRun reports whether Reloader has written into the Pod template that it acted for another content than there is. With
+// the strategy restart it writes nothing there, and what it says is of an earlier time.
+func (w *Workload) MissedRun() bool {
+	return w.Reloaded.missed && !w.Reloaded.options.Restarts(w.Object.GetAnnotations())
+}

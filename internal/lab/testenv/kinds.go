@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,4 +47,17 @@ func ApplyManifest(t testing.TB, c client.Client, manifest string) {
 		t.Fatal(err)
 	}
 	Apply(t, c, u)
+}
+
+// InstallRollouts makes the kind Rollout of Argo known to the API server, as far as it matters here, and waits until it is.
+func InstallRollouts(t testing.TB, c client.Client) {
+	t.Helper()
+	ApplyManifest(t, c, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: rollouts.argoproj.io}, spec: {group: argoproj.io, scope: Namespaced, names: {kind: Rollout, plural: rollouts, singular: rollout, listKind: RolloutList},
+versions: [{name: v1alpha1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
+	Eventually(t, func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("argoproj.io/v1alpha1")
+		list.SetKind("RolloutList")
+		return c.List(ctx, list, client.Limit(1))
+	})
 }

@@ -31,8 +31,8 @@ func reloaderRules() []rule {
 		}, reloaderMistakes},
 		{report.Rule{
 			Code: "SPW123", Level: report.Note, Title: "A workload with annotations of Reloader that Spillway does not roll",
-			Why:    "Spillway rolls Deployments, StatefulSets and DaemonSets. The next run of a CronJob has the new config, or a change starts one where the manager runs with --reloader-cronjobs. A Job that runs is not started again, because the work that it has done would be lost.",
-			Action: "Remove them from Jobs, and from CronJobs without --reloader-cronjobs; keep Reloader for Rollouts of Argo.",
+			Why:    "Spillway rolls Deployments, StatefulSets and DaemonSets. With --reloader-annotations a change restarts the Pods of a Rollout of Argo, without stages, stop and return. The next run of a CronJob has the new config, or a change starts one where the manager runs with --reloader-cronjobs. A Job that runs is not started again, because the work that it has done would be lost.",
+			Action: "Remove them from Jobs, from CronJobs without --reloader-cronjobs, and from Rollouts of which each change needs its steps.",
 		}, reloaderElsewhere},
 	}
 }
