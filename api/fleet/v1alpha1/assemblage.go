@@ -60,6 +60,12 @@ type Assignment struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
+	// Overrides are the names of those of the revision that are merged into the sync, by the
+	// labels that the cluster had when it was assigned.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Overrides []string `json:"overrides,omitempty"`
 	// AssignedAt is when the revision was assigned. It distinguishes one assignment
 	// of a revision from a later one of the same revision.
 	// +optional
@@ -191,9 +197,13 @@ type Found struct {
 type FoundSync struct {
 	// Name is that of the module.
 	Name string `json:"name"`
-	// Revision, AssignedAt and Unready are those of the sync.
+	// Revision, Overrides, AssignedAt and Unready are those of the sync.
 	// +optional
 	Revision string `json:"revision,omitempty"`
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Overrides []string `json:"overrides,omitempty"`
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
 	// +optional

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -184,6 +185,76 @@ type TemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source must be set"
 	// +kubebuilder:validation:XValidation:rule="!has(self.bindings) || size(self.bindings) <= 64",message="bindings has at most 64 items"
 	Sync Sync `json:"sync"`
+	// Overrides change that on clusters with some labels. Those that match a cluster are
+	// merged in this order.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Overrides []Override `json:"overrides,omitempty"`
+}
+
+// Override changes what runs on the clusters with some labels.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.controlPlaneBindings) || has(self.patches) || has(self.values)",message="one of controlPlaneBindings, patches and values must be set"
+// +kubebuilder:validation:XValidation:rule="!(has(self.patches) && has(self.values))",message="at most one of patches and values may be set: patches are for kustomize, values for Helm"
+type Override struct {
+	// Name identifies the override. Each cluster is recorded with the names of those that it has.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Clusters finds the clusters by their labels, among those of the module. An empty
+	// selector finds all of them.
+	Clusters metav1.LabelSelector `json:"clusters"`
+	// ControlPlaneBindings are added to those of the template. One takes the place of
+	// another of its name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	ControlPlaneBindings []Binding `json:"controlPlaneBindings,omitempty"`
+	// Patches are applied with kustomize, after those of the template.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Patches []Patch `json:"patches,omitempty"`
+	// Values are merged into those of the chart: an object into an object. Anything else replaces
+	// the value of the same name.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *runtime.RawExtension `json:"values,omitempty"`
+}
+
+// Patch is a patch of kustomize, as a Kustomization of Flux has it.
+type Patch struct {
+	// Patch is a strategic merge patch, or a JSON patch (RFC 6902).
+	// +kubebuilder:validation:MinLength=1
+	Patch string `json:"patch"`
+	// Target finds the objects that it is applied to. A strategic merge patch without one is
+	// applied to the object that it names.
+	// +optional
+	Target *PatchTarget `json:"target,omitempty"`
+}
+
+// PatchTarget finds objects of a package.
+type PatchTarget struct {
+	// Group, Version and Kind are those of the objects, any if they are not set.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// +optional
+	Version string `json:"version,omitempty"`
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Namespace and Name are theirs, as regular expressions.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +optional
+	Name string `json:"name,omitempty"`
+	// LabelSelector and AnnotationSelector find them by their labels and annotations: "app=shop".
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+	// +optional
+	AnnotationSelector string `json:"annotationSelector,omitempty"`
 }
 
 // OnFailure is what happens once more clusters have failed than maxFailures tolerates.

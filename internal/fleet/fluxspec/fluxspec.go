@@ -117,7 +117,7 @@ func contradictions(path string, source *v1alpha1.Source, pkg *v1alpha1.Package,
 	if options.Prune != nil && !*options.Prune {
 		problems = append(problems, join(path, "prune")+": Helm always deletes what a chart no longer has; remove it")
 	}
-	if helm.Path != "" && (source.OCI != nil || source.Helm != nil) {
+	if helm.Path != "" && helm.Path != "." && (source.OCI != nil || source.Helm != nil) {
 		problems = append(problems, join(path, "package.helm.path")+": only a chart in a Git repository or bucket has one; remove it")
 	}
 	if !IsEmpty(helm.Chart) && source.OCI != nil {

@@ -128,14 +128,13 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 		}
 	}
 	syncs, template := []any{}, s.templates[w.Revision]
+	assignment := a.kind.assignment(&s.Module, w.Revision, w.Overrides, momentOf(w.AssignedAt), w.Unready)
 	switch {
 	case w.Act == decision.Unassign, w.Act == decision.CreateAssemblage:
 	case w.Act == decision.Take:
-		syncs = append(syncs, &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{
-			Assignment: a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt), w.Unready), Found: true,
-		}})
+		syncs = append(syncs, &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{Assignment: assignment, Found: true}})
 	case template != nil:
-		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt), w.Unready), template))
+		syncs = append(syncs, a.kind.render(assignment, template.With(w.Overrides)))
 	case w.Act == decision.Correct: // the revision is deleted and what it says unknown; what the cluster has stays
 		syncs = append(syncs, a.kind.leaving(w.Record.Sync, s.Module.DeletionPolicy(), s.Module.GivenUp()))
 	default:

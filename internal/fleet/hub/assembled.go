@@ -64,6 +64,7 @@ func recordOf(a *assembled, module string) model.Record {
 	r.Sync = sync
 	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
 	r.AssignedAt, r.Unready, r.GivenUp = ring.TimeOf(assignment.AssignedAt), assignment.Unready, assignment.GivenUp
+	r.Overrides = assignment.Overrides
 	if status := a.report(module); status != nil && assigned {
 		readReport(&r, status, a)
 	}

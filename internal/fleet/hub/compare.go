@@ -24,10 +24,11 @@ func (o *observer) compare(s *snapshot, m *memory, a *assembled, r *model.Record
 		return // it is unknown what it should be
 	}
 	assignment, sync, _ := a.sync(s.key.Name)
-	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt, assignment.Unready)
-	r.Drifted = !o.kind.says(sync, wanted, s.templates[r.Revision])
-	r.Edited = r.Drifted && !o.kind.says(sync, *assignment, s.templates[r.Revision])
-	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
+	wanted := o.kind.assignment(&s.Module, r.Revision, r.Overrides, assignment.AssignedAt, assignment.Unready)
+	template := s.templates[r.Revision].With(r.Overrides)
+	r.Drifted = !o.kind.says(sync, wanted, template)
+	r.Edited = r.Drifted && !o.kind.says(sync, *assignment, template)
+	if r.Drifted && o.kind.says(sync, wanted, s.Revision(r.Revision).Written.With(r.Overrides)) {
 		follow(r, revision.Status.Resolved)
 	}
 	corrected := known.correctedBy(a, r)
@@ -71,7 +72,7 @@ func (s *snapshot) isStale(a *assembled, r *model.Record, corrected int64) bool 
 // isPinned is true of a revision that says a commit where its template names a tag.
 func (s *snapshot) isPinned(revision string) bool {
 	r := s.revisions[revision]
-	return r != nil && s.templates[revision] != &r.Spec.Template
+	return r != nil && s.templates[revision].With(nil) != &r.Spec.Template
 }
 
 // follow compares a sync that follows a tag whose commit or digest is known. One that
@@ -115,9 +116,9 @@ func (o *observer) adopt(s *snapshot, a *assembled, r *model.Record) {
 }
 
 // assignment is what a module says of a sync besides what its revision does.
-func (k *kind) assignment(m *model.Module, revision string, at *metav1.MicroTime, unready bool) v1alpha1.Assignment {
+func (k *kind) assignment(m *model.Module, revision string, overrides []string, at *metav1.MicroTime, unready bool) v1alpha1.Assignment {
 	return v1alpha1.Assignment{
-		Name: m.Name, Revision: revision, AssignedAt: at, Unready: unready, DeletionPolicy: m.DeletionPolicy(), GivenUp: m.GivenUp(),
+		Name: m.Name, Revision: revision, Overrides: overrides, AssignedAt: at, Unready: unready, DeletionPolicy: m.DeletionPolicy(), GivenUp: m.GivenUp(),
 	}
 }
 

@@ -83,7 +83,7 @@ func ExplainCluster(ctx context.Context, reader client.Reader, moduleKind string
 	}
 	if c := e.Cluster(name); c != nil {
 		if r != nil {
-			c.Revision, c.State, c.Hold = r.Revision, r.State, r.Hold
+			c.Revision, c.Overrides, c.State, c.Hold = r.Revision, r.Overrides, r.State, r.Hold
 		}
 		return *c, nil
 	}

@@ -37,9 +37,9 @@ func bootstrapModules() *kind {
 		modules: func() client.ObjectList { return &v1alpha1.BootstrapModuleList{} },
 		list:    func() client.ObjectList { return &v1alpha1.RemoteAssemblageList{} },
 		render: func(a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) any {
+			s := model.Tidy(t.Sync)
 			return &v1alpha1.RemoteSync{
-				Assignment: a, SyncOptions: t.Sync.SyncOptions, ControlPlaneBindings: t.ControlPlaneBindings,
-				Source: t.Sync.Source, Package: t.Sync.Package,
+				Assignment: a, SyncOptions: s.SyncOptions, ControlPlaneBindings: t.ControlPlaneBindings, Source: s.Source, Package: s.Package,
 			}
 		},
 		spec: func(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference, syncs []any) map[string]any {
@@ -54,7 +54,7 @@ func modules() *kind {
 		modules: func() client.ObjectList { return &v1alpha1.ModuleList{} },
 		list:    func() client.ObjectList { return &v1alpha1.ProxyAssemblageList{} },
 		render: func(a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) any {
-			return &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{Assignment: a, Sync: t.Sync}, ControlPlaneBindings: t.ControlPlaneBindings}
+			return &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{Assignment: a, Sync: model.Tidy(t.Sync)}, ControlPlaneBindings: t.ControlPlaneBindings}
 		},
 		spec: func(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference, syncs []any) map[string]any {
 			return specFor(kubeconfig, ref, "assemblage", map[string]any{"syncs": syncs})
@@ -80,7 +80,25 @@ func (k *kind) says(sync any, a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) b
 	case *v1alpha1.RemoteSync:
 		a.Hold, a.GivenUp = s.Hold, s.GivenUp
 	}
-	return equality.Semantic.DeepEqual(sync, k.render(a, t))
+	wanted := k.render(a, t)
+	return equality.Semantic.DeepEqual(sync, wanted) || equality.Semantic.DeepEqual(tidied(sync), wanted)
+}
+
+// tidied is a sync as it would be written now.
+func tidied(sync any) any {
+	switch s := sync.(type) {
+	case *v1alpha1.ProxySync:
+		s = s.DeepCopy()
+		s.Sync = model.Tidy(s.Sync)
+		return s
+	case *v1alpha1.RemoteSync:
+		s = s.DeepCopy()
+		tidy := model.Tidy(v1alpha1.Sync{Source: s.Source, Package: s.Package})
+		s.Source, s.Package = tidy.Source, tidy.Package
+		return s
+	default:
+		return sync
+	}
 }
 
 // leaving is a sync as it is, but for what becomes of what runs when it is removed and the copy of

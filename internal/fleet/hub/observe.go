@@ -60,7 +60,7 @@ type snapshot struct {
 	// object is the module itself, nil if there is none.
 	object client.Object
 	// templates are what the revisions say, with what their tags turned out to be.
-	templates map[string]*v1alpha1.TemplateSpec
+	templates map[string]*model.Variants
 	// unowned is [Observed.Unowned] itself.
 	unowned *spillway.ModuleRevision
 	// revisions are the ModuleRevisions themselves, in which gates are kept.
@@ -151,7 +151,7 @@ func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error 
 	if err != nil {
 		return fmt.Errorf("list the ModuleRevisions of %s: %w", s.key.Name, err)
 	}
-	s.templates, s.revisions = map[string]*v1alpha1.TemplateSpec{}, map[string]*spillway.ModuleRevision{}
+	s.templates, s.revisions = map[string]*model.Variants{}, map[string]*spillway.ModuleRevision{}
 	for i := range list.Items {
 		r := &list.Items[i]
 		m.Observed(ring.Change{Act: string(decision.CreateRevision), Object: r.Name})
@@ -159,10 +159,12 @@ func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error 
 		if !metav1.IsControlledBy(r, s.object) {
 			continue // that of a module that was deleted
 		}
-		s.templates[r.Name], s.revisions[r.Name] = model.Pinned(&r.Spec.Template, r.Status.Resolved), r
+		pinned := model.Pinned(&r.Spec.Template, r.Status.Resolved)
+		s.templates[r.Name], s.revisions[r.Name] = model.VariantsOf(pinned), r
 		s.Revisions = append(s.Revisions, model.Revision{
 			Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Number: r.Spec.Number,
-			Deleting: r.DeletionTimestamp != nil, Resolved: r.Status.Resolved, Pinned: s.isPinned(r.Name),
+			Deleting: r.DeletionTimestamp != nil, Resolved: r.Status.Resolved, Pinned: pinned != &r.Spec.Template,
+			Variants: s.templates[r.Name], Written: model.VariantsOf(&r.Spec.Template),
 		})
 	}
 	return o.unowned(ctx, s)

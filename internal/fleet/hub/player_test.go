@@ -123,7 +123,7 @@ func assigned(a *v1alpha1.ProxyAssemblage) string {
 	}
 	for _, s := range a.Spec.Assemblage.Syncs {
 		if s.Name == app && s.Source != nil {
-			return s.Source.Git.Version.Tag + s.Source.Git.Version.Revision
+			return strings.Join(append([]string{s.Source.Git.Version.Tag + s.Source.Git.Version.Revision}, s.Overrides...), "+")
 		}
 	}
 	return ""
@@ -162,7 +162,7 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 	tag := s.Source.Git.Version.Tag
 	state := v1alpha1.StateSucceeded
 	resolved := "sha1:" + tag + s.Source.Git.Version.Revision
-	for _, key := range []string{tag, a.Name + " " + tag} {
+	for _, key := range []string{assigned(a), tag, a.Name + " " + tag} {
 		if fate, ok := p.fate[key]; ok {
 			state = fate
 		}

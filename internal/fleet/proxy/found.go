@@ -24,6 +24,8 @@ const (
 	copiesLength = 64 << 10
 	// saidLength bounds what such a copy says.
 	saidLength = 200
+	// overridesMost is how many overrides a revision has at most.
+	overridesMost = 32
 	// unnamed is the revision of a sync of which it is not known.
 	unnamed = "unknown"
 )
@@ -94,6 +96,11 @@ func (d *decision) foundSyncs() []v1alpha1.FoundSync {
 			continue
 		}
 		f := v1alpha1.FoundSync{Name: live.Name, Revision: live.Revision, AssignedAt: live.AssignedAt, Unready: live.Unready}
+		for _, override := range live.Overrides[:min(len(live.Overrides), overridesMost)] {
+			if isName(override) {
+				f.Overrides = append(f.Overrides, override)
+			}
+		}
 		if !isName(f.Revision) {
 			f.Revision = unnamed
 		}

@@ -52,13 +52,15 @@ type decision struct {
 	rest                   rollout.Observed
 	plan                   rollout.Plan
 	restPlan               rollout.Plan
-	intents                *ring.Intents[v1alpha1.Move]
+	// varies is true if a revision may differ from cluster to cluster.
+	varies  bool
+	intents *ring.Intents[v1alpha1.Move]
 	// stagePlans are what the plan says of each stage.
 	stagePlans []rollout.Plan
 }
 
 func decide(o *model.Observed) *decision {
-	d := &decision{o: o}
+	d := &decision{o: o, varies: slices.ContainsFunc(o.Revisions, func(r model.Revision) bool { return r.Variants.Varies() })}
 	d.chooseTarget()
 	d.validate()
 	d.intents = d.moves()
@@ -108,6 +110,7 @@ func (d *decision) validate() {
 	d.selector = selector
 	template, path := d.o.Module.Template(), d.o.Module.TemplatePath()
 	d.problems = append(d.problems, fluxspec.Problems(path, template.Sync.Source, template.Sync.Package, &template.Sync.SyncOptions)...)
+	d.problems = append(d.problems, model.OverrideProblems(strings.TrimSuffix(path, ".sync"), &template)...)
 	if slices.Contains(template.Sync.DependsOn, d.o.Module.Name) {
 		d.problems = append(d.problems, path+".dependsOn: the module cannot depend on itself")
 	}

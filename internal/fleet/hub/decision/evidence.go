@@ -24,7 +24,11 @@ func (d *decision) addEvidence(m *member) {
 	if outdated && d.goesBack(m) {
 		return
 	}
-	m.leaf.Disrupted = outdated && m.isAssigned() && !m.record.Unready && !m.record.Proven && (d.isInTime(m) || !d.isProven(m.leaf.Current))
+	if m.untouched = d.isUntouched(m); m.untouched {
+		m.leaf.NoEvidence, m.leaf.Repairing = "not changed by "+d.target, d.wasDown(m)
+		return
+	}
+	m.leaf.Disrupted = outdated && d.isDisrupted(m)
 	if outdated && !d.o.Module.IsStaged() { // all are assigned it at the same time, and these do not count against it
 		m.unready = m.isSuspended() || m.isUnreachable() || !m.Ready || d.isSick(m)
 		return
@@ -77,11 +81,17 @@ func (m *member) isDependent() bool {
 // isSick is true of a cluster that is not ready with what reached all, and was not made so by being
 // assigned that: it was not ready before, or its time is over. What was failing with another revision
 // is to be repaired by the target, and says whether it is.
-func (d *decision) isSick(m *member) bool {
+func (d *decision) isSick(m *member) bool { return m.revision() == d.good && d.wasDown(m) }
+
+// isDisrupted is true of a cluster that may not be ready because of what it was assigned last.
+func (d *decision) isDisrupted(m *member) bool {
+	return m.isAssigned() && !m.record.Unready && !m.record.Proven && (d.isInTime(m) || !d.isProven(m.revision()))
+}
+
+// wasDown is true of a cluster that is not ready, and was not made so by what it is assigned.
+func (d *decision) wasDown(m *member) bool {
 	switch {
-	case !m.isAssigned() || m.leaf.Current != d.good || m.move != nil || m.removing:
-		return false
-	case m.leaf.Disrupted:
+	case !m.isAssigned() || m.move != nil || m.removing || d.isDisrupted(m):
 		return false
 	case m.leaf.Health == rollout.Failed || m.leaf.Health == rollout.Degraded:
 		return true
@@ -111,15 +121,25 @@ func (d *decision) wasUnready(m *member) bool {
 // minEvidence is how many clusters of a stage must show that a revision is good: none where
 // failures stop nothing either, and where there is nothing that comes after a stage without clusters.
 func (d *decision) minEvidence(i int) int {
-	s := &d.stages[i]
+	s, untouched := &d.stages[i], 0
+	for _, m := range s.members {
+		untouched += one(m.untouched)
+	}
 	switch {
 	case !slices.ContainsFunc(d.stages[i:], func(s stage) bool { return len(s.members) > 0 }):
 		return 0
 	case s.spec.AllowEmpty || !d.o.Module.IsStaged() || d.onFailure() == rollout.Continue:
 		return 0
-	case s.spec.MinEvidence != nil:
-		return int(*s.spec.MinEvidence)
+	case untouched > 0: // those show nothing, and nothing of it could break them
+		return min(s.minEvidence(), len(s.members)-untouched)
 	default:
-		return 1
+		return s.minEvidence()
 	}
+}
+
+func (s *stage) minEvidence() int {
+	if s.spec.MinEvidence != nil {
+		return int(*s.spec.MinEvidence)
+	}
+	return 1
 }

@@ -79,6 +79,8 @@ type ClusterExplanation struct {
 	// to get to.
 	Revision string `json:"revision,omitempty"`
 	Target   string `json:"target,omitempty"`
+	// Overrides are those of its revision that it has.
+	Overrides []string `json:"overrides,omitempty"`
 	// State is what was reported of it: succeeded, failed, updating, waiting or
 	// unreachable. Empty if nothing was, of what it is assigned.
 	State v1alpha1.State `json:"state,omitempty"`
@@ -272,7 +274,7 @@ func orNothing(revision string) string {
 func (e *Explanation) Assigned(r *model.Record, c *model.Cluster, selector *metav1.LabelSelector, name string) ClusterExplanation {
 	x := ClusterExplanation{Name: name}
 	if r != nil && r.Assigned {
-		x.Revision, x.State, x.Hold = r.Revision, r.State, r.Hold
+		x.Revision, x.Overrides, x.State, x.Hold = r.Revision, r.Overrides, r.State, r.Hold
 	}
 	if c != nil {
 		x.Of, x.Deleting, x.Selected = c.Ref, c.Deleting, isSelected(selector, c)
@@ -292,7 +294,10 @@ func (e *Explanation) Assigned(r *model.Record, c *model.Cluster, selector *meta
 }
 
 func (e *Explanation) assignedSentence(x *ClusterExplanation, isKnown bool) string {
-	name := x.Name
+	name, at := x.Name, x.Revision
+	if len(x.Overrides) > 0 {
+		at += " with " + namesOf(x.Overrides)
+	}
 	switch {
 	case !isKnown && x.Revision != "":
 		return fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s; if it is gone for good: %s", name, x.Revision, toForget(e.Kind, e.Namespace, name))
@@ -309,11 +314,13 @@ func (e *Explanation) assignedSentence(x *ClusterExplanation, isKnown bool) stri
 		return fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane must be initialized, and Secret %s must exist",
 			name, cluster.SecretName(name))
 	case x.Hold != nil:
-		return name + " is at " + x.Revision + ", where it is pinned"
+		return name + " is at " + at + ", where it is pinned"
 	case x.Revision == x.Target && x.State == v1alpha1.StateSucceeded:
-		return name + " is at " + x.Revision + ", and ready"
+		return name + " is at " + at + ", and ready"
+	case e.Phase == string(rollout.PhaseComplete) && x.State == v1alpha1.StateSucceeded:
+		return name + " is at " + at + ", and ready; " + x.Target + " changes nothing on it"
 	default:
-		return name + " is at " + x.Revision + "; the record of the module does not say why it is not complete"
+		return name + " is at " + at + "; the record of the module does not say why it is not complete"
 	}
 }
 

@@ -84,7 +84,7 @@ func (d *decision) takes() []Write {
 		if r == nil || r.Found == nil || r.Assigned || r.Deleting || m.move != nil || d.o.Foreign[m.Name] || d.isPutOff(m.Name) {
 			continue
 		}
-		w := Write{Act: Take, Cluster: m.Cluster, Record: r, Revision: r.Found.Revision, Unready: r.Found.Unready}
+		w := Write{Act: Take, Cluster: m.Cluster, Record: r, Revision: r.Found.Revision, Overrides: r.Found.Overrides, Unready: r.Found.Unready}
 		if r.Found.AssignedAt != nil {
 			w.AssignedAt = r.Found.AssignedAt.Time
 		}

@@ -38,6 +38,8 @@ type member struct {
 	// isNew is true of a cluster that gets the good revision outside of any stage,
 	// because it has never run the module.
 	isNew bool
+	// untouched is true of one that the target changes nothing on.
+	untouched bool
 	// unready is true of one that is assigned the target though it can tell nothing of it.
 	unready bool
 	// skip is why it is not assigned the target now, though nothing else keeps it, nil if it is.
@@ -197,6 +199,7 @@ func (d *decision) assess(m *member) {
 		m.leaf = rollout.Leaf{Current: m.move.Revision, Health: rollout.Progressing, Reason: "being assigned"}
 	case m.isAssigned():
 		m.leaf = m.record.Leaf()
+		m.leaf.Current = d.current(m)
 		m.started = m.record.AssignedAt
 		if !m.record.Reported && d.o.LacksFlux {
 			m.leaf.Reason = "not applied: the hub does not know the kinds of Flux (" + KindOfFlux.Kind + ", " + KindOfFlux.GroupVersion().String() + ")"
@@ -306,7 +309,7 @@ func (d *decision) isOnUs(m *member) bool {
 	case m.record.Unready || m.record.Proven:
 		return false
 	default:
-		return d.isInTime(m) || !d.isProven(m.leaf.Current)
+		return d.isInTime(m) || !d.isProven(m.revision())
 	}
 }
 

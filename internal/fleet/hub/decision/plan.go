@@ -136,9 +136,10 @@ type Write struct {
 	// what was seen of it, nil if there is no assemblage.
 	Cluster *model.Cluster
 	Record  *model.Record
-	// Revision is what is assigned, made or deleted, AssignedAt since when, and Unready whether
-	// the cluster was not ready before.
+	// Revision is what is assigned, made or deleted, Overrides those of it that the cluster has,
+	// AssignedAt since when, and Unready whether the cluster was not ready before.
 	Revision   string
+	Overrides  []string
 	AssignedAt time.Time
 	Unready    bool
 	// Number is for CreateRevision, Resolved and the UID of the revision for Resolve,

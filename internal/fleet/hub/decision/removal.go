@@ -328,7 +328,7 @@ func (d *decision) takeAway(c *model.Cluster, r *model.Record) []Write {
 	case d.isPutOff(r.Cluster) || d.o.Foreign[r.Cluster]:
 		return nil
 	case r.DeletionPolicy != d.o.Module.DeletionPolicy():
-		return []Write{{Act: Correct, Cluster: c, Record: r, Revision: r.Revision, AssignedAt: r.AssignedAt, Unready: r.Unready}}
+		return []Write{{Act: Correct, Cluster: c, Record: r, Revision: r.Revision, Overrides: r.Overrides, AssignedAt: r.AssignedAt, Unready: r.Unready}}
 	case d.isOrphanPending(r):
 		return nil
 	default:

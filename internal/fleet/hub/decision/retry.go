@@ -35,7 +35,8 @@ func (d *decision) retried() *v1alpha1.Retried {
 // isReturning is true while a cluster that can return has what was given up.
 func (d *decision) isReturning() bool {
 	for _, m := range d.members {
-		has := m.isAssigned() && m.record.Revision == d.wanted || m.leaf.Current == d.wanted
+		isKept := m.move == nil && m.leaf.Current == d.target // what was given up changes nothing on it
+		has := m.isAssigned() && m.record.Revision == d.wanted && !isKept || m.leaf.Current == d.wanted
 		if has && m.stage >= 0 && !d.o.Foreign[m.Name] && !d.isStopped() {
 			return true
 		}

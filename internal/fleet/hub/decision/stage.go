@@ -109,6 +109,8 @@ func (d *decision) claim(m *member) int {
 	switch {
 	case m.isNew:
 		return 3
+	case m.untouched:
+		return 2
 	case m.leaf.Current == d.target:
 		return 0
 	case m.leaf.NoEvidence != "":

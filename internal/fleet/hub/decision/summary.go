@@ -133,7 +133,7 @@ func (d *decision) failing() (examples []v1alpha1.FailingCluster, more bool) {
 }
 
 func (m *member) failure() v1alpha1.FailingCluster {
-	f := v1alpha1.FailingCluster{Name: m.Name, Revision: m.leaf.Current, Reason: string(rollout.ReasonFailed)}
+	f := v1alpha1.FailingCluster{Name: m.Name, Revision: m.revision(), Reason: string(rollout.ReasonFailed)}
 	if m.record != nil && m.record.Reason != "" {
 		f.Reason = string(m.record.Reason)
 	}

@@ -30,8 +30,12 @@ func (d *decision) unresolved() []Write {
 		if r.Resolved != "" || r.Deleting {
 			continue
 		}
-		if i := slices.IndexFunc(d.o.Records, func(record model.Record) bool { return record.Resolves(r.Name) }); i >= 0 {
-			writes = append(writes, Write{Act: Resolve, Revision: r.Name, UID: r.UID, Resolved: d.o.Records[i].Resolved})
+		resolved := d.inherited(r)
+		if i := slices.IndexFunc(d.o.Records, func(record model.Record) bool { return record.Resolves(r.Name) }); i >= 0 && resolved == "" {
+			resolved = d.o.Records[i].Resolved
+		}
+		if resolved != "" {
+			writes = append(writes, Write{Act: Resolve, Revision: r.Name, UID: r.UID, Resolved: resolved})
 		}
 	}
 	return writes

@@ -18,7 +18,7 @@ func (d *decision) writes() []Write {
 			act = Unassign
 		}
 		writes = append(writes, Write{
-			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m), Unready: m.Unready,
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, Overrides: d.overridesOf(m.Revision, c), AssignedAt: assignedAt(&m), Unready: m.Unready,
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {
@@ -136,7 +136,7 @@ func (d *decision) corrections() []Write {
 		known := m.isAssigned() && d.o.Revision(m.record.Revision) != nil
 		if m.isAssigned() && (known && d.isWrong(m, canaries) || d.lacksCopy(m)) && d.mayCorrect(m) {
 			writes = append(writes, Write{
-				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt, Unready: m.record.Unready,
+				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, Overrides: m.record.Overrides, AssignedAt: m.record.AssignedAt, Unready: m.record.Unready,
 			})
 		}
 	}

@@ -188,6 +188,9 @@ type Revision struct {
 	Resolved string
 	// Pinned is true if clusters are assigned that in place of its tag.
 	Pinned bool
+	// Variants are what it says on different clusters, Written what it did before it was known
+	// what its tag resolves to. Nil if it is the same on all of them.
+	Variants, Written *Variants
 }
 
 // Unowned is what matters of a ModuleRevision that is not the module's.

@@ -39,7 +39,9 @@ type Record struct {
 	Leaving bool
 	// Revision is the one assigned. Where an assignment does not say so but is what
 	// a revision says, it is that.
-	Revision   string
+	Revision string
+	// Overrides are those of the revision that the sync has.
+	Overrides  []string
 	AssignedAt time.Time
 	// Unready is true if the cluster was not ready before that.
 	Unready bool
