@@ -154,6 +154,7 @@ func (o Options) rings() ([]ring, error) {
 	o.Config.By, o.Zones.By, o.Plans.By, o.Fleet.By = o.Identity, o.Identity, o.Identity, o.Identity
 	o.Assemblage.Namespaces = o.Namespaces
 	if o.Fleet.Assemblages == nil {
+		o.Fleet.Facts = cluster.NewFactBook(o.Fleet.Now)
 		o.Fleet.Assemblages, o.Fleet.Looks = o.assemblages, true
 	}
 	o.Guard.Now = o.Zones.Now
@@ -209,7 +210,7 @@ func (o Options) labelNamespaces(ctx context.Context, mgr ctrl.Manager) error {
 
 // assemblages adds what carries out on the hub what the fleet has assigned.
 func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
-	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Hub: o.Fleet.HubName, Now: o.Fleet.Now, Directory: clusters, Network: o.ClusterNetwork})
+	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Hub: o.Fleet.HubName, Now: o.Fleet.Now, Directory: clusters, Facts: o.Fleet.Facts, Network: o.ClusterNetwork})
 }
 
 // slimmed leaves out of objects who has written them, but for the kinds of which a ring

@@ -14,6 +14,7 @@ var table = map[string]entry{
 	"BudgetExhausted":              {"budgetexhausted", "as many units as the budget allows are unavailable", "nothing if they become healthy; otherwise fix them, or raise the budget: maxUnavailable of a group, maxUnreadyClusters of a module, --max-rolling of the manager"},
 	"BuildFailed":                  {"buildfailed", "kustomize cannot build the manifests", "correct the manifests as the message says, and point the module at the corrected version"},
 	"CannotBeSeen":                 {"cannotbeseen", "the chain continues at an object that the caller may not or cannot read", "request the permission that the message names, or run the command that explain shows"},
+	"CheckFailed":                  {"checkfailed", "a check of the module does not hold on the cluster", "give the cluster what the message says, or correct spec.rollout.checks; it is updated once the check holds"},
 	"ClaimUnbound":                 {"claimunbound", "no volume is bound to a claim", "find out why none is provisioned"},
 	"ClusterUnknown":               {"clusterunknown", "neither a Cluster nor a labeled Secret stands for a cluster that was assigned the module, so that it counts as down", "restore the Secret with its kubeconfig, or the Cluster; if the cluster is gone for good, annotate its assemblage with spillway.dev/abandon-cluster=true and delete it"},
 	"ClusterUnreachable":           {"clusterunreachable", "the cluster does not answer", "check that the API server of the cluster runs, and that the hub can reach the address in its kubeconfig"},

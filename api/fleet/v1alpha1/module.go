@@ -351,6 +351,14 @@ type Rollout struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Windows []Window `json:"windows,omitempty"`
+	// Checks must hold on a cluster before it is assigned a revision. One on which a check does
+	// not hold is skipped, and updated once it holds. A cluster that returns to the last revision
+	// that reached all clusters is not checked.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Checks []ClusterCheck `json:"checks,omitempty"`
 	// Stages follow one another. A cluster belongs to the first that selects it.
 	// Without any, all clusters are one stage.
 	// +optional
@@ -358,6 +366,24 @@ type Rollout struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=31
 	Stages []Stage `json:"stages,omitempty"`
+}
+
+// ClusterCheck is a condition of a cluster.
+type ClusterCheck struct {
+	// Name identifies the check.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Expression is the condition in CEL. The variable cluster has the fields name, labels,
+	// version.major, version.minor and version.text of its Kubernetes, and apis, whose keys are the
+	// API groups that it serves with their versions: "cert-manager.io/v1" in cluster.apis.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Expression string `json:"expression"`
+	// Message says what a cluster needs. Default: the expression.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
 }
 
 // OrderBy is the order of the clusters within a stage.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -112,7 +113,8 @@ type Connection struct {
 	// Digest is that of the kubeconfig.
 	Digest string
 	http   *http.Client
-	// probe is the URL that is requested to find out whether the API server answers.
+	// base is the URL of the API server, probe the one that is requested to find out whether it answers.
+	base  *url.URL
 	probe string
 }
 
@@ -259,7 +261,7 @@ func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, erro
 	if err != nil {
 		return nil, &InvalidError{"invalid server URL"}
 	}
-	return &Connection{WithWatch: c, Digest: digest, http: transport, probe: address.JoinPath("readyz").String()}, nil
+	return &Connection{WithWatch: c, Digest: digest, http: transport, base: address, probe: address.JoinPath("readyz").String()}, nil
 }
 
 // Answered returns true if the cluster has answered after the question was first put. A

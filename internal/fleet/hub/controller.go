@@ -89,7 +89,7 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		Watches(model.NewAssemblage(k.name), k.toModules(mgr.GetCache())).
 		Watches(&spillway.ModuleRevision{}, k.toModule()).
 		Watches(&spillway.RolloutGate{}, k.toModule()).
-		WatchesRawSource(k.clusterChanges(clusters, mgr.GetCache())).
+		WatchesRawSource(k.clusterChanges(clusters, o.Facts, mgr.GetCache())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxModules,
 			RateLimiter:             ring.Passes().RateLimiter(),
@@ -128,6 +128,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // learn remembers what became of a pass, and says how to go on.
 func (r *reconciler) learn(s *snapshot, p *pass, done *results, m *memory) (ring.Next, error) {
+	r.observer.ask(s, p.Asks)
 	wake := m.learn(r.observer.options.Now(), p, done)
 	if s.object == nil {
 		r.memories.Forget(s.key)

@@ -13,6 +13,10 @@
 //     their own, or unknown and maybe unready.
 //   - No cluster is assigned a new revision before its stage is open: every earlier
 //     stage is at that revision, ready, soaked, its gates passed.
+//   - No cluster is assigned a revision while a check of the module does not hold on it, or is
+//     not known to, unless it returns to what it ran. What was permitted before is withdrawn.
+//   - Nothing is written to a cluster on which a revision changes nothing, and that is no
+//     evidence of the revision.
 //   - Every selected cluster is in exactly one stage, or pinned, or belongs to none.
 //   - No cluster is unassigned for being unready, unreachable, or not known at present: a
 //     sync is removed only from a cluster that exists and is not selected, or with the

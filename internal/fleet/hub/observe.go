@@ -225,7 +225,26 @@ func (o *observer) knownClusters(ctx context.Context, s *snapshot) error {
 	for i := range clusters {
 		s.Clusters[i] = clusterOf(&clusters[i])
 	}
+	if o.options.Facts == nil || !decision.NeedsFacts(&s.Module) {
+		return nil
+	}
+	for i := range clusters {
+		s.Clusters[i].Facts = o.options.Facts.Of(secretOf(s, clusters[i].Name))
+	}
 	return nil
+}
+
+func secretOf(s *snapshot, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.key.Namespace, Name: cluster.SecretName(name)}
+}
+
+// ask has clusters asked what they serve. The module is woken when that is known.
+func (o *observer) ask(s *snapshot, names []string) {
+	for _, name := range names {
+		if o.options.Facts != nil {
+			o.options.Facts.Ask(secretOf(s, name))
+		}
+	}
 }
 
 func clusterOf(c *cluster.Cluster) model.Cluster {

@@ -19,6 +19,8 @@ type Options struct {
 	// Assemblages adds the controllers that carry out what is assigned. No controller
 	// does if it is nil.
 	Assemblages func(context.Context, ctrl.Manager, *cluster.Directory) error
+	// Facts says what clusters serve. No check that depends on it holds if it is nil.
+	Facts *cluster.FactBook
 	// Looks is true if those look at each cluster first, and say what they have found.
 	Looks bool
 	// HubName is part of what the hub is known by on the clusters.

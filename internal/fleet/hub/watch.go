@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -127,10 +128,14 @@ func (a *assembled) mentioned() []string {
 	return slices.Compact(names)
 }
 
-// clusterChanges wakes the modules of a namespace when a cluster of it has changed.
-func (k *kind) clusterChanges(clusters Directory, cached client.Reader) source.Source {
+// clusterChanges wakes the modules of a namespace when a cluster of it has changed, or was asked what it serves.
+func (k *kind) clusterChanges(clusters Directory, facts *cluster.FactBook, cached client.Reader) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		clusters.Subscribe(func(cluster types.NamespacedName) { k.wakeAll(ctx, cached, q, cluster.Namespace) })
+		wake := func(changed types.NamespacedName) { k.wakeAll(ctx, cached, q, changed.Namespace) }
+		clusters.Subscribe(wake)
+		if facts != nil {
+			facts.Subscribe(wake)
+		}
 		return nil
 	})
 }

@@ -62,6 +62,8 @@ type Options struct {
 	Hub string
 	// Directory is which clusters there are.
 	Directory *cluster.Directory
+	// Facts is where it is kept what clusters serve, nil if no check is to depend on it.
+	Facts *cluster.FactBook
 	// Wrap changes how clusters are talked to, nil if it is not to be changed.
 	Wrap func(*rest.Config) *rest.Config
 	// Network restricts where kubeconfigs lead, unless it is nil.
@@ -86,6 +88,13 @@ func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	clusters := &assemblage.Clusters{Directory: o.Directory, Registry: registry}
 	clusters.ForgetGone(ctx)
+	if o.Facts != nil {
+		if err := mgr.Add(o.Facts.Run(clusters.Connect)); err != nil {
+			return fmt.Errorf("run what asks clusters what they serve: %w", err)
+		}
+		o.Directory.SubscribeSecrets(o.Facts.Forget) // another kubeconfig may be of another cluster
+		registry.Subscribe(o.Facts.AskAgain)
+	}
 	if err := agent.SetupRemote(ctx, mgr, agent.Options{Namespaces: o.Namespaces, Now: o.Now}, clusters); err != nil {
 		return fmt.Errorf("set up RemoteAssemblages: %w", err)
 	}

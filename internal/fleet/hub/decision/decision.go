@@ -53,8 +53,13 @@ type decision struct {
 	plan                   rollout.Plan
 	restPlan               rollout.Plan
 	// varies is true if a revision may differ from cluster to cluster.
-	varies  bool
-	intents *ring.Intents[v1alpha1.Move]
+	varies bool
+	// checks are those of the module. Asks are the clusters that are to be asked what they serve, and
+	// askAgain is when one of the others is.
+	checks   []check
+	asks     []string
+	askAgain time.Time
+	intents  *ring.Intents[v1alpha1.Move]
 	// stagePlans are what the plan says of each stage.
 	stagePlans []rollout.Plan
 }
@@ -114,6 +119,7 @@ func (d *decision) validate() {
 	if slices.Contains(template.Sync.DependsOn, d.o.Module.Name) {
 		d.problems = append(d.problems, path+".dependsOn: the module cannot depend on itself")
 	}
+	d.compileChecks()
 	windows, err := parseWindows(d.o.Module.Rollout().Windows)
 	if err != nil {
 		d.problems = append(d.problems, err.Error())
@@ -240,7 +246,7 @@ func (d *decision) isPaused() bool { return d.o.Module.Spec.Suspend || len(d.pro
 // wake is when time alone changes something: by the engine, or because a move runs
 // out, or a refused write is tried again.
 func (d *decision) wake() time.Time {
-	return ring.Earlier(ring.Earlier(d.plan.Wake, d.intents.Wake()), ring.Earlier(d.o.Refusals.Wake(d.o.Now), d.wakeForRemovals()))
+	return ring.Earlier(ring.Earlier(ring.Earlier(d.plan.Wake, d.askAgain), d.intents.Wake()), ring.Earlier(d.o.Refusals.Wake(d.o.Now), d.wakeForRemovals()))
 }
 
 // parseWindows returns no window if one of them is wrong.

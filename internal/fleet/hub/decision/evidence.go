@@ -21,7 +21,7 @@ func (d *decision) addEvidence(m *member) {
 		m.skipIf(outdated, outcome.ReasonUnreachable, "skipped until it answers: it is not known what it runs")
 		return
 	}
-	if outdated && d.goesBack(m) {
+	if outdated && d.goesBack(m.leaf.Current) {
 		return
 	}
 	if m.untouched = d.isUntouched(m); m.untouched {
@@ -53,11 +53,11 @@ func (d *decision) addEvidence(m *member) {
 	m.leaf.Repairing = !outdated && m.move == nil && m.isAssigned() && (m.record.Unready || m.record.Proven && !d.isNews())
 }
 
-// goesBack is true of a cluster that is to leave what has failed, or what is newer than the target.
-func (d *decision) goesBack(m *member) bool {
-	has, target := d.o.Revision(m.leaf.Current), d.o.Revision(d.target)
+// goesBack is true of a cluster at a revision that has failed, or is newer than the target: it is to leave it.
+func (d *decision) goesBack(from string) bool {
+	has, target := d.o.Revision(from), d.o.Revision(d.target)
 	isNewer := has != nil && target != nil && has.Number > target.Number
-	return d.target != d.wanted && m.leaf.Current == d.wanted || !d.isNews() && isNewer
+	return d.target != d.wanted && from == d.wanted || !d.isNews() && isNewer
 }
 
 // skipIf skips a cluster that would be moved.

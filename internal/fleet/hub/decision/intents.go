@@ -193,7 +193,7 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 	if d.o.Revision(m.Revision) == nil || c == nil || c.stage < 0 || d.isPaused() || d.o.Module.IsExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
-	if m.Repair && c.isUp() || c.isEnding() {
+	if m.Repair && c.isUp() || c.isEnding() || c.barred {
 		return false
 	}
 	if c.isNew {

@@ -44,6 +44,8 @@ type member struct {
 	unready bool
 	// skip is why it is not assigned the target now, though nothing else keeps it, nil if it is.
 	skip *rollout.Block
+	// barred is true of one on which a check does not hold.
+	barred bool
 	// stage is its place in decision.stages, or what else becomes of it.
 	stage int
 	// hold is why it waits, nil if it does not; moves is true if it moves now.
@@ -228,6 +230,7 @@ func (d *decision) assess(m *member) {
 	if m.isNew = d.isNew(m); !m.isNew {
 		d.addEvidence(m)
 	}
+	d.addChecks(m)
 }
 
 func (m *member) isAssigned() bool { return m.record != nil && m.record.Assigned }

@@ -18,7 +18,7 @@ func Decide(o model.Observed) Plan {
 	d := decide(&o)
 	p := Plan{Plan: d.plan, Tree: d.tree, Aside: d.rest, Status: o.Module.Status}
 	p.Holds = append(p.Holds, d.restPlan.Holds...)
-	p.Wake = d.wake()
+	p.Wake, p.Asks = d.wake(), d.asks
 	if p.NeedsLive = !o.Live && (d.isBehind() || d.intents.Unverified()); p.NeedsLive {
 		return p
 	}
@@ -80,6 +80,8 @@ type Plan struct {
 	// differs from the current status.
 	Status  v1alpha1.ModuleStatus
 	Permits bool
+	// Asks are clusters of which it is to be known what they serve.
+	Asks []string
 	// NeedsLive is true if what comes next must not be decided from a cache, which
 	// may not know of all that others did. Observe again, live, and decide again.
 	NeedsLive bool

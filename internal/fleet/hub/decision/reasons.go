@@ -43,6 +43,10 @@ const (
 	// Action: nothing, it normally completes without help; if it does not, check that the manager
 	// can connect to them.
 	ReasonUnseen rollout.Reason = "ClustersUnseen"
+	// ReasonCheck: a check of the module does not hold on the cluster.
+	// Action: give the cluster what the message says, or correct spec.rollout.checks; it is updated once
+	// the check holds.
+	ReasonCheck rollout.Reason = "CheckFailed"
 	// ReasonTerminating: the assemblage of the cluster is being deleted.
 	ReasonTerminating = reasons.Terminating
 	// ReasonRevision: the ModuleRevision does not exist yet.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -167,6 +168,8 @@ type Cluster struct {
 	Ready bool
 	// Unreachable is true if it does not answer.
 	Unreachable bool
+	// Facts are what it serves, nil if it was not asked, or no check of the module depends on it.
+	Facts *cluster.Facts
 	// Deleting is true once it is being deleted; it is left alone then.
 	Deleting bool
 	// Kubeconfig names the Secret with its kubeconfig.
