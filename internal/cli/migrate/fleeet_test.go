@@ -101,7 +101,7 @@ func (w *world) allIn(ctx context.Context, namespace, version, kind string) ([]u
 	list.SetAPIVersion(version)
 	list.SetKind(kind)
 	if err := w.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list: %w", err)
 	}
 	return list.Items, nil
 }
