@@ -159,7 +159,8 @@ func ReloaderKinds() []ReloaderKind {
 		},
 		ReloaderKind{
 			Group: "batch", Kind: "Job", Next: "it runs once",
-			Because: "its Pod template cannot change: to run again, the Job would be deleted, with the work that it has done, and what is complete would be done a second time. A Job that fails for its config is created again by the user",
+			Because: "its Pod template cannot change: to run again, the Job would be deleted and created, which are two requests. Between them a manager that begins cannot tell whether it or a user has deleted the Job: it would lose it, or run what a user has withdrawn. " +
+				"The second request may be refused, by a quota or an admission policy. What waits for the Job, such as a hook of Helm, sees it deleted, and a Job that is complete in part does that part a second time. A Job that fails for its config is created again by the user",
 		},
 		ReloaderKind{
 			Group: "argoproj.io", Kind: "Rollout", Next: "with --reloader-annotations a change restarts its Pods, without stages, stop and return",

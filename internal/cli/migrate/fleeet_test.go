@@ -92,10 +92,15 @@ func (w *world) fleeetAgent(ctx context.Context) error {
 
 // all are the objects of a kind.
 func (w *world) all(ctx context.Context, version, kind string) ([]unstructured.Unstructured, error) {
+	return w.allIn(ctx, w.namespace, version, kind)
+}
+
+// allIn are those of a namespace.
+func (w *world) allIn(ctx context.Context, namespace, version, kind string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(version)
 	list.SetKind(kind)
-	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+	if err := w.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
 	return list.Items, nil

@@ -38,14 +38,16 @@ func TestMain(m *testing.M) { testenv.MainFlux(m, testenv.Options{Nodes: 3}) }
 type world struct {
 	t      *testing.T
 	client client.WithWatch
-	// namespace is that of the workloads, and of the former controller.
+	// namespace is that of the workloads, and of the former controller; others have workloads, too.
 	namespace string
+	others    []string
 
 	mu sync.Mutex
 	// wrong is what was seen at some instant that must never be.
 	wrong []string
-	// acting are the manager while it runs, and former controllers while they are in the middle of a pass.
-	acting map[string]bool
+	// acting are the manager while it runs, and former controllers while they are in the middle of a pass, each with the namespaces
+	// where they act, none for all.
+	acting map[string][]string
 	// idle is true if the manager that is installed never begins to work.
 	idle bool
 	// pods are all Pods of workloads that there ever were, and explained how many each may have had by now, nil for any number.
@@ -63,8 +65,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: c, namespace: testenv.Namespace(t), pods: map[types.UID]string{}, acting: map[string]bool{}}
-	w.witness()
+	w := &world{t: t, client: c, namespace: testenv.Namespace(t), pods: map[types.UID]string{}, acting: map[string][]string{}}
+	w.witness(w.namespace)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.playManager(ctx) }()
@@ -81,8 +83,13 @@ func newWorld(t *testing.T) *world {
 
 // deleteAll deletes what the next test would find in all namespaces. What would let it go does not run any more.
 func (w *world) deleteAll(ctx context.Context) {
-	for _, kind := range [][2]string{{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"spillway.dev/v1alpha1", "RolloutGroup"}, {"kudo.dev/v1beta1", "Instance"}, {"kudo.dev/v1beta1", "OperatorVersion"}, {fleetV1, "Module"}, {fleetV1, "ProxyAssemblage"}, {fleetV1, "Assemblage"}, {kustomizeV1, "Kustomization"}} {
-		objects, err := w.all(ctx, kind[0], kind[1])
+	for _, kind := range [][2]string{{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"argoproj.io/v1alpha1", "Rollout"}, {"spillway.dev/v1alpha1", "RolloutGroup"}, {"kudo.dev/v1beta1", "Instance"}, {"kudo.dev/v1beta1", "OperatorVersion"}, {fleetV1, "Module"}, {fleetV1, "ProxyAssemblage"}, {fleetV1, "Assemblage"}, {kustomizeV1, "Kustomization"}} {
+		var objects []unstructured.Unstructured
+		var err error
+		for _, namespace := range append(w.others, w.namespace) {
+			there, failed := w.allIn(ctx, namespace, kind[0], kind[1])
+			objects, err = append(objects, there...), errors.Join(err, failed)
+		}
 		if apimeta.IsNoMatchError(err) {
 			continue
 		}
@@ -96,9 +103,9 @@ func (w *world) deleteAll(ctx context.Context) {
 	}
 }
 
-// witness writes down each Pod of a workload.
-func (w *world) witness() {
-	events, err := w.client.Watch(w.t.Context(), &corev1.PodList{}, client.InNamespace(w.namespace))
+// witness writes down each Pod of a workload of a namespace.
+func (w *world) witness(namespace string) {
+	events, err := w.client.Watch(w.t.Context(), &corev1.PodList{}, client.InNamespace(namespace))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -134,36 +141,48 @@ func (w *world) isReady(ctx context.Context, namespace string, labels client.Mat
 	if w.client.List(ctx, pods, client.InNamespace(namespace), labels) != nil {
 		return false, true // it is not known
 	}
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		for _, c := range p.Status.Conditions {
-			ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
-		}
-	}
-	return ready, len(pods.Items) > 0
+	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return isReadyPod(&p) }), len(pods.Items) > 0
 }
 
-// playManager runs the manager in this process while a Pod of what was installed is ready.
+func isReadyPod(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// managerPods are the arguments of those Pods of the manager that are ready, as a manager is given them.
+func (w *world) managerPods(ctx context.Context) (all [][]string) {
+	pods := &corev1.PodList{}
+	if w.idle || w.client.List(ctx, pods, client.InNamespace("spillway-system"), client.MatchingLabels(manifests.ManagerLabels())) != nil {
+		return nil
+	}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; isReadyPod(p) {
+			all = append(all, manifests.ArgumentsOf(&appsv1.Deployment{ObjectMeta: p.ObjectMeta, Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: p.Spec}}}))
+		}
+	}
+	return all
+}
+
+// playManager runs the manager in this process with the arguments of a Pod while one with these is ready: the one that leads.
 func (w *world) playManager(ctx context.Context) {
 	for ctx.Err() == nil {
-		ready, _ := w.isReady(ctx, "spillway-system", manifests.ManagerLabels())
-		list := &appsv1.DeploymentList{}
-		if !ready || w.idle || w.client.List(ctx, list, client.MatchingLabels(manifests.ManagerLabels())) != nil || len(list.Items) != 1 {
+		pods := w.managerPods(ctx)
+		if len(pods) == 0 {
 			pause(ctx, look)
 			continue
 		}
+		own := pods[0]
 		running, stop := context.WithCancel(ctx)
 		done := make(chan int, 1)
-		args := append([]string{"spillway"}, manifests.ArgumentsOf(&list.Items[0])...)
-		args = append(args, "--metrics-bind-address=0", "--metrics-secure=false", "--health-probe-bind-address=0", "--leader-elect-namespace=spillway-system", "--kubeconfig="+testenv.Shared().Kubeconfig())
+		args := append(append([]string{"spillway"}, own...), "--metrics-bind-address=0", "--metrics-secure=false", "--health-probe-bind-address=0", "--leader-elect-namespace=spillway-system", "--kubeconfig="+testenv.Shared().Kubeconfig())
 		out := &testenv.Buffer{}
+		w.set(manager, true, manifests.Arguments(own).Namespaces()...)
 		go func() {
 			done <- cli.Run(running, command.Environment{Args: args, Out: out, Err: out, Now: time.Now, Lookup: os.LookupEnv})
 		}()
-		w.set(manager, true)
-		for ready && ctx.Err() == nil {
+		for ctx.Err() == nil && slices.ContainsFunc(w.managerPods(ctx), func(args []string) bool { return slices.Equal(args, own) }) {
 			pause(ctx, look)
-			_, ready = w.isReady(ctx, "spillway-system", manifests.ManagerLabels())
 			select {
 			case code := <-done:
 				w.sayWrong(fmt.Sprintf("the manager ended with %d: %s", code, out))
@@ -191,16 +210,21 @@ func pause(ctx context.Context, d time.Duration) {
 // manager is who acts once it is changed over.
 const manager = "the manager"
 
-// set notes who acts, and that never both do.
-func (w *world) set(who string, is bool) {
+// set notes who acts in some namespaces, in all if there are none, and that never do two in one.
+func (w *world) set(who string, is bool, namespaces ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.acting[who] = is; !is {
-		delete(w.acting, who)
+	delete(w.acting, who)
+	if !is {
+		return
 	}
-	if w.acting[manager] && len(w.acting) > 1 {
-		w.wrong = append(w.wrong, fmt.Sprintf("all of these act: %v", slices.Sorted(maps.Keys(w.acting))))
+	for other, in := range w.acting {
+		both := len(in) == 0 || len(namespaces) == 0 || slices.ContainsFunc(in, func(name string) bool { return slices.Contains(namespaces, name) })
+		if both && (who == manager || other == manager) {
+			w.wrong = append(w.wrong, fmt.Sprintf("%s acts in %v, and %s in %v", who, namespaces, other, in))
+		}
 	}
+	w.acting[who] = namespaces
 }
 
 func (w *world) sayWrong(what string) {
@@ -236,9 +260,11 @@ func always(act func(context.Context) error) func() func(context.Context) error 
 }
 
 // wave writes the hash of the config of workloads with its annotation.
-func (w *world) wave(ctx context.Context) error {
+func (w *world) wave(ctx context.Context) error { return w.waveIn(ctx, w.namespace) }
+
+func (w *world) waveIn(ctx context.Context, namespace string) error {
 	list, configs := &appsv1.DeploymentList{}, &corev1.ConfigMapList{}
-	if err := errors.Join(w.client.List(ctx, list, client.InNamespace(w.namespace)), w.client.List(ctx, configs, client.InNamespace(w.namespace))); err != nil {
+	if err := errors.Join(w.client.List(ctx, list, client.InNamespace(namespace)), w.client.List(ctx, configs, client.InNamespace(namespace))); err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
 	hashes := map[string]string{}
@@ -317,9 +343,10 @@ func (w *world) still() map[string]int {
 			return err
 		}
 		pods := &corev1.PodList{}
-		if err := w.client.List(ctx, pods, client.InNamespace(w.namespace), client.HasLabels{"app"}); err != nil {
+		if err := w.client.List(ctx, pods, client.HasLabels{"app"}); err != nil {
 			return fmt.Errorf("list: %w", err)
 		}
+		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !slices.Contains(append(w.others, w.namespace), p.Namespace) })
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for i := range pods.Items {
@@ -337,11 +364,14 @@ func (w *world) still() map[string]int {
 // rolled is an error unless all Deployments are.
 func (w *world) rolled(ctx context.Context) error {
 	list := &appsv1.DeploymentList{}
-	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+	if err := w.client.List(ctx, list); err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
 	for i := range list.Items {
 		d := &list.Items[i]
+		if !slices.Contains(append(w.others, w.namespace), d.Namespace) {
+			continue
+		}
 		if s := d.Status; s.ObservedGeneration != d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.ReadyReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
 			return fmt.Errorf("%s: %+v", d.Name, s)
 		}
@@ -368,8 +398,14 @@ func (w *world) settled(want map[string]int) {
 // spillway runs the command, and fails unless it ends with a code.
 func (w *world) spillway(code int, args ...string) string {
 	w.t.Helper()
+	return w.command(code, append([]string{"migrate"}, args...)...)
+}
+
+// command runs a command, and fails unless it ends with a code.
+func (w *world) command(code int, args ...string) string {
+	w.t.Helper()
 	out := &testenv.Buffer{}
-	args = append([]string{"spillway", "migrate"}, args...)
+	args = append([]string{"spillway"}, args...)
 	at := len(args)
 	if i := slices.Index(args, "--"); i >= 0 {
 		at = i

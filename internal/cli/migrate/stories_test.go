@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,11 +22,13 @@ import (
 )
 
 // reloader rolls a workload for a change of its ConfigMap that it sees, as Reloader does: nothing at its start.
-func (w *world) reloader() func(context.Context) error {
+func (w *world) reloader() func(context.Context) error { return w.reloaderIn(w.namespace) }
+
+func (w *world) reloaderIn(namespace string) func(context.Context) error {
 	seen := map[string]string{}
 	return func(ctx context.Context) error {
 		list := &corev1.ConfigMapList{}
-		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		if err := w.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("list: %w", err)
 		}
 		for i := range list.Items {
@@ -35,7 +38,7 @@ func (w *world) reloader() func(context.Context) error {
 				continue
 			}
 			d := &appsv1.Deployment{}
-			d.Namespace, d.Name = w.namespace, cm.Name
+			d.Namespace, d.Name = namespace, cm.Name
 			patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"STAKATER_%s_CONFIGMAP","value":%q}]}]}}}}`, strings.ToUpper(strings.ReplaceAll(cm.Name, "-", "_")), seen[cm.Name])
 			if err := w.client.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("patch: %w", err)
@@ -56,29 +59,48 @@ func reloaderHash(cm *corev1.ConfigMap) string {
 }
 
 // TestFromReloaderAndBack: a workload that Reloader rolled and one that it never rolled keep their Pods, with an annotation that a
-// flag renames.
+// flag renames, and so does a Rollout of Argo, which is restarted for its first change.
 func TestFromReloaderAndBack(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"web", "api"} {
 		w.apply(config(name, 0) + "\n---\n" + workload(name, "team.example/auto"))
 	}
+	testenv.InstallRollouts(t, w.client)
+	w.apply(`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: shop, annotations: {team.example/auto: "true"}}, spec: {template: {spec: {containers: [{name: c, image: x, envFrom: [{configMapRef: {name: web}}]}]}}}}`)
 	w.apply(formerly("reloader", "ghcr.io/stakater/reloader:v1.4.21", "--auto-annotation=team.example/auto", "--log-format=json"))
 	w.standIn("reloader", w.reloader)
 	w.settled(map[string]int{"web": 1, "api": 1})
 	w.rolledBy("api")
 	want := w.still()
 
-	w.says(w.spillway(0, "--from=reloader"), "acts on 2 Deployment", "--auto-annotation=team.example/auto: carried over",
-		"spillway install --rings=config -- --auto-annotation=team.example/auto --log-format=json --reloader-annotations", "Nothing rolls because of the change-over")
+	w.says(w.spillway(0, "--from=reloader"), "acts on 2 Deployment, 1 Rollout", "--auto-annotation=team.example/auto: carried over",
+		"spillway install --rings=config --reloader-annotations -- --auto-annotation=team.example/auto --log-format=json", "Nothing rolls because of the change-over")
 	w.spillway(0, "do", "--settle=3s", "--webhooks=false")
 	w.settled(want)
+	w.restarts(false)
 	for _, name := range []string{"web", "api"} {
 		want[name]++
 		w.apply(config(name, 1000))
 		w.settled(want)
 	}
+	w.restarts(true)
 	w.spillway(0, "undo", "--accept=moving")
 	w.settled(want)
+}
+
+// restarts waits until the Rollout has a record, and was restarted, or not.
+func (w *world) restarts(want bool) {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		all, err := w.all(ctx, "argoproj.io/v1alpha1", "Rollout")
+		if err != nil || all[0].GetAnnotations()["spillway.dev/config-seen"] == "" {
+			return fmt.Errorf("nothing is recorded: %w", err)
+		}
+		if at, is, _ := unstructured.NestedString(all[0].Object, "spec", "restartAt"); is != want {
+			return fmt.Errorf("restarted at %q", at)
+		}
+		return nil
+	})
 }
 
 // rolledBy changes a ConfigMap until the stand-in of Reloader has rolled its workload: it knows no change from before its start.
@@ -168,7 +190,7 @@ func TestItGoesBack(t *testing.T) {
 				err := testenv.Until(t.Context(), func(context.Context) error {
 					w.mu.Lock()
 					defer w.mu.Unlock()
-					if !w.acting[manager] {
+					if _, runs := w.acting[manager]; !runs {
 						return fmt.Errorf("the manager does not run")
 					}
 					return nil
