@@ -220,7 +220,7 @@ func TestTheBaselineStandsOnTheWorkloadWithoutRecords(t *testing.T) {
 	w.settledWith("web", 1)
 }
 
-// The manager is stopped before and after each of its writes, and another one starts: a change that comes while a tool takes
+// The manager is stopped after each of its writes, and another one starts: a change that comes while a tool takes
 // away what was written is rolled, and only once.
 func TestFaultAdoption(t *testing.T) {
 	story := func(w *world, begin, meanwhile func()) {

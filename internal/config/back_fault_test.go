@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -101,7 +100,7 @@ func (f *backFaults) tell(meanwhile func()) {
 	}
 }
 
-// The manager is stopped before and after every write of the story, and another one starts.
+// The manager is stopped after every write of the story, and another one starts.
 func TestFaultBackAtEveryWrite(t *testing.T) {
 	writes := 0
 	t.Run("without a fault", func(t *testing.T) {
@@ -111,15 +110,10 @@ func TestFaultBackAtEveryWrite(t *testing.T) {
 		writes = len(inj.Writes())
 	})
 	t.Logf("the story has %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				f, inj := backFaultsIn(newWorld(t)), fault.New()
-				inj.StopAt(n, when)
-				f.tell(inj.WithSuccessor(f.managed))
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		f := backFaultsIn(newWorld(t))
+		f.tell(inj.WithSuccessor(f.managed))
+	})
 }
 
 // Two managers know nothing of each other.

@@ -121,21 +121,16 @@ func (r *run) converges(to map[string]string) {
 }
 
 // TestFaultTheManagerStopsAtEveryWrite runs the story once without a fault, and
-// then once for each write of it, stopping the manager before and after that
+// then once for each write of it, stopping the manager after that
 // write and starting another. The end must be the same, and no Pod template may
 // have been changed more often.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	reference := newReference(t)
 	t.Logf("the story has %d writes", reference.writes)
-	for n := 1; n <= reference.writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				r, inj := newRun(t), fault.New()
-				inj.StopAt(n, when)
-				r.tell(reference, inj.WithSuccessor(r.managed)) // whenever it stops, another starts
-			})
-		}
-	}
+	fault.AtEveryWrite(t, reference.writes, func(t *testing.T, inj *fault.Injector) {
+		r := newRun(t)
+		r.tell(reference, inj.WithSuccessor(r.managed)) // whenever it stops, another starts
+	})
 }
 
 // TestFaultTwoManagersParallel has two managers that know nothing of each other.

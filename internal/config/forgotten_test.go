@@ -170,7 +170,7 @@ func TestWhatIsSickIsNotRolledWithoutARecord(t *testing.T) {
 	w.hashed("app1", before)
 }
 
-// The manager is stopped before and after each of its writes, and another one starts: a workload that is not ready is
+// The manager is stopped after each of its writes, and another one starts: a workload that is not ready is
 // never rolled before that is recorded.
 func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
 	story := func(w *world, begin, meanwhile func()) {
@@ -210,7 +210,7 @@ func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
 	atEachWrite(t, story)
 }
 
-// atEachWrite tells a story once without a fault, and then with a manager that is stopped before and after each of its
+// atEachWrite tells a story once without a fault, and then with a manager that is stopped after each of its
 // writes, and another one that starts.
 func atEachWrite(t *testing.T, story func(w *world, begin, meanwhile func())) {
 	t.Helper()
@@ -221,15 +221,10 @@ func atEachWrite(t *testing.T, story func(w *world, begin, meanwhile func())) {
 		writes = len(inj.Writes())
 	})
 	t.Logf("the story has %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				w, inj := newWorld(t), fault.New()
-				inj.StopAt(n, when)
-				f := &run{world: w}
-				successor := inj.WithSuccessor(f.managed)
-				story(w, func() { successor() }, func() { successor() })
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		w := newWorld(t)
+		f := &run{world: w}
+		successor := inj.WithSuccessor(f.managed)
+		story(w, func() { successor() }, func() { successor() })
+	})
 }

@@ -201,7 +201,7 @@ func tellGates(w *world, k *kubelets) {
 	}
 }
 
-// TestFaultGates stops the manager before and after each write of the story, and starts another
+// TestFaultGates stops the manager after each write of the story, and starts another
 // one.
 func TestFaultGates(t *testing.T) {
 	writes := 0
@@ -215,19 +215,14 @@ func TestFaultGates(t *testing.T) {
 		writes = len(inj.Writes())
 	})
 	t.Logf("the story has %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				w, inj := newWorld(t), fault.New()
-				w.options.CoalesceWindow = 0
-				k := underGates(w, gatedStages)
-				w.halt()
-				inj.StopAt(n, when)
-				w.meanwhile = inj.WithSuccessor(w.managedBy)
-				tellGates(w, k)
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		w := newWorld(t)
+		w.options.CoalesceWindow = 0
+		k := underGates(w, gatedStages)
+		w.halt()
+		w.meanwhile = inj.WithSuccessor(w.managedBy)
+		tellGates(w, k)
+	})
 }
 
 // TestFaultTwoManagersAndGates has two managers that know nothing of each other.

@@ -158,7 +158,7 @@ func TestAJobWaitsForItsPins(t *testing.T) {
 	}
 }
 
-// The manager is stopped before and after every write by which a Job gets its pins, and another
+// The manager is stopped after every write by which a Job gets its pins, and another
 // one starts. The Job never has a Pod without them.
 func TestFaultAJobAtEveryWrite(t *testing.T) {
 	tell := func(w *world, meanwhile func()) {
@@ -190,15 +190,10 @@ func TestFaultAJobAtEveryWrite(t *testing.T) {
 		writes = len(inj.Writes())
 	})
 	t.Logf("the story has %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				f, inj := begin(newWorld(t)), fault.New()
-				inj.StopAt(n, when)
-				tell(f.world, inj.WithSuccessor(f.managed))
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		f := begin(newWorld(t))
+		tell(f.world, inj.WithSuccessor(f.managed))
+	})
 	t.Run("two managers", func(t *testing.T) {
 		f := begin(newWorld(t))
 		f.managed(fault.New())

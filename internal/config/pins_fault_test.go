@@ -131,7 +131,7 @@ func (f *pinFaults) tell(meanwhile func()) {
 	}
 }
 
-// The manager is stopped before and after every write of the story, and another one starts. No
+// The manager is stopped after every write of the story, and another one starts. No
 // workload is pinned to what does not exist, or more often than without a fault.
 func TestFaultPinsAtEveryWrite(t *testing.T) {
 	writes := 0
@@ -142,15 +142,10 @@ func TestFaultPinsAtEveryWrite(t *testing.T) {
 		writes = len(inj.Writes())
 	})
 	t.Logf("the story has %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				f, inj := newPinFaults(t), fault.New()
-				inj.StopAt(n, when)
-				f.tell(inj.WithSuccessor(f.managed))
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		f := newPinFaults(t)
+		f.tell(inj.WithSuccessor(f.managed))
+	})
 }
 
 // Two managers know nothing of each other.

@@ -269,7 +269,7 @@ func tellStuck(w *world) {
 	}
 }
 
-// TestFaultAStuckPod stops the manager before and after each write of the story, and starts
+// TestFaultAStuckPod stops the manager after each write of the story, and starts
 // another one.
 func TestFaultAStuckPod(t *testing.T) {
 	writes := 0
@@ -281,17 +281,12 @@ func TestFaultAStuckPod(t *testing.T) {
 		writes = len(inj.Writes())
 	})
 	t.Logf("the story has %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				w := newWorld(t)
-				_, inj := aSet(w)
-				inj.StopAt(n, when)
-				w.meanwhile = inj.WithSuccessor(w.managedBy)
-				tellStuck(w)
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		w := newWorld(t)
+		aSet(w)
+		w.meanwhile = inj.WithSuccessor(w.managedBy)
+		tellStuck(w)
+	})
 }
 
 // TestFaultTwoManagersAndAStuckPod has two managers that know nothing of each other.

@@ -71,16 +71,11 @@ func TestFaultNotifier(t *testing.T) {
 	if writes < 1+2*3 {
 		t.Fatalf("the story has %d writes", writes)
 	}
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				w, inj := newWorld(t), fault.New()
-				inj.StopAt(n, when)
-				w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.manage(i) })
-				w.tellsStory()
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		w := newWorld(t)
+		w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.manage(i) })
+		w.tellsStory()
+	})
 }
 
 // TestFaultTwoNotifyManagers has two managers that know nothing of each other.

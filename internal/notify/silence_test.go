@@ -176,16 +176,11 @@ func TestFaultSilences(t *testing.T) {
 	if writes < 4 {
 		t.Fatalf("the story has %d writes", writes)
 	}
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				w, inj := newWorld(t), fault.New()
-				inj.StopAt(n, when)
-				w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.manage(i) })
-				w.silencesStory(4)
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		w := newWorld(t)
+		w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.manage(i) })
+		w.silencesStory(4)
+	})
 }
 
 // TestFaultTwoSilencers has two managers that know nothing of each other: one silence more may

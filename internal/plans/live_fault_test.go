@@ -380,21 +380,16 @@ func (s *story) matches(end map[string]string) {
 }
 
 // TestFaultTheManagerStopsAtEveryWrite tells the plot with every kind of task once without a
-// fault, and then once for each write of it, stopping the manager before and after that write and
+// fault, and then once for each write of it, stopping the manager after that write and
 // starting another. Updates, pruning and gates are tried in memory.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	end, writes := undisturbed(t, deployed)
 	t.Logf("it takes %d writes", writes)
-	for n := 1; n <= writes; n++ {
-		for _, when := range []fault.When{fault.Before, fault.After} {
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				s, inj := newStory(t, deployed), fault.New()
-				inj.StopAt(n, when)
-				s.tell(inj.WithSuccessor(func(i *fault.Injector) func() { return s.manageWith(i) }))
-				s.matches(end)
-			})
-		}
-	}
+	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+		s := newStory(t, deployed)
+		s.tell(inj.WithSuccessor(func(i *fault.Injector) func() { return s.manageWith(i) }))
+		s.matches(end)
+	})
 }
 
 // TestFaultOneManagerAfterAnotherStops tells plots that have no model in memory with managers each

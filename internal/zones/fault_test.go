@@ -88,21 +88,18 @@ func countStory(t *testing.T, strategy string) int {
 }
 
 // TestFaultTheManagerStopsAtEveryWrite tells the story once for each write of it,
-// stopping the manager before and after that write and starting another.
+// stopping the manager after that write and starting another.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{onDelete, rollingUpdate} {
 		writes := countStory(t, strategy)
 		t.Logf("%s: the story has %d writes", strategy, writes)
-		for n := 1; n <= writes; n++ {
-			for _, when := range []fault.When{fault.Before, fault.After} {
-				t.Run(fmt.Sprintf("%s %s write %d", strategy, when, n), func(t *testing.T) {
-					w, inj := newWorld(t), fault.New()
-					inj.StopAt(n, when)
-					w.tell(strategy, inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i) }))
-				})
-			}
-		}
+		t.Run(strategy, func(t *testing.T) {
+			fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+				w := newWorld(t)
+				w.tell(strategy, inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i) }))
+			})
+		})
 	}
 }
 

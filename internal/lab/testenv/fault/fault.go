@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -95,6 +96,20 @@ func (i *Injector) StopAtMatching(n int, when When, match func(Request) bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.writes, i.stopAt, i.when, i.matching = 0, n, when, match
+}
+
+// AtEveryWrite runs a test once for each of so many writes, with a manager that stops when it has made that one and does
+// not learn the answer. One that stops before a write leaves what one leaves that has stopped after the write before it, so
+// that only the simulations play both.
+func AtEveryWrite(t *testing.T, writes int, test func(*testing.T, *Injector)) {
+	t.Helper()
+	for n := 1; n <= writes; n++ {
+		t.Run(fmt.Sprintf("%s write %d", After, n), func(t *testing.T) {
+			i := New()
+			i.StopAt(n, After)
+			test(t, i)
+		})
+	}
 }
 
 // Stopped is closed at the stop.
