@@ -55,7 +55,7 @@ func (a *asker) unready(ctx context.Context, w *Workload, link Link) (answer, er
 	case w.GetDeletionTimestamp() != nil:
 		return a.leaving(w, only), nil
 	case w.IsUnseen():
-		own.Sentence = a.place() + w.Name() + " is waiting: its controller has not observed this generation; is kube-controller-manager running?"
+		own.Sentence = a.place() + w.Name() + " is waiting: its controller has not observed this generation; check that kube-controller-manager is running"
 		own.Reason, own.Next = ReasonNotObserved, a.command("kubectl get pods -n kube-system -l component=kube-controller-manager")
 		return only, nil
 	}

@@ -122,7 +122,7 @@ func ExplanationOf(o client.Object) Explanation {
 		}
 		return e
 	case status.Phase == "":
-		s.Sentence += "; is one running with --rings=fleet?"
+		s.Sentence += "; check that one runs with --rings=fleet"
 	}
 	e.Phase, e.Reason, e.Sentence, e.Since, e.Until, e.Deadline = string(s.Phase), s.Reason, s.Sentence, s.Since, s.Until, s.Deadline
 	if s.Phase == PhaseUnseen {

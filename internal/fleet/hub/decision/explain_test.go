@@ -27,7 +27,7 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 		{"it is as it was", rollout.PhaseComplete, 2, "Complete", rollout.PhaseComplete, "", "it is said"},
 		{"it was changed since", rollout.PhaseComplete, 1, "Complete", PhaseUnseen, "", "the manager has not observed the current spec; check that the manager is running"},
 		{"it waits", rollout.PhaseWaiting, 2, rollout.ReasonGate, rollout.PhaseWaiting, "GatePending", "it is said"},
-		{"no manager has seen it", "", 0, "", PhaseUnseen, "", "the manager has not observed it yet; is one running with --rings=fleet?"},
+		{"no manager has seen it", "", 0, "", PhaseUnseen, "", "the manager has not observed it yet; check that one runs with --rings=fleet"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.ModuleStatus{
