@@ -13,12 +13,12 @@ func (d *decision) chooseTurn(n *node) {
 }
 
 // claimants are the children that are disrupted, up to date but not settled, or stopped by a
-// gate after a part was moved: each of them claims the turn.
+// gate during them: each of them claims the turn.
 func (n *node) claimants() []*node {
 	var claims []*node
 
 	for _, c := range n.children {
-		if c.disrupts() || c.settles() || c.isRefusedHalfway() {
+		if c.disrupts() || c.settles() || c.isRefusedDuring() {
 			claims = append(claims, c)
 		}
 	}
@@ -142,11 +142,12 @@ func (n *node) settles() bool {
 	return n.over && !n.complete
 }
 
-// isRefusedHalfway tells whether a gate has stopped the unit after some of it was moved.
-func (n *node) isRefusedHalfway() bool {
+// isRefusedDuring tells whether a gate during the unit has stopped it: also one that was refused
+// before the first leaf was moved says that the target is bad, so that no other unit may begin.
+func (n *node) isRefusedDuring() bool {
 	gate := n.gate(Before)
 
-	return gate != nil && gate.When == During && n.updated > 0 && n.updated < n.leaves
+	return gate != nil && gate.When == During && n.updated < n.leaves
 }
 
 // isDown tells whether a leaf is to be moved that is down already.

@@ -323,7 +323,7 @@ const (
 	After
 	// During is decided while the unit rolls. A refusal holds what has not moved yet as
 	// one Before does; the rest of the time it is a gate After, so the unit is complete once it
-	// has passed. A unit of which a part was moved keeps its turn.
+	// has passed. A unit with one that was refused keeps its turn.
 	During
 )
 
