@@ -45,7 +45,7 @@ func formers() []former {
 		},
 		{
 			name: "reloader", rings: []string{manager.RingConfig}, image: regexp.MustCompile(`(^|/)reloader(-ubi)?$`), page: "from-reloader.md",
-			args: []string{"--" + command.ReloaderAnnotations}, uses: annotated(vocabulary.IsOfReloader, isRollout),
+			args: []string{"--" + command.ReloaderAnnotations}, uses: annotated(vocabulary.IsOfReloader, isReloaded),
 		},
 		{
 			name: "rollout-operator", rings: []string{manager.RingZones}, image: regexp.MustCompile(`(^|/)rollout-operator(-boringcrypto)?$`), page: "from-rollout-operator.md",
@@ -94,13 +94,13 @@ func named(name string) ([]former, error) {
 	return of, nil
 }
 
-// annotated is true of workloads, and of another kind, with an annotation whose name is one.
-func annotated(is func(name string) bool, kind func(*unstructured.Unstructured) bool) func(*unstructured.Unstructured) bool {
+// annotated is true of objects of some kinds with an annotation whose name is one.
+func annotated(is func(name string) bool, kinds func(*unstructured.Unstructured) bool) func(*unstructured.Unstructured) bool {
 	return func(u *unstructured.Unstructured) bool {
 		template, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations")
 		for _, annotations := range []map[string]string{u.GetAnnotations(), template} {
 			for name := range annotations {
-				if is(name) && (isWorkload(u) || kind(u)) {
+				if is(name) && kinds(u) {
 					return true
 				}
 			}
@@ -114,9 +114,9 @@ func isWorkload(u *unstructured.Unstructured) bool {
 	return slices.Contains(workload.Kinds(), u.GetKind())
 }
 
-// isRollout reports whether an object is a Rollout of Argo.
-func isRollout(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind() == workload.ArgoVersion.WithKind(workload.ArgoRollout)
+// isReloaded reports whether an object is one that Reloader rolls: a workload, or a Rollout of Argo.
+func isReloaded(u *unstructured.Unstructured) bool {
+	return isWorkload(u) || u.GroupVersionKind() == workload.ArgoVersion.WithKind(workload.ArgoRollout)
 }
 
 // container is the one of a workload that has an image of the former controller, nil if there is none, and the tag of the image.

@@ -142,10 +142,8 @@ func (f *found) rename() {
 		}
 	}
 	if uses := f.of.uses; len(names) > 0 || all {
-		renamed := annotated(func(name string) bool { return names[name] }, isRollout)
-		f.uses = func(u *unstructured.Unstructured) bool {
-			return uses(u) || renamed(u) || all && (isWorkload(u) || isRollout(u))
-		}
+		renamed := annotated(func(name string) bool { return names[name] }, isReloaded)
+		f.uses = func(u *unstructured.Unstructured) bool { return uses(u) || renamed(u) || all && isReloaded(u) }
 	}
 }
 

@@ -57,7 +57,7 @@ func (m *migration) stateOf(ctx context.Context, all []found) (state, error) {
 			continue
 		}
 		is := unit{asked: fmt.Sprint(u.GetGeneration()), config: config[u.GetNamespace()], revision: revisionOf(u)}
-		if isWorkload(u) || isRollout(u) {
+		if isReloaded(u) {
 			if is.asked, is.done, err = templates(u); err != nil {
 				return nil, err
 			}

@@ -88,12 +88,18 @@ func (r *restarter) observe(ctx context.Context, name client.ObjectKey) (*observ
 	if o.Config, err = r.config.Read(ctx, o.rollout); err != nil || o.Config == nil {
 		return nil, err
 	}
+	if len(o.Changed) == 0 {
+		return o, nil // no policy matters
+	}
 	set, err := r.policies.Read(ctx, []string{name.Namespace})
+	if err != nil {
+		return nil, fmt.Errorf("read the policies of namespace %s: %w", name.Namespace, err)
+	}
 	for _, of := range o.Changed {
 		p := set.For(name.Namespace, labels.Set(o.rollout.Labels), of)
 		o.isHeld = o.isHeld || p != nil && (p.Pause != nil || p.Block(o.Now) != nil)
 	}
-	return o, err
+	return o, nil
 }
 
 // Reconcile makes one pass over a Rollout.
@@ -111,19 +117,7 @@ func (r *restarter) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	err = r.act(ctx, o, &p)
 	// 4. Report.
 	r.report(ctx, o, &p, err)
-	return p.next(o, err)
-}
-
-// next is when to look again.
-func (p *plan) next(o *observed, err error) (reconcile.Result, error) {
-	switch {
-	case ring.IsConflict(err):
-		return reconcile.Result{RequeueAfter: ring.AfterConflict}, nil
-	case err == nil && !p.wake.IsZero():
-		return reconcile.Result{RequeueAfter: max(p.wake.Sub(o.Now), 1)}, nil
-	default:
-		return reconcile.Result{}, err
-	}
+	return o.Again(p.wake, err)
 }
 
 // report counts and logs the write of a pass, and tells of a restart.

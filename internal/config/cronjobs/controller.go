@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -86,16 +85,5 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	err = r.act(ctx, o, &p)
 	// 4. Report.
 	r.report(ctx, o, &p, err)
-	switch {
-	case apierrors.IsAlreadyExists(err): // by an earlier pass, or another client: the wait grows
-		return reconcile.Result{}, err
-	case ring.IsConflict(err):
-		return reconcile.Result{RequeueAfter: ring.AfterConflict}, nil
-	case err != nil:
-		return reconcile.Result{}, err
-	case !p.wake.IsZero():
-		return reconcile.Result{RequeueAfter: max(p.wake.Sub(o.Now), 1)}, nil
-	default:
-		return reconcile.Result{}, nil
-	}
+	return o.Again(p.wake, err)
 }

@@ -1,5 +1,5 @@
-// Package follow reads what follows its config by annotations of Reloader and is not rolled by a hash: CronJobs, Jobs,
-// and Rollouts of Argo. What counts, and since when, is the same for all of them.
+// Package follow reads what follows its config by annotations of Reloader and is not rolled by a hash: CronJobs
+// and Rollouts of Argo. What counts, and since when, is the same for both.
 //
 // What was last acted upon is a record on the object itself. The first look records, and does nothing else.
 package follow
@@ -26,6 +26,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/reloader"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Options are the manager's choices.
@@ -107,6 +108,20 @@ type Config struct {
 	IsPaused bool
 	// Missing is what Pods could not start without.
 	Missing []content.Missing
+}
+
+// Again is when a pass is to be followed by another one: at a time, zero for none, or after an error of its write.
+func (c *Config) Again(wake time.Time, err error) (reconcile.Result, error) {
+	switch {
+	case apierrors.IsAlreadyExists(err): // by an earlier pass, or another client: the wait grows
+		return reconcile.Result{}, err
+	case ring.IsConflict(err):
+		return reconcile.Result{RequeueAfter: ring.AfterConflict}, nil
+	case err == nil && !wake.IsZero():
+		return reconcile.Result{RequeueAfter: max(wake.Sub(c.Now), 1)}, nil
+	default:
+		return reconcile.Result{}, err
+	}
 }
 
 // Reader reads the config of objects. It is for one caller at a time.

@@ -71,8 +71,8 @@ func (s *snapshot) isStale(a *assembled, r *model.Record, corrected int64) bool 
 
 // isPinned is true of a revision that says a commit where its template names a tag.
 func (s *snapshot) isPinned(revision string) bool {
-	r := s.revisions[revision]
-	return r != nil && s.templates[revision].With(nil) != &r.Spec.Template
+	r := s.Revision(revision)
+	return r != nil && r.Pinned
 }
 
 // follow compares a sync that follows a tag whose commit or digest is known. One that

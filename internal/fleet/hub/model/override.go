@@ -176,6 +176,9 @@ const maxBindings = 64
 // OverrideProblems are the mistakes in the overrides of a template, each of which begins with its
 // field. The path is that of the template.
 func OverrideProblems(path string, t *v1alpha1.TemplateSpec) []string {
+	if len(t.Overrides) == 0 {
+		return nil
+	}
 	var problems, names []string
 	isChart := fluxspec.HelmOf(t.Sync.Source, t.Sync.Package) != nil
 	for i := range t.Overrides {
