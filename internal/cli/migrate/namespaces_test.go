@@ -187,8 +187,8 @@ func (d *districts) formers(ctx context.Context) []corev1.Pod {
 	return pods.Items
 }
 
-// leave has the former controller leave some namespaces alone, and waits until its Pods that do not are gone. No user edits meanwhile
-// in those that it keeps: Reloader forgets what changes while it restarts.
+// leave has the former controller leave some namespaces alone, and waits until its Pods that do not are gone and one acts in the others.
+// No user edits meanwhile in those that it keeps: Reloader forgets what changes while it restarts.
 func (d *districts) leave(namespaces ...string) {
 	d.t.Helper()
 	others := slices.DeleteFunc(slices.Clone(d.spaces), func(name string) bool { return slices.Contains(namespaces, name) })
@@ -204,6 +204,7 @@ func (d *districts) leave(namespaces ...string) {
 		d.apply(formerly(d.former.name, d.former.image, strconv.Quote(d.former.leaving(strings.Join(namespaces, ","), strings.Join(others, ",")))))
 	}
 	testenv.Eventually(d.t, func(ctx context.Context) error {
+		acts := []string(nil)
 		for _, pod := range d.formers(ctx) {
 			where := d.former.where(&pod, d.spaces)
 			if slices.ContainsFunc(where, func(namespace string) bool { return slices.Contains(namespaces, namespace) }) {
@@ -212,6 +213,10 @@ func (d *districts) leave(namespaces ...string) {
 			if _, begun := d.begun.Load(pod.Name); !begun {
 				return fmt.Errorf("%s has not begun", pod.Name)
 			}
+			acts = where
+		}
+		if !slices.Equal(acts, others) {
+			return fmt.Errorf("%s acts in %v, not yet in %v", d.former.name, acts, others)
 		}
 		return nil
 	})
