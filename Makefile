@@ -168,6 +168,10 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 sim: ## Run the engine and the config, zones and fleet rings against many seeded worlds (SEEDS=20000; a twentieth of that for config)
 	WORLDS=$(SEEDS) $(GO) test -timeout 30m -run Simulation $(SIMS)
 
+.PHONY: replay
+replay: ## Record what is decided in the worlds of the config, zones and fleet rings, and decide it again: all must be the same
+	$(GO) test -count=1 -timeout 30m -v -run '^TestSimulation$$' $(filter ./internal/%,$(SIMS)) -replay | grep -E 'recorded|^ok|FAIL'
+
 .PHONY: trials
 trials: ## Try a program from outside (BINARY=bin/spillway), on a control plane that it starts or on a cluster (CLUSTER=KUBECONFIG IMAGE=pause)
 	$(if $(BINARY),,$(MAKE) build)
@@ -198,6 +202,7 @@ release-test: ## Run all that CI runs, and more of what can be run for longer: d
 	AGAIN=1 SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
 	$(MAKE) preconditions
 	$(MAKE) corpus
+	$(MAKE) replay
 	$(MAKE) upgrade-test
 	$(MAKE) tools-test
 	$(MAKE) monitoring-check

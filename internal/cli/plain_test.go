@@ -30,7 +30,7 @@ var plainCommands = []string{
 	"package uninstall app --dry-run=client", "package update app -p A=b --dry-run=client", "package upgrade app greeter --dry-run=client", "package verify greeter",
 	"pause rolloutgroup/ingester", "resume rolloutgroup/ingester", "retry rolloutgroup/ingester", "approve rolloutgroup/ingester", "refuse rolloutgroup/ingester", "plan abandon app", "plan history app", "plan retry app",
 	"plan status app", "plan status app --wait --timeout 2s", "plan trigger app deploy --wait --timeout 2s", "rollback deployment/web", "rollback instance/app --dry-run=client", "simulate -f web.yaml",
-	"simulate -f web.yaml --change next.yaml", "prove -f web.yaml --change next.yaml", "status", "status -o wide", "uninstall -n none", "version", "watch", "demo --stop=none",
+	"simulate -f web.yaml --change next.yaml", "prove -f web.yaml --change next.yaml", "replay none", "upgrade --shadow", "status", "status -o wide", "uninstall -n none", "version", "watch", "demo --stop=none",
 	"forecast", "forecast --if pause=none", "dashboard --port 0", "package get instances", "package search none", "package repo list", "package repo remove none", "package repo context none",
 	"package repo add none http://127.0.0.1:1", "package repo index none", "package push none oci://127.0.0.1:1/none:1", "package modernize none",
 	"package diagnostics none", "package new greeter", "package add maintainer none Ann ann@example.com", "package add parameter none A",

@@ -153,7 +153,7 @@ func newRoot(env command.Environment) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
-	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewProve(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion(), migrate.New(env))
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewProve(env), offline.NewReplay(env), offline.NewUpgrade(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion(), migrate.New(env))
 	root.AddCommand(act.Commands(env)...)
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), forecast.New(env), watch.New(env, Run), dashboard.New(env))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {

@@ -30,7 +30,7 @@ var noConnection = map[string]string{
 	"package add task": "it edits files", "package push": "it asks a registry", "package search": "it asks repositories",
 	"package repo add": "it edits a file", "package repo context": "it edits a file", "package repo index": "it writes a file",
 	"package repo list": "it reads a file", "package repo remove": "it edits a file",
-	"migrate rewrite": "it edits files",
+	"migrate rewrite": "it edits files", "replay": "it reads files",
 }
 
 // noForms are the commands that have no other form than the one that they print.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/reloader"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -194,6 +195,9 @@ func TestARolloutIsRestartedOnce(t *testing.T) {
 
 	w.policy("closed", "pause: {reason: audit}")
 	w.restarted(func() { w.secret("db", "p", "4") })
-	w.policy("closed", "priority: 1")
-	w.restarted(func() { w.barrier.Step(t, 11*time.Second) }, "shop")
+	w.restarted(func() { w.policy("closed", "priority: 1") }, "shop")
+
+	w.policy("closed", "pause: {reason: audit}")
+	w.restarted(func() { w.secret("db", "p", "5") })
+	w.restarted(func() { w.remove(&v1alpha1.ConfigPolicy{}, "closed") }, "shop")
 }

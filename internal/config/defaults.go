@@ -26,25 +26,28 @@ type defaultPolicy struct {
 	reader client.Reader
 	writer client.Writer
 	lease  client.ObjectKey
-	// installed is closed once the kind can be read.
-	installed <-chan struct{}
-	log       logr.Logger
+	log    logr.Logger
 }
 
-// addDefaultPolicy lets the leader create the default policy. A manager of some namespaces reads
-// no policy of that kind, and one without a Lease could not record that it was created.
+// addDefaultPolicy lets the leader create the default policy once its kind can be read. A manager of some
+// namespaces reads no policy of that kind, and one without a Lease could not record that it was created.
 func addDefaultPolicy(mgr ctrl.Manager, o Options, kinds *policy.Kinds) error {
 	if o.DefaultPolicy == nil || len(o.Namespaces) > 0 || o.LeaseNamespace == "" {
 		return nil
 	}
-	err := mgr.Add(&defaultPolicy{
+	d := &defaultPolicy{
 		policy: o.DefaultPolicy, reader: mgr.GetAPIReader(), writer: mgr.GetClient(), lease: client.ObjectKey{Namespace: o.LeaseNamespace, Name: BudgetLease(o.LeaseName)},
-		installed: kinds.Cluster(), log: mgr.GetLogger().WithName("config"),
-	})
-	if err != nil {
-		return fmt.Errorf("add the default policy: %w", err)
+		log: mgr.GetLogger().WithName("config"),
 	}
-	return nil
+	return kinds.Each(func(kind policy.KindOf) error {
+		if kind.Name != policy.ClusterKind {
+			return nil
+		}
+		if err := mgr.Add(d); err != nil {
+			return fmt.Errorf("add the default policy: %w", err)
+		}
+		return nil
+	})
 }
 
 // NeedLeaderElection is true: one manager creates it.
@@ -52,11 +55,6 @@ func (*defaultPolicy) NeedLeaderElection() bool { return true }
 
 // Start implements a runnable of the manager.
 func (d *defaultPolicy) Start(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-d.installed:
-	}
 	_ = wait.PollUntilContextCancel(ctx, againEvery, true, func(ctx context.Context) (bool, error) {
 		err := d.ensure(ctx)
 		if apierrors.IsForbidden(err) {

@@ -67,8 +67,7 @@ func (p *policyKinds) begin(ctx context.Context, kind policy.KindOf) error {
 			return err
 		}
 	}
-	p.readable.Add(kind)
-	return nil
+	return p.readable.Add(kind)
 }
 
 // watchGates watches RolloutGates of ConfigPolicies, if they are installed and may be read.

@@ -33,6 +33,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/notify"
 	"github.com/spillway-dev/spillway/internal/outbound"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/replay"
 	state "github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -105,6 +106,9 @@ type Options struct {
 	MetricsSecure bool
 	// MetricsAddress and ProbeAddress are where to serve; "0" is nowhere.
 	MetricsAddress, ProbeAddress string
+	// Record says where decisions are recorded, to decide them again with another version; nowhere if
+	// it has no folder.
+	Record replay.Options
 	// Version is part of the user agent.
 	Version string
 	// Log is where to log to.
@@ -130,6 +134,13 @@ func run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	log.SetLogger(o.Log)
+	if o.Record.Dir != "" {
+		end, err := replay.Start(o.Record)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	kinds, err := kube.NewScheme()
 	if err != nil {
 		return err

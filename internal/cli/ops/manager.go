@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/admission"
@@ -24,6 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/outbound"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/tracing"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
@@ -43,6 +45,7 @@ type managerFlags struct {
 	version             bool
 	defaultPolicy       bool
 	defaultPolicySpec   string
+	recordSize          string
 	zap                 zapFlags
 }
 
@@ -104,6 +107,9 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.measures, "measure-gates", true, "measure gates as GateTemplates say; otherwise users and other programs decide all gates")
 	f.addAdmission(flags)
 	f.addZones(flags)
+	flags.StringVar(&o.Record.Dir, "record-decisions", "", "folder to record in what is decided, and from what, for spillway replay and spillway upgrade --shadow (default: nothing is recorded)")
+	flags.StringVar(&f.recordSize, "record-decisions-size", "64Mi", "how much of that to keep, the newest")
+	flags.BoolVar(&o.Record.HideNames, "record-decisions-hide-names", false, "record no name of an object, and nothing that users say")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.addAliases(flags)
@@ -217,6 +223,21 @@ func (f *managerFlags) locate(o *manager.Options) error {
 	return nil
 }
 
+// checkSizes checks how long, and how much, something may be.
+func (f *managerFlags) checkSizes(o *manager.Options) error {
+	size, err := resource.ParseQuantity(f.recordSize)
+	o.Record.Size = size.Value()
+	switch {
+	case err != nil || size.Value() < replay.MinSize:
+		return fmt.Errorf("--record-decisions-size: %q is no size of at least 1Mi; use one such as 64Mi", f.recordSize)
+	case o.Guard.PodTimeout <= 0:
+		return fmt.Errorf("--pod-timeout: %s leaves a Pod no time; use a duration such as 5s", o.Guard.PodTimeout)
+	case o.SyncPeriod < 0:
+		return fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
+	}
+	return nil
+}
+
 func (f *managerFlags) managerOptions(env command.Environment) (manager.Options, error) {
 	if err := f.zap.translate(&f.logFormat, &f.logLevel); err != nil {
 		return manager.Options{}, err
@@ -240,16 +261,11 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 		return manager.Options{}, errors.New("--pin-by: webhook needs the webhooks to be served; add --enable-webhooks, or use policy")
 	}
 	o.Namespaces, o.Zones.Now = o.Config.Namespaces, env.Now
-	if o.Guard.PodTimeout <= 0 {
-		return manager.Options{}, fmt.Errorf("--pod-timeout: %s leaves a Pod no time; use a duration such as 5s", o.Guard.PodTimeout)
-	}
-	if o.SyncPeriod < 0 {
-		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
-	}
-	if err := checkNames(&o); err != nil {
+	if err := errors.Join(f.checkSizes(&o), checkNames(&o)); err != nil {
 		return manager.Options{}, err
 	}
 	o.Log, o.Version = log, command.CurrentVersion()
+	o.Record.Log, o.Record.Version = log, o.Version
 	for name, instead := range f.rings.ReloaderNotes() {
 		log.Info("a flag of Reloader has no effect", "flag", "--"+name, "instead", instead)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,7 +13,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/follow"
@@ -51,10 +56,17 @@ func start(ctx context.Context, mgr ctrl.Manager, o follow.Options, namespaces [
 		reporter: ring.Reporter{Events: mgr.GetEventRecorder("spillway"), Action: "Restart", Writes: metrics.ConfigWrites},
 	}
 	b := o.Watch(ctrl.NewControllerManagedBy(mgr).Named("config-rollouts").For(&workload.Rollout{}), r.rollouts, &workload.RolloutList{})
-	if err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(r); err != nil {
+	c, err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Build(r)
+	if err != nil {
 		return fmt.Errorf("build the controller of Rollouts: %w", err)
 	}
-	return nil
+	return policies.Each(func(kind policy.KindOf) error {
+		err := c.Watch(source.Kind(mgr.GetCache(), kind.Object, handler.EnqueueRequestsFromMapFunc(r.heldIn), predicate.GenerationChangedPredicate{}))
+		if err != nil {
+			return fmt.Errorf("watch %s for Rollouts: %w", kind.Name, err)
+		}
+		return nil
+	})
 }
 
 // restarter restarts Rollouts whose config has changed.
@@ -64,6 +76,8 @@ type restarter struct {
 	policies *policy.Reader
 	writer   client.Writer
 	reporter ring.Reporter
+	// held are the names of those that a policy keeps as they are.
+	held sync.Map
 }
 
 // observed is a Rollout that follows its config, and what is known of that.
@@ -71,8 +85,9 @@ type observed struct {
 	*follow.Config
 
 	rollout *workload.Rollout
-	// isHeld is true if a policy for something that has changed keeps it as it is.
+	// isHeld is true if a policy for something that has changed keeps it as it is, and opens is when time alone may end that.
 	isHeld bool
+	opens  time.Time
 }
 
 // observe reads a Rollout and its config; nil if it does not follow it.
@@ -88,18 +103,47 @@ func (r *restarter) observe(ctx context.Context, name client.ObjectKey) (*observ
 	if o.Config, err = r.config.Read(ctx, o.rollout); err != nil || o.Config == nil {
 		return nil, err
 	}
+	return o, r.observePolicies(ctx, name, o)
+}
+
+// observePolicies finds the policies that keep a Rollout as it is. Those that change later start a pass over it: so it counts as held
+// before they are read.
+func (r *restarter) observePolicies(ctx context.Context, name client.ObjectKey, o *observed) error {
 	if len(o.Changed) == 0 {
-		return o, nil // no policy matters
+		r.held.Delete(name)
+		return nil
 	}
+	r.held.Store(name, nil)
 	set, err := r.policies.Read(ctx, []string{name.Namespace})
 	if err != nil {
-		return nil, fmt.Errorf("read the policies of namespace %s: %w", name.Namespace, err)
+		return fmt.Errorf("read the policies of namespace %s: %w", name.Namespace, err)
 	}
 	for _, of := range o.Changed {
 		p := set.For(name.Namespace, labels.Set(o.rollout.Labels), of)
-		o.isHeld = o.isHeld || p != nil && (p.Pause != nil || p.Block(o.Now) != nil)
+		if p == nil {
+			continue
+		}
+		block := p.Block(o.Now)
+		o.isHeld = o.isHeld || p.Pause != nil || block != nil
+		if block != nil {
+			o.opens = ring.Earlier(o.opens, block.Until)
+		}
 	}
-	return o, nil
+	if !o.isHeld {
+		r.held.Delete(name)
+	}
+	return nil
+}
+
+// heldIn are those in the namespace of a policy, in all for one of the cluster.
+func (r *restarter) heldIn(_ context.Context, of client.Object) (requests []reconcile.Request) {
+	r.held.Range(func(key, _ any) bool {
+		if name, is := key.(client.ObjectKey); is && (of.GetNamespace() == "" || of.GetNamespace() == name.Namespace) {
+			requests = append(requests, reconcile.Request{NamespacedName: name})
+		}
+		return true
+	})
+	return requests
 }
 
 // Reconcile makes one pass over a Rollout.
@@ -109,6 +153,7 @@ func (r *restarter) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	o, err := r.observe(ctx, req.NamespacedName)
 	if err != nil || o == nil {
 		r.config.Forget(req.NamespacedName)
+		r.held.Delete(req.NamespacedName)
 		return reconcile.Result{}, err
 	}
 	// 2. Plan.

@@ -12,9 +12,6 @@ type plan struct {
 	wake time.Time
 }
 
-// policyEvery is how long lies between two readings of the policies while one keeps a Rollout as it is: no event tells of its end.
-const policyEvery = 10 * time.Second
-
 // decide is pure.
 func decide(o *observed) plan {
 	switch {
@@ -25,7 +22,7 @@ func decide(o *observed) plan {
 	case o.rollout.Spec.Paused || o.IsPaused || len(o.Missing) > 0:
 		return plan{}
 	case o.isHeld:
-		return plan{wake: o.Now.Add(policyEvery)}
+		return plan{wake: o.opens}
 	case o.Now.Before(o.Settled):
 		return plan{wake: o.Settled}
 	default:

@@ -27,7 +27,8 @@ func TestDecide(t *testing.T) {
 		"config is missing":                 {[]func(*observed){func(o *observed) { o.Missing = make([]content.Missing, 1) }}, ""},
 		"the Rollout is paused":             {[]func(*observed){func(o *observed) { o.rollout.Spec.Paused = true }}, ""},
 		"a user has paused it":              {[]func(*observed){func(o *observed) { o.IsPaused = true }}, ""},
-		"a policy keeps it as it is":        {[]func(*observed){func(o *observed) { o.isHeld = true }}, "wake after 10s"},
+		"a policy keeps it as it is":        {[]func(*observed){func(o *observed) { o.isHeld = true }}, ""},
+		"a window that opens":               {[]func(*observed){func(o *observed) { o.isHeld, o.opens = true, now.Add(time.Hour) }}, "wake after 1h0m0s"},
 		"a policy, and nothing is recorded": {[]func(*observed){first, func(o *observed) { o.isHeld = true }}, "record next"},
 	} {
 		t.Run(title, func(t *testing.T) {

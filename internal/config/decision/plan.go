@@ -9,6 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -82,7 +83,7 @@ func decide(o Observed, options Options) (Observed, Plan) {
 	o = brake(judge(o, options), options)
 	o, staged := stage(o, options)
 	o = unstick(o, options)
-	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
+	plan := Plan{Plan: replay.Decide("config", tree(o, options)), Workloads: o.Workloads, Reports: staged.report(), Gates: staged.gateWrites()}
 	plan.Wake = ring.Earlier(ring.Earlier(plan.Wake, staged.plan.Wake), o.wakeForGone())
 	return o, plan
 }

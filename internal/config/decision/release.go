@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -64,7 +65,7 @@ func judge(o Observed, options Options) Observed {
 	}
 	j.workloads = slices.Concat(o.Workloads, j.gone)
 	j.addStopped()
-	j.conclude(rollout.Decide(rollout.Observed{Now: o.Now, Root: j.tree()}))
+	j.conclude(replay.Decide("failures of config", rollout.Observed{Now: o.Now, Root: j.tree()}))
 	o.Workloads = j.workloads[:len(o.Workloads):len(o.Workloads)]
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -77,7 +78,7 @@ func stage(o Observed, options Options) (Observed, *staging) {
 	s.workloads = slices.Clone(o.Workloads)
 	s.addMembers()
 	s.addElsewhere()
-	s.plan = rollout.Decide(rollout.Observed{Now: o.Now, Root: s.tree()})
+	s.plan = replay.Decide("stages of config", rollout.Observed{Now: o.Now, Root: s.tree()})
 	s.conclude()
 	o.Workloads = s.workloads
 	return o, s

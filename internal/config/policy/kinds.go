@@ -56,33 +56,34 @@ type Kinds struct {
 	kinds []KindOf
 	// gates is true if RolloutGates can be read, records if ConfigRollouts can.
 	gates, records bool
-	// cluster is closed once ClusterConfigPolicies can be read, nil until one waits for that.
-	cluster chan struct{}
+	// each are called with each of kinds.
+	each []func(KindOf) error
 }
 
 // Add adds a kind that can be read from now on.
-func (k *Kinds) Add(kind KindOf) {
+func (k *Kinds) Add(kind KindOf) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if kind.Name == verdict.Kind {
 		k.records = true
-		return
+		return nil
 	}
 	k.kinds = append(slices.Clip(k.kinds), kind)
-	if kind.Name == ClusterKind && k.cluster != nil {
-		close(k.cluster)
+	for _, f := range k.each {
+		err = errors.Join(err, f(kind))
 	}
+	return err
 }
 
-// Cluster is closed once ClusterConfigPolicies can be read. It is for one caller.
-func (k *Kinds) Cluster() <-chan struct{} {
+// Each calls a function with each kind of policies that can be read: now, or once it can be.
+func (k *Kinds) Each(f func(KindOf) error) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.cluster = make(chan struct{})
-	if slices.ContainsFunc(k.kinds, func(of KindOf) bool { return of.Name == ClusterKind }) {
-		close(k.cluster)
+	k.each = append(k.each, f)
+	for _, kind := range k.kinds {
+		err = errors.Join(err, f(kind))
 	}
-	return k.cluster
+	return err
 }
 
 func (k *Kinds) hasRecords() bool {

@@ -36,7 +36,7 @@ type known struct {
 func NewReader(reader client.Reader, namespaces []string) *Reader {
 	r := &Reader{reader: reader, lenient: true, kinds: &Kinds{records: true}}
 	for _, k := range KindsFor(namespaces) {
-		r.kinds.Add(k)
+		_ = r.kinds.Add(k) // none waits for it
 	}
 	return r
 }

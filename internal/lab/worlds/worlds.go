@@ -6,6 +6,7 @@ package worlds
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -14,13 +15,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/spillway-dev/spillway/internal/replay"
 )
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
-	fromFlag  = flag.Uint64("from", 0, "how many worlds to leave out before")
-	seedsFlag = flag.Uint64("seeds", 0, "how many worlds to play (default: as many as $WORLDS says, or the package has chosen)")
-	stormFlag = flag.Bool("storm", false, "play the storms alone, which is faster: what they break, and not whether a rollout ends")
+	seedFlag   = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
+	fromFlag   = flag.Uint64("from", 0, "how many worlds to leave out before")
+	seedsFlag  = flag.Uint64("seeds", 0, "how many worlds to play (default: as many as $WORLDS says, or the package has chosen)")
+	replayFlag = flag.Bool("replay", false, "record all decisions, and decide them again in the end")
+	stormFlag  = flag.Bool("storm", false, "play the storms alone, which is faster: what they break, and not whether a rollout ends")
 )
 
 // shown is how many lines of what happened are printed of a world that went wrong.
@@ -69,7 +73,45 @@ type Game struct {
 // Main spends memory to save time: worlds leave a lot behind, and not for long.
 func Main(m *testing.M) {
 	debug.SetGCPercent(800)
-	os.Exit(m.Run())
+	flag.Parse()
+
+	if !*replayFlag {
+		os.Exit(m.Run())
+	}
+
+	os.Exit(replayed(m))
+}
+
+// replayed plays the worlds, and decides again all that was decided in them.
+func replayed(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "decisions")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
+
+	end, err := replay.Start(replay.Options{Dir: dir, Size: math.MaxInt64})
+	if err != nil {
+		panic(err)
+	}
+
+	code := m.Run()
+
+	end()
+
+	r, err := replay.Again([]string{dir})
+	if err != nil {
+		panic(err)
+	}
+
+	fmt.Printf("%d decisions were recorded, and %d of them are other ones when they are decided again\n", r.Decisions, len(r.Differing))
+
+	for i := range r.Differing {
+		d := &r.Differing[i]
+		fmt.Println(d.Observed.Now, d.Of, d.Lines())
+	}
+
+	return max(code, min(len(r.Differing), 1))
 }
 
 // Run plays the world of the flag -seed, or else those that were once wrong, the stories, and

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -65,7 +66,7 @@ func (d *decider) correct(differing []task.Difference) {
 		return
 	}
 	soon := d.Wake
-	d.Plan = rollout.Decide(rollout.Observed{Now: d.Now, Root: root})
+	d.Plan = replay.Decide("corrections of Instance "+d.Instance.Namespace+"/"+d.Instance.Name, rollout.Observed{Now: d.Now, Root: root})
 	d.wakeBy(soon)
 	for i := range differing {
 		name := root.Children[i].Name

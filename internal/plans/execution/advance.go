@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -95,7 +96,7 @@ func (r *run) advance() (out Outcome) {
 		if r.isOver() && r.pruning == nil {
 			continue
 		}
-		out.Plan = rollout.Decide(r.tree())
+		out.Plan = replay.Decide("Instance "+r.Snapshot.Instance.Namespace+"/"+r.Snapshot.Instance.Name, r.tree())
 		if out.Failed = failure(&out.Plan); out.Failed != "" {
 			return out
 		}

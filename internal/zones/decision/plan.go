@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -33,7 +34,11 @@ type Plan struct {
 
 // Decide makes the plan for a group. What moves is the engine's decision; the
 // rest is permitting it, doing it, and keeping the records straight.
-func Decide(o Observed) Plan { return plan(o, rollout.Decide) }
+func Decide(o Observed) Plan {
+	return plan(o, func(tree rollout.Observed) rollout.Plan {
+		return replay.Decide("RolloutGroup "+o.Group.Namespace+"/"+o.Group.Name, tree)
+	})
+}
 
 // engine is [rollout.Decide], or what a test puts around it.
 type engine func(rollout.Observed) rollout.Plan

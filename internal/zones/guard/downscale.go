@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
@@ -40,7 +41,7 @@ func decideDownscale(g *group, c *change, now time.Time) verdict {
 			root.Children = append(root.Children, z.bystander())
 		}
 	}
-	plan := rollout.Decide(rollout.Observed{Now: now, Self: g.self(c), Root: root})
+	plan := replay.Decide("downscale of "+g.object.Namespace+"/"+c.name, rollout.Observed{Now: now, Self: g.self(c), Root: root})
 	answer := plan.At(c.name)
 	if answer.Step != nil {
 		return verdict{allowed: true}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
@@ -46,7 +47,7 @@ func (e *eviction) decideBudget(most int) verdict {
 	if e.partition != "" {
 		root, path = e.partitionTree(most), []string{e.pod.Name}
 	}
-	answer := rollout.Decide(rollout.Observed{Now: e.now, Self: "eviction", Root: root}).At(path...)
+	answer := replay.Decide("eviction of "+e.pod.Namespace+"/"+e.pod.Name, rollout.Observed{Now: e.now, Self: "eviction", Root: root}).At(path...)
 	switch {
 	case answer.Step != nil:
 		return verdict{allowed: true}
@@ -209,7 +210,7 @@ func (e *eviction) decideLock() verdict {
 	root := rollout.Unit{
 		Name: e.group.Name, Group: true, Lock: lock.Observed(&e.group.Status, e.now), Children: []rollout.Unit{e.moving()},
 	}
-	answer := rollout.Decide(rollout.Observed{Now: e.now, Self: lock.EvictionHolder(e.group.Name), Root: root}).At(e.pod.Name)
+	answer := replay.Decide("eviction beside RolloutGroup "+e.group.Namespace+"/"+e.group.Name, rollout.Observed{Now: e.now, Self: lock.EvictionHolder(e.group.Name), Root: root}).At(e.pod.Name)
 	if answer.Step != nil {
 		return verdict{allowed: true}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -75,7 +76,7 @@ type wish struct {
 func Decide(o Observed) Plan {
 	wishes := o.wishes()
 	tree := o.tree(wishes)
-	p := Plan{Plan: rollout.Decide(tree), Settlement: o.settle()}
+	p := Plan{Plan: replay.Decide("replicas of RolloutGroup "+o.Name, tree), Settlement: o.settle()}
 	p.Holds = slices.DeleteFunc(p.Holds, func(h rollout.Hold) bool { return !isWished(wishes, h.Path) })
 	for i := range wishes {
 		p.Calls = append(p.Calls, o.due(&wishes[i])...)

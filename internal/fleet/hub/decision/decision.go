@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/replay"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
@@ -72,7 +73,8 @@ func decide(o *model.Observed) *decision {
 	d.groupMembers()
 	d.tree = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.root()}
 	d.rest = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.restRoot()}
-	d.plan, d.restPlan = rollout.Decide(d.tree), rollout.Decide(d.rest)
+	of := o.Module.Kind + " " + o.Module.Namespace + "/" + o.Module.Name
+	d.plan, d.restPlan = replay.Decide(of, d.tree), replay.Decide("new clusters of "+of, d.rest)
 	d.distribute()
 	return d
 }
