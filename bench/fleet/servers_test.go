@@ -66,7 +66,7 @@ func serve(t *testing.T) *servers {
 	return s
 }
 
-// certificate is that of a server, made by itself.
+// certificate is that of a server, self-signed.
 func (s *servers) certificate(address string) *tls.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -208,7 +208,7 @@ func (c *Connection) Follow(ctx context.Context, resource schema.GroupVersionRes
 	}
 }
 
-// readLine reads what is there of a stream until that ends with a line.
+// readLine reads a stream until that ends with a line.
 func readLine(stream io.Reader) error {
 	rest, ok := rests.Get().(*[4 << 10]byte)
 	if !ok {
