@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
 // maxBytes is how large an object may become.
@@ -173,10 +174,10 @@ func (w *world) comesBack() {
 func (w *world) restart(tag string) {
 	w.t.Helper()
 	w.edit(tag)
-	p := w.process()
+	p := w.process(decidingTask)
 	w.until(func() bool { return w.watched.status().TargetRevision == revision(tag) })
 	took := time.Since(p.started)
-	heap := p.heap(w.t)
+	heap := p.memory(w.t).Heap
 	fmt.Printf("| a manager of %d clusters restarts: to its first decision (target: at most 30 s) | %.1f s |\n", w.n, took.Seconds())
 	fmt.Printf("| ... live heap; most memory of the process so far | %.0f MiB; %.0f MiB |\n", heap, p.peak(w.t))
 }
@@ -196,9 +197,16 @@ func (w *world) sizes() {
 // watches, Events, and the question whether Cluster API was installed meanwhile, which
 // is asked every ten seconds until it is, whatever the number of clusters.
 func (w *world) calls() map[string]int {
+	calls := callsOf(w.requests.Requests())
+	maps.DeleteFunc(calls, func(what string, _ int) bool { return strings.HasSuffix(what, " events") })
+	return calls
+}
+
+// callsOf counts requests by what they are: all but watches and discovery.
+func callsOf(requests []fault.Request) map[string]int {
 	calls := map[string]int{}
-	for _, r := range w.requests.Requests() {
-		if r.Verb == "watch" || r.Resource == "events" || r.Resource == "" {
+	for _, r := range requests {
+		if r.Verb == "watch" || r.Resource == "" {
 			continue
 		}
 		what := r.Verb + " " + r.Resource

@@ -50,6 +50,18 @@ type world struct {
 
 func newWorld(t *testing.T, n int) *world {
 	t.Helper()
+	w := emptyWorld(t, n)
+	start := time.Now()
+	w.each(n, w.cluster)
+	fmt.Printf("| %d clusters are made | %.1f s |\n", n, time.Since(start).Seconds())
+	w.watched = watched(t, w.client, w.namespace)
+	play(t, w.client, w.namespace)
+	return w
+}
+
+// emptyWorld is a hub that has no clusters yet.
+func emptyWorld(t *testing.T, n int) *world {
+	t.Helper()
 	scheme, err := kube.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -61,13 +73,7 @@ func newWorld(t *testing.T, n int) *world {
 		t.Fatal(err)
 	}
 	testenv.InstallKinds(t, c, "../../charts/spillway/generated/fleet/fleet*.yaml", "../../charts/spillway/generated/fleet/spillway*.yaml", "../../charts/spillway/generated/gates/spillway*.yaml")
-	w := &world{t: t, n: n, client: c, namespace: testenv.Namespace(t), requests: fault.New()}
-	start := time.Now()
-	w.each(n, w.cluster)
-	fmt.Printf("| %d clusters are made | %.1f s |\n", n, time.Since(start).Seconds())
-	w.watched = watched(t, c, w.namespace)
-	play(t, c, w.namespace)
-	return w
+	return &world{t: t, n: n, client: c, namespace: testenv.Namespace(t), requests: fault.New()}
 }
 
 // cluster makes one, by a Secret.

@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate/models"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
@@ -59,4 +60,27 @@ func concernsFleet(obj client.Object) bool {
 func fleetWait(e *decision.Explanation) (w record.Wait, waits bool) {
 	w = record.Wait{Ring: record.RingFleet, Namespace: e.Namespace, Object: record.Reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
 	return w, e.Phase != string(rollout.PhaseComplete)
+}
+
+// Stage is one of a rollout of a module.
+type Stage struct {
+	// Object is the module, "module/shop".
+	Object, Namespace, Name string
+	Begun                   record.Offset
+}
+
+// stages are those that have begun, in order.
+func (s *simulation) stages() []Stage {
+	var all []Stage
+	for _, kind := range slices.Sorted(maps.Keys(s.World.Modules)) {
+		for _, obj := range s.Store.Objects(model.New(kind), "") {
+			_, status := model.Parts(obj)
+			for i := range status.Stages {
+				if stage := &status.Stages[i]; stage.StartedAt != nil {
+					all = append(all, Stage{record.Reference(kind, obj.GetName()), obj.GetNamespace(), stage.Name, s.offset(stage.StartedAt.Time)})
+				}
+			}
+		}
+	}
+	return all
 }

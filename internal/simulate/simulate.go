@@ -93,6 +93,8 @@ type Result struct {
 	UnmetUnprepared []string `json:"-"`
 	// UnmetGates are the names in [Options.Gates] that no rollout has reached.
 	UnmetGates []string `json:"-"`
+	// Stages are those of modules that have begun, each when its first cluster was assigned the new revision.
+	Stages []Stage `json:"-"`
 	// Looks is how often a ring or a controller has looked at something, all in all.
 	Looks int `json:"-"`
 }
@@ -366,7 +368,7 @@ func (s *simulation) result(ctx context.Context) (Result, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Prepared = s.prepared()
+	r.Prepared, r.Stages = s.prepared(), s.stages()
 	r.Settled = !slices.ContainsFunc(r.Stuck, func(w record.Wait) bool { return !r.WaitedBefore(w) })
 	return r, nil
 }

@@ -22,8 +22,8 @@ import (
 // simulatedLine is a step or a wait.
 type simulatedLine struct {
 	at record.Offset
-	// step is true of a step, which has a number.
-	step       bool
+	// steps is how many steps it is: none if it is a wait.
+	steps      int
 	head, text string
 }
 
@@ -32,9 +32,9 @@ func (s *simulation) write(w io.Writer, r *simulate.Result, o *simulate.Options)
 	number := 0
 	for _, l := range s.lines(r) {
 		mark := ""
-		if l.step {
-			number++
-			mark = fmt.Sprintf("%d.", number)
+		if l.steps > 0 {
+			mark = fmt.Sprintf("%d.", number+1)
+			number += l.steps
 		}
 		display.WriteHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, l.at, l.head), l.text)
 	}
@@ -43,16 +43,53 @@ func (s *simulation) write(w io.Writer, r *simulate.Result, o *simulate.Options)
 
 // lines are the steps and the waits in the order of time.
 func (s *simulation) lines(r *simulate.Result) []simulatedLine {
-	var all []simulatedLine
-	for _, step := range r.Steps {
-		all = append(all, simulatedLine{step.At, true, step.Ring, s.placed(step.Namespace, step.String())})
-	}
+	all := s.steps(r)
 	waits := slices.DeleteFunc(slices.Clone(r.Waits), func(w record.Wait) bool { return slices.Contains(passing, w.Reason) })
 	for wait, text := range few(waits, waitText) {
-		all = append(all, simulatedLine{wait.At, false, "waits", s.placed(wait.Namespace, text)})
+		all = append(all, simulatedLine{wait.At, 0, "waits", s.placed(wait.Namespace, text)})
 	}
 	slices.SortStableFunc(all, func(a, b simulatedLine) int { return cmp.Compare(a.at, b.at) })
 	return all
+}
+
+// eachCluster is how many clusters of a stage are shown one by one. More are one line.
+const eachCluster = 20
+
+// steps are those that were taken; of a stage with many clusters all that do the same together.
+func (s *simulation) steps(r *simulate.Result) []simulatedLine {
+	var all []simulatedLine
+	together := map[record.Step][]record.Step{}
+	for _, step := range r.Steps {
+		if step.Ring == record.RingFleet {
+			key := clusters(r, step)
+			together[key] = append(together[key], step)
+		}
+	}
+	for _, step := range r.Steps {
+		stage := clusters(r, step)
+		switch many := together[stage]; {
+		case len(many) <= eachCluster:
+			all = append(all, simulatedLine{step.At, 1, step.Ring, s.placed(step.Namespace, step.String())})
+		case many[0] == step:
+			stage.Unit = strings.TrimSpace(fmt.Sprintf("%s %d clusters", stage.Unit, len(many)))
+			stage.Does = strings.Replace(stage.Does, "is", "are", 1)
+			text := fmt.Sprintf("%s: %s first, %s last at %s", stage, many[0].Unit, many[len(many)-1].Unit, many[len(many)-1].At)
+			all = append(all, simulatedLine{step.At, len(many), step.Ring, s.placed(step.Namespace, text)})
+		}
+	}
+	return all
+}
+
+// clusters is a step of the fleet without what differs between the clusters of a stage, and with that in place of the cluster.
+func clusters(r *simulate.Result, step record.Step) record.Step {
+	stage := ""
+	for i := range r.Stages {
+		if of := &r.Stages[i]; of.Object == step.Object && of.Namespace == step.Namespace && of.Begun <= step.At {
+			stage = "stage " + of.Name + ":"
+		}
+	}
+	step.At, step.Decision, step.Unit = 0, 0, stage
+	return step
 }
 
 // passing are the reasons that say no more than that a step takes its time, or waits

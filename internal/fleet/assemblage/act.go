@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,6 +81,8 @@ type Actor[W any] struct {
 	Kind   schema.GroupVersionKind
 	// Status is where an assemblage has its status.
 	Status func(client.Object) *v1alpha1.AssemblageStatus
+	// StatusFirst is true if a status says nothing of the writes of its pass but that they are being made.
+	StatusFirst bool
 	// Of returns what a write does, and the sync that needs it, empty if none or all do.
 	Of func(*W) (Act, string)
 }
@@ -95,14 +98,12 @@ type Pass[W any] struct {
 }
 
 // Act makes the writes of a plan if the assemblage is unchanged since it was observed,
-// and then writes the status. After a refusal it skips the later writes of the same sync,
+// and writes the status. After a refusal it skips the later writes of the same sync,
 // which depend on it. A refused write of the assemblage itself ends the pass, and so does
 // any other error.
 func (a *Actor[W]) Act(ctx context.Context, pass Pass[W], p *Plan[W]) (r Results) {
-	if len(p.Writes) > 0 {
-		if r.Err = ring.Confirm(ctx, a.Live, a.Kind, pass.Read); r.Err != nil {
-			return r
-		}
+	if r.Reported, r.Err = a.confirm(ctx, &pass, p); r.Err != nil {
+		return r
 	}
 	refusals, itself := Refusals{}, false
 	for i := range p.Writes {
@@ -125,11 +126,48 @@ func (a *Actor[W]) Act(ctx context.Context, pass Pass[W], p *Plan[W]) (r Results
 	if len(refusals) > 0 {
 		*p = pass.Refused(refusals)
 	}
-	if p.Changes && !itself {
-		err := a.writeStatus(ctx, pass.Read, p)
+	if p.Changes && !itself && !r.Reported || r.Reported && len(refusals) > 0 {
+		_, err := a.writeStatus(ctx, pass.Read, p)
 		r.Reported, r.Err = err == nil, errors.Join(r.Err, err)
 	}
 	return r
+}
+
+// confirm has the API server confirm that the assemblage is unchanged since it was observed, unless all writes are
+// of the assemblage itself: each of these has that as its precondition. A status has it too: one that begins
+// something is written now, instead of a question, and what follows is about the assemblage as that has left it.
+func (a *Actor[W]) confirm(ctx context.Context, pass *Pass[W], p *Plan[W]) (reported bool, err error) {
+	itself := 0
+	for i := range p.Writes {
+		if act, _ := a.Of(&p.Writes[i]); act.isItself() {
+			itself++
+		}
+	}
+	switch {
+	case itself == len(p.Writes):
+		return false, nil
+	case itself > 0 || !a.begins(pass, p):
+		return false, ring.Confirm(ctx, a.Live, a.Kind, pass.Read) //nolint:wrapcheck // it says what it is about
+	}
+	read, err := a.writeStatus(ctx, pass.Read, p)
+	if err == nil && read == nil { // it is gone
+		err = ring.ErrConflict
+	}
+	if err == nil {
+		pass.Read = read
+	}
+	return err == nil, err
+}
+
+// begins reports whether a status is the first about a new spec, and says nothing that a write has to come before: that
+// something is not there any more.
+func (a *Actor[W]) begins(pass *Pass[W], p *Plan[W]) bool {
+	was := a.Status(pass.Read)
+	isKept := func(s v1alpha1.SyncStatus) bool {
+		return slices.ContainsFunc(p.Status.Syncs, func(now v1alpha1.SyncStatus) bool { return now.Name == s.Name })
+	}
+	return a.StatusFirst && p.Changes && was.ObservedGeneration != p.Status.ObservedGeneration &&
+		!slices.ContainsFunc(was.Syncs, func(s v1alpha1.SyncStatus) bool { return !isKept(s) })
 }
 
 func (a *Actor[W]) write(ctx context.Context, pass Pass[W], w *W) error {
@@ -151,12 +189,12 @@ func (a *Actor[W]) write(ctx context.Context, pass Pass[W], w *W) error {
 }
 
 // writeStatus writes the status. What is read next from the cache shows it.
-func (a *Actor[W]) writeStatus(ctx context.Context, read client.Object, p *Plan[W]) error {
-	_, err := ring.UpdateStatus(ctx, a.Client.Status(), read, func(o client.Object) { p.Status.DeepCopyInto(a.Status(o)) }, ring.ReadBack)
+func (a *Actor[W]) writeStatus(ctx context.Context, read client.Object, p *Plan[W]) (client.Object, error) {
+	now, err := ring.UpdateStatus(ctx, a.Client.Status(), read, func(o client.Object) { p.Status.DeepCopyInto(a.Status(o)) }, ring.ReadBack)
 	if apierrors.IsConflict(err) {
-		return ring.ErrConflict
+		return nil, ring.ErrConflict
 	}
-	return client.IgnoreNotFound(err) //nolint:wrapcheck // it says what it is about
+	return now, client.IgnoreNotFound(err) //nolint:wrapcheck // it says what it is about
 }
 
 func (a Act) isItself() bool { return a == AddFinalizer || a == RemoveFinalizer || a == Retire }

@@ -10,7 +10,9 @@
 //   - A write that is refused for one sync does not stop the others, and the status of the
 //     same pass says what was refused.
 //   - The status is written with the resourceVersion that was read, once a pass, and only
-//     if it differs. It is not written in a pass that writes the assemblage itself.
+//     if it differs. It is not written in a pass that writes the assemblage itself. Where
+//     it says that something begins, it comes first and is the confirmation; then a refusal
+//     has it written a second time.
 //   - An assemblage that only Spillway has written, and that has no syncs any more, is
 //     deleted (retired). That is found out from its managed fields.
 package assemblage

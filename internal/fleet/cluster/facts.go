@@ -162,12 +162,7 @@ func number(text string) int64 {
 
 // read reads what the API server has at a path.
 func (c *Connection) read(ctx context.Context, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(path).String(), nil)
-	if err != nil {
-		return errors.New("invalid server URL")
-	}
-	req.Header.Set("Accept", "application/json")
-	res, err := c.http.Do(req)
+	res, err := c.request(ctx, path, "", "application/json")
 	if err != nil {
 		return errors.New(cause(err))
 	}

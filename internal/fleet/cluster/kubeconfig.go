@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -79,18 +78,4 @@ func permitted(k *clientcmdapi.Config, network *Network) error {
 		}
 	}
 	return nil
-}
-
-// mapperOf knows some kinds, all of them namespaced unless they are said not to be,
-// so that discovery of all kinds of a cluster is not needed.
-func mapperOf(kinds []Kind) apimeta.RESTMapper {
-	mapper := apimeta.NewDefaultRESTMapper(nil)
-	for _, k := range kinds {
-		scope := apimeta.RESTScopeNamespace
-		if k.ClusterScoped {
-			scope = apimeta.RESTScopeRoot
-		}
-		mapper.Add(k.GroupVersionKind, scope)
-	}
-	return mapper
 }

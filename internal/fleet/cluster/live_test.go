@@ -66,7 +66,10 @@ func newHubWith(t *testing.T, o cluster.Options) *hub {
 	if h.directory, err = cluster.NewDirectory(t.Context(), mgr, []string{h.namespace}); err != nil {
 		t.Fatal(err)
 	}
-	o.Live, o.Scheme, o.Kinds = mgr.GetAPIReader(), scheme.Scheme, []cluster.Kind{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}}
+	if o.Asks, err = cluster.NewClient(scheme.Scheme, []cluster.Kind{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}}); err != nil {
+		t.Fatal(err)
+	}
+	o.Live = mgr.GetAPIReader()
 	o.Now, o.BackOff, o.BackOffMax = time.Now, 50*time.Millisecond, time.Second
 	h.registry = cluster.NewRegistry(o)
 	h.registry.Subscribe(func(types.NamespacedName) { h.told.Add(1) })

@@ -6,15 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -49,20 +45,12 @@ type UnreachableError struct {
 	Reason string
 }
 
-// Kind is a kind that connections know.
-type Kind struct {
-	schema.GroupVersionKind
-
-	ClusterScoped bool
-}
-
 // Options are what a registry needs.
 type Options struct {
 	// Live reads Secrets from the API server of the hub.
 	Live client.Reader
-	// Scheme and Kinds are what connections know.
-	Scheme *runtime.Scheme
-	Kinds  []Kind
+	// Asks is the client of all clusters, by [NewClient].
+	Asks Client
 	// Now is the clock.
 	Now func() time.Time
 	// Wrap changes how clusters are talked to, nil if it is not to be changed.
@@ -104,18 +92,6 @@ type entry struct {
 	down     *UnreachableError
 	// asked are the questions whether it answers; true once it did after the question.
 	asked map[string]bool
-}
-
-// Connection is how to talk to a cluster.
-type Connection struct {
-	client.WithWatch
-
-	// Digest is that of the kubeconfig.
-	Digest string
-	http   *http.Client
-	// base is the URL of the API server, probe the one that is requested to find out whether it answers.
-	base  *url.URL
-	probe string
 }
 
 // NewRegistry returns a registry without connections. It must be started.
@@ -238,30 +214,6 @@ func (r *Registry) reread(key types.NamespacedName, digest, version string) bool
 	}
 	e.version = version
 	return true
-}
-
-// dialless makes a connection without connecting.
-func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, error) {
-	config, err := configOf(kubeconfig, r.options.Network)
-	if err != nil {
-		return nil, err
-	}
-	if r.options.Wrap != nil {
-		config = r.options.Wrap(config)
-	}
-	transport, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, &InvalidError{"the certificates cannot be read"}
-	}
-	c, err := client.NewWithWatch(config, client.Options{HTTPClient: transport, Scheme: r.options.Scheme, Mapper: mapperOf(r.options.Kinds)})
-	if err != nil {
-		return nil, &InvalidError{"no client can be made of it"}
-	}
-	address, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return nil, &InvalidError{"invalid server URL"}
-	}
-	return &Connection{WithWatch: c, Digest: digest, http: transport, base: address, probe: address.JoinPath("readyz").String()}, nil
 }
 
 // Answered returns true if the cluster has answered after the question was first put. A
@@ -466,26 +418,6 @@ func (r *Registry) notify(secret types.NamespacedName) {
 	for _, f := range subscribers {
 		f(secret)
 	}
-}
-
-// answers returns an error unless the API server answers, whatever the answer: a refusal
-// is an answer too. It returns late if the time ran out, and so the state is unknown.
-func (c *Connection) answers(ctx context.Context, patience time.Duration) (late bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.probe, nil)
-	if err != nil {
-		return false, errors.New("invalid server URL")
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return ctx.Err() != nil, errors.New(cause(err))
-	}
-	_ = res.Body.Close() // nothing of it matters
-	if res.StatusCode >= http.StatusInternalServerError {
-		return false, fmt.Errorf("the API server is not ready (%s)", res.Status)
-	}
-	return false, nil
 }
 
 func (r *Registry) probe(secret types.NamespacedName) { r.queue.Add(secret) }

@@ -46,11 +46,20 @@ func (r *Reporter) Report(obj metav1.Object, gvk schema.GroupVersionKind, was, n
 	for i := range now.Syncs {
 		s := &now.Syncs[i]
 		states = append(states, s.State)
-		if b := before[s.Name]; written && eventReasons[s.State] != "" && (b == nil || b.State != s.State || b.Revision != s.Revision) {
+		if written && eventReasons[s.State] != "" && r.isNews(before[s.Name], s) {
 			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), string(eventReasons[s.State]), "Sync", "%s", message.Cut("sync "+s.Name+": "+s.Message, message.NoteLength))
 		}
 	}
 	r.count(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, states)
+}
+
+// isNews reports whether a state is new. That all went well on a cluster is said there, by the Assemblage, and not
+// once more for each cluster by the hub.
+func (r *Reporter) isNews(was, now *v1alpha1.SyncStatus) bool {
+	if r.kind == "ProxyAssemblage" && now.State == v1alpha1.StateSucceeded && (was == nil || was.State == v1alpha1.StateUpdating) {
+		return false
+	}
+	return was == nil || was.State != now.State || was.Revision != now.Revision
 }
 
 func referenceTo(obj metav1.Object, gvk schema.GroupVersionKind) *corev1.ObjectReference {

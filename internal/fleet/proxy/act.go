@@ -29,7 +29,7 @@ type actor struct{ assemblage.Actor[Write] }
 
 func newActor(c client.Client, live client.Reader) actor {
 	return actor{assemblage.Actor[Write]{
-		Client: c, Live: live, Kind: proxyKind, Status: statusOf,
+		Client: c, Live: live, Kind: proxyKind, Status: statusOf, StatusFirst: true,
 		Of: func(w *Write) (Act, string) { return w.Act, "" },
 	}}
 }

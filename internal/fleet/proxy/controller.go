@@ -76,12 +76,15 @@ type Options struct {
 // SetupHub adds the controllers of assemblages that run on the hub: those of
 // ProxyAssemblages and of RemoteAssemblages.
 func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	asks, err := cluster.NewClient(mgr.GetScheme(), []cluster.Kind{
+		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Assemblage")},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
+	})
+	if err != nil {
+		return fmt.Errorf("connect to clusters: %w", err)
+	}
 	registry := cluster.NewRegistry(cluster.Options{
-		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, Wrap: o.Wrap, Network: o.Network, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
-		Kinds: []cluster.Kind{
-			{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Assemblage")},
-			{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
-		},
+		Live: mgr.GetAPIReader(), Asks: asks, Now: o.Now, Wrap: o.Wrap, Network: o.Network, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
 	})
 	if err := mgr.Add(registry); err != nil {
 		return fmt.Errorf("run the registry of clusters: %w", err)

@@ -78,7 +78,7 @@ func (m *memory) begin(life *fault.Life) {
 type reached struct{ client.WithWatch }
 
 func (r reached) Connect(context.Context, types.NamespacedName) (*cluster.Connection, error, error) {
-	return &cluster.Connection{WithWatch: r.WithWatch}, nil, nil
+	return &cluster.Connection{Client: r.WithWatch}, nil, nil
 }
 
 func (reached) IsLost(context.Context, metav1.Object, string) (bool, error) { return false, nil }

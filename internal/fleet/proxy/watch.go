@@ -8,9 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -28,6 +26,9 @@ const (
 	// watchedLongEnough is when a watch that ended did not fail.
 	watchedLongEnough = 10 * time.Second
 )
+
+// assemblages is what is watched.
+var assemblages = v1alpha1.GroupVersion.WithResource("assemblages")
 
 // watches watch, for each ProxyAssemblage, the one Assemblage that it stands for. They
 // only say when to look.
@@ -111,7 +112,7 @@ func (w *watches) run(ctx context.Context, key, secret types.NamespacedName, thi
 		switch {
 		case cluster.IsConnection(err):
 			w.registry.Suspect(secret)
-		case err != nil && !apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsMethodNotSupported(err): // an API server that begins says other things
 			pause = notPermittedAgain
 		}
 		sleep(ctx, pause)
@@ -120,21 +121,14 @@ func (w *watches) run(ctx context.Context, key, secret types.NamespacedName, thi
 
 // once watches until the watch ends.
 func (w *watches) once(ctx context.Context, key types.NamespacedName, this *watching) error {
-	stream, err := this.conn.Watch(ctx, &v1alpha1.AssemblageList{}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
-	if err != nil {
-		return err //nolint:wrapcheck // the kind of it matters
+	err := this.conn.Follow(ctx, assemblages, key, func() {
+		w.setOpen(key, this, true)
+		w.wake(key) // also of what happened before
+	})
+	if err == nil {
+		w.wake(key) // in case the cluster has gone
 	}
-	defer stream.Stop()
-	w.setOpen(key, this, true)
-	w.wake(key) // of what happened before
-	for event := range stream.ResultChan() {
-		if event.Type == watch.Error {
-			return nil
-		}
-		w.wake(key)
-	}
-	w.wake(key) // in case the cluster has gone
-	return nil
+	return err //nolint:wrapcheck // the kind of it matters
 }
 
 func (w *watches) setOpen(key types.NamespacedName, this *watching, open bool) {
