@@ -25,7 +25,9 @@ import (
 // +kubebuilder:rbac:groups=spillway.dev,resources=modulerevisions,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=modulerevisions/status,verbs=update
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=bootstrapmodules.fleet.squaremo.dev;modules.fleet.squaremo.dev;proxyassemblages.fleet.squaremo.dev;remoteassemblages.fleet.squaremo.dev;modulerevisions.spillway.dev;rolloutgates.spillway.dev,verbs=list;watch
+// +kubebuilder:rbac:groups=spillway.dev,resources=clusterbudgets,verbs=list;watch
+// +kubebuilder:rbac:groups=spillway.dev,resources=clusterbudgets/status,verbs=update
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=bootstrapmodules.fleet.squaremo.dev;modules.fleet.squaremo.dev;proxyassemblages.fleet.squaremo.dev;remoteassemblages.fleet.squaremo.dev;modulerevisions.spillway.dev;rolloutgates.spillway.dev;clusterbudgets.spillway.dev,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -50,6 +52,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			v1alpha1.GroupVersion.WithKind(model.KindModule), v1alpha1.GroupVersion.WithKind(model.KindBootstrap),
 			v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), v1alpha1.GroupVersion.WithKind("RemoteAssemblage"),
 			spillway.GroupVersion.WithKind("ModuleRevision"), spillway.GroupVersion.WithKind("RolloutGate"),
+			spillway.GroupVersion.WithKind("ClusterBudget"),
 		},
 	}
 	return needed.Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o) })
