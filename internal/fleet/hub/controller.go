@@ -92,6 +92,9 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		Watches(model.NewAssemblage(k.name), k.toModules(mgr.GetCache())).
 		Watches(&spillway.ModuleRevision{}, k.toModule()).
 		Watches(&spillway.RolloutGate{}, k.toModule()).
+		Watches(&spillway.ClusterBudget{}, k.toSharers(mgr.GetCache())).
+		Watches(&v1alpha1.Module{}, k.toOthers(mgr.GetCache())).
+		Watches(&v1alpha1.BootstrapModule{}, k.toOthers(mgr.GetCache())).
 		WatchesRawSource(k.clusterChanges(clusters, o.Facts, mgr.GetCache())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxModules,
@@ -134,8 +137,10 @@ func (r *reconciler) learn(s *snapshot, p *pass, done *results, m *memory) (ring
 	r.observer.ask(s, p.Asks)
 	wake := m.learn(r.observer.options.Now(), p, done)
 	if s.object == nil {
-		r.memories.Forget(s.key)
-		return ring.Next{}, nil
+		if !s.hasNoted() {
+			r.memories.Forget(s.key)
+		}
+		return ring.Next{Wake: wake}, done.Failure()
 	}
 	return ring.Next{Again: p.goesOn(done), Wake: wake}, done.Failure()
 }
