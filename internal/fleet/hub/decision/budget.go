@@ -130,7 +130,9 @@ func (d *decision) keepsPlace(c *spillway.BudgetCluster) bool {
 }
 
 // isMistaken is true of a cluster for which no budget was asked, as it was down, and that is up.
-func isMistaken(c *spillway.BudgetCluster, m *member) bool { return c.Repair && m.isUp() && m.move == nil }
+func isMistaken(c *spillway.BudgetCluster, m *member) bool {
+	return c.Repair && m.isUp() && m.move == nil
+}
 
 // isMistaken is true of a cluster of which that is noted, so that it must be taken back first.
 func (d *decision) isMistaken(m *member) bool {
@@ -332,7 +334,9 @@ func (d *decision) isTolerated(m *member) bool {
 }
 
 // isBehindNoted is true if this view does not show an assemblage as it was noted.
-func (d *decision) isBehindNoted(c *spillway.BudgetCluster) bool { return ring.IsBehind(d.o.AsOf, c.ResourceVersion) }
+func (d *decision) isBehindNoted(c *spillway.BudgetCluster) bool {
+	return ring.IsBehind(d.o.AsOf, c.ResourceVersion)
+}
 
 // withdraw changes the assemblages that are noted and that nothing is to be done with any more.
 func (d *decision) withdraw() []Write {
