@@ -258,6 +258,7 @@ func TestModulesShareABudget(t *testing.T) {
 	w.allAt("v2")
 	w.areAt("v2", noFault)
 	x.keeps(1, 1, region)
+	w.bystander() // it shares them, too
 	w.still("complete")
 }
 
@@ -303,6 +304,7 @@ func TestFaultTheManagerStopsAtEveryWriteOfASharedBudget(t *testing.T) {
 // A budget that comes while modules are updating counts what has begun before it: nothing else begins until then.
 func TestASharedBudgetThatComesLaterCountsWhatHasBegun(t *testing.T) {
 	w := newWorld(t)
+	w.witness()
 	w.manage()
 	w.clusters("a", "b", "c")
 	w.allAt("v1")
@@ -349,7 +351,7 @@ func TestWhatHasFailedKeepsItsPlaceInASharedBudget(t *testing.T) {
 	w.areAt("v1", noFault)
 	w.player.decree(v1alpha1.StateFailed, "v2")
 	w.module("v2", atOnce)
-	w.waits("Failed", "has failed")
+	w.waits("Failed", "failed: not healthy")
 	failed := w.movedTo("v2")
 	w.applyAs(model.KindModule, other, "v3", atOnce)
 	w.then(func() error { return w.isWaiting(other, "ClusterBudgetUsed", failed+": Module app has failed") })
@@ -377,6 +379,7 @@ func TestPlacesInASharedBudgetAreGivenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			w.witness()
 			w.manage()
 			w.clusters("a", "b", "c")
 			w.allAt("v1")
@@ -398,6 +401,7 @@ func TestPlacesInASharedBudgetAreGivenBack(t *testing.T) {
 // The budget of one namespace is none of another.
 func TestASharedBudgetIsThatOfItsNamespace(t *testing.T) {
 	w, tenant := newWorld(t), newWorldNow(t)
+	w.witness()
 	w.manage()
 	tenant.budget("none", `maxClusters: 1, modules: {matchExpressions: [{key: a, operator: In}]}`)
 	w.clusters("a", "b")

@@ -71,16 +71,18 @@ func (d *decision) readBudgets() {
 		for j := range b.Modules {
 			d.readNoted(s, &b.Modules[j])
 		}
+		d.readBegun(s)
 		d.budgets = append(d.budgets, s)
 	}
 }
 
 // readSharers finds out whether the module shares a budget, and whether all that do have noted their clusters.
 func (d *decision) readSharers(s *shared) {
-	var modules labels.Selector
-	modules, s.problem = selectorOr(s.Spec.Modules, "spec.modules")
-	clusters, problem := selectorOr(s.Spec.Clusters, "spec.clusters")
-	s.clusters, s.problem = clusters, cmp.Or(s.problem, problem)
+	for _, problem := range BudgetProblems(&s.Spec) {
+		s.problem = cmp.Or(s.problem, problem+"; correct it")
+	}
+	modules, _ := selectorOr(s.Spec.Modules, "")
+	s.clusters, _ = selectorOr(s.Spec.Clusters, "")
 	for _, other := range d.o.Sharers {
 		if !modules.Matches(labels.Set(other.Labels)) {
 			continue
@@ -97,6 +99,20 @@ func (d *decision) readSharers(s *shared) {
 	}
 }
 
+// BudgetProblems are the mistakes in a ClusterBudget, each with its field. While there is one, its modules update nothing.
+func BudgetProblems(spec *spillway.ClusterBudgetSpec) []string {
+	_, modules := selectorOr(spec.Modules, "spec.modules")
+	_, clusters := selectorOr(spec.Clusters, "spec.clusters")
+	problems := []string{modules, clusters}
+	if spec.MaxClusters == nil && spec.MaxModulesPerCluster == nil {
+		problems = append(problems, "spec: one of maxClusters and maxModulesPerCluster must be set")
+	}
+	if spec.GroupBy != nil && spec.MaxClusters == nil {
+		problems = append(problems, "spec.groupBy: it requires maxClusters, which is the budget of each group")
+	}
+	return slices.DeleteFunc(problems, func(p string) bool { return p == "" })
+}
+
 // selectorOr is everything without a selector, and everything where there is a problem with it.
 func selectorOr(selector *metav1.LabelSelector, path string) (labels.Selector, string) {
 	if selector == nil {
@@ -104,7 +120,7 @@ func selectorOr(selector *metav1.LabelSelector, path string) (labels.Selector, s
 	}
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return labels.Everything(), path + ": " + err.Error() + "; correct it"
+		return labels.Everything(), path + ": " + err.Error()
 	}
 	return s, ""
 }
@@ -120,6 +136,17 @@ func (d *decision) readNoted(s *shared, noted *spillway.BudgetModule) {
 		}
 		as.failed, as.waits = c.Failed, noted.Kind == m.Kind && s.waitsFor(noted, c.Name, m.Name)
 		s.count(d.known[c.Name], c.Name, as)
+	}
+}
+
+// readBegun counts what the module is updating and has not noted: it began before the budget was there.
+func (d *decision) readBegun(s *shared) {
+	for _, members := range []map[string]*member{d.known, d.absent} {
+		for name, m := range members {
+			if s.applies && s.concerns(m) && notedOf(s.own, name) == nil && d.isUpdating(m) {
+				s.count(m, name, sharer{name: d.o.Module.Kind + " " + d.o.Module.Name, mine: true})
+			}
+		}
 	}
 }
 
@@ -346,7 +373,7 @@ func (d *decision) withdraw() []Write {
 		for i := range s.ownClusters() {
 			c := &s.own.Clusters[i]
 			m := d.find(c.Name)
-			if !isAsNoted(c, m) || fenced[c.Name] || d.claims[c.Name] && s.applies || d.isUpdating(m) || d.isBehindNoted(c) || d.isPutOff(c.Name) {
+			if !isAsNoted(c, m) || fenced[c.Name] || d.isClaimed(s, m) || d.isUpdating(m) || d.isBehindNoted(c) || d.isPutOff(c.Name) {
 				continue
 			}
 			fenced[c.Name] = true
@@ -369,7 +396,7 @@ func (s *shared) ownClusters() []spillway.BudgetCluster {
 func (d *decision) budgetNotes() []Write {
 	var writes []Write
 	released := slices.ContainsFunc(d.budgets, func(s *shared) bool {
-		return slices.ContainsFunc(s.ownClusters(), func(c spillway.BudgetCluster) bool { return d.isOver(&c) })
+		return slices.ContainsFunc(s.ownClusters(), func(c spillway.BudgetCluster) bool { return d.isOver(s, &c) })
 	})
 	for _, s := range d.budgets {
 		if note := d.note(s, !released); !equality.Semantic.DeepEqual(note, s.own) && !d.isPutOff(budgetTarget(s.Budget)) {
@@ -380,17 +407,25 @@ func (d *decision) budgetNotes() []Write {
 }
 
 // isOver is true of what was noted and can be taken back.
-func (d *decision) isOver(c *spillway.BudgetCluster) bool {
+func (d *decision) isOver(s *shared, c *spillway.BudgetCluster) bool {
 	m := d.find(c.Name)
-	return !d.isBehindNoted(c) && !isAsNoted(c, m) && (m == nil || !d.claims[c.Name] && !d.isUpdating(m))
+	return !d.isBehindNoted(c) && !isAsNoted(c, m) && !d.isClaimed(s, m) && (m == nil || !d.isUpdating(m))
+}
+
+// isClaimed is true of a cluster that the module may begin to update, by this budget too.
+func (d *decision) isClaimed(s *shared, m *member) bool {
+	return m != nil && s.applies && d.claims[m.Name] && s.concerns(m)
 }
 
 // note is what the module has to note in a budget, nil if nothing.
 func (d *decision) note(s *shared, claims bool) *spillway.BudgetModule {
 	m := &d.o.Module
 	note := &spillway.BudgetModule{Kind: m.Kind, Name: m.Name}
-	if s.applies {
+	switch {
+	case s.applies:
 		note.ObservedGeneration, note.DependsOn = s.Generation, m.Template().Sync.DependsOn
+	case s.own != nil:
+		note.ObservedGeneration, note.DependsOn = s.own.ObservedGeneration, s.own.DependsOn
 	}
 	for _, name := range d.named(s.own) {
 		if c := d.noteCluster(s, name, claims); c != nil {
@@ -424,18 +459,17 @@ func (d *decision) named(own *spillway.BudgetModule) []string {
 // noteCluster is what is to be noted of a cluster, nil if nothing.
 func (d *decision) noteCluster(s *shared, name string, claims bool) *spillway.BudgetCluster {
 	c, m := notedOf(s.own, name), d.find(name)
-	applies := m != nil && s.applies && s.concerns(m)
-	claimed := applies && d.claims[name]
+	claimed := d.isClaimed(s, m)
 	switch {
 	case claimed && claims && !isAsNoted(c, m) && (c == nil || !d.isBehindNoted(c)):
 		return noteOf(m)
-	case c != nil && d.isOver(c):
+	case c != nil && d.isOver(s, c):
 		return nil
 	case c != nil:
 		kept := *c
 		kept.Failed = m != nil && m.hasFailed() && !claimed
 		return &kept
-	case applies && d.isUpdating(m) && !d.o.Module.Deleting: // it began before the budget was there
+	case m != nil && s.applies && s.concerns(m) && d.isUpdating(m) && !d.o.Module.Deleting: // it began before the budget was there
 		begun := noteOf(m)
 		begun.Failed = m.hasFailed()
 		return begun
