@@ -316,7 +316,7 @@ func TestASharedBudgetThatComesLaterCountsWhatHasBegun(t *testing.T) {
 	w.budget("one", `maxClusters: 1`)
 	w.applyAs(model.KindModule, other, "v9", atOnce)
 	w.then(func() error {
-		return w.isWaiting(other, "ClusterBudgetUsed", "ClusterBudget one: 1 of 1 clusters allowed updating ("+moved+": Module app)")
+		return w.isWaiting(other, "ClusterBudgetUsed", "ClusterBudget one: 1 of 1 clusters allowed updating ("+moved+": Module app")
 	})
 	w.player.decree(v1alpha1.StateSucceeded, "v2")
 	w.complete("a:v2 b:v2 c:v2")
@@ -387,7 +387,7 @@ func TestPlacesInASharedBudgetAreGivenBack(t *testing.T) {
 			w.budget("one", `maxClusters: 1`)
 			w.player.decree(v1alpha1.StateUpdating, "v2")
 			w.module("v2", atOnce)
-			w.waits("Progressing", "is updating: updating")
+			w.waits("Progressing", ": Module app)") // b waits for a, both of its own
 			w.applyAs(model.KindModule, other, "v3", atOnce)
 			moved := w.movedTo("v2")
 			w.then(func() error { return w.isWaiting(other, "ClusterBudgetUsed", moved+": Module app") })
@@ -410,7 +410,7 @@ func TestASharedBudgetIsThatOfItsNamespace(t *testing.T) {
 	w.budget("none", `maxClusters: 1, modules: {matchExpressions: [{key: a, operator: In}]}`)
 	w.module("v2", atOnce)
 	w.then(func() error {
-		return w.isWaiting(app, "ClusterBudgetUsed", `ClusterBudget none: spec.modules: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty; correct it`)
+		return w.isWaiting(app, "ClusterBudgetUsed", `ClusterBudget none: spec.modules: values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty; correct it`)
 	})
 	w.patch(&spillway.ClusterBudget{}, "none", `{"spec":{"modules":null}}`)
 	w.complete("a:v2 b:v2")

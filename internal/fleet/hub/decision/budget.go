@@ -224,7 +224,7 @@ func (d *decision) crowded(m *member) *rollout.Block {
 		if !s.applies || !s.concerns(m) {
 			continue
 		}
-		why := cmp.Or(s.problem, s.whyModules(m), s.whyClusters(m))
+		why := cmp.Or(s.problem, s.whyModules(m), d.whyClusters(s, m))
 		if why != "" {
 			return &rollout.Block{Reason: ReasonClusterBudget, Message: budgetTarget(s.Budget) + ": " + why, Until: s.until}
 		}
@@ -245,15 +245,16 @@ func (s *shared) whyModules(m *member) string {
 	return ""
 }
 
-// whyClusters is that too many clusters of a group are updating. One that is takes no other place, nor does one that is down.
-func (s *shared) whyClusters(m *member) string {
+// whyClusters is that too many clusters of a group are updating. One that the module is updating already takes no other place,
+// nor does one that is down. That another module is noted on the cluster does not suffice: it may have been, in an old view.
+func (d *decision) whyClusters(s *shared, m *member) string {
 	if len(s.updating) >= maxNoted && len(s.updating[m.Name]) == 0 {
 		return fmt.Sprintf("%d clusters are updating, and no more can be noted", len(s.updating))
 	}
-	if s.Spec.MaxClusters == nil || len(s.updating[m.Name]) > 0 || m.isDown() {
+	if s.Spec.MaxClusters == nil || m.isDown() || d.isUpdating(m) {
 		return ""
 	}
-	group := slices.Concat(s.groups[s.group(m)], s.everywhere)
+	group := slices.DeleteFunc(slices.Concat(s.groups[s.group(m)], s.everywhere), func(name string) bool { return name == m.Name })
 	allowed := int(*s.Spec.MaxClusters)
 	if len(group) < allowed {
 		return ""
