@@ -114,10 +114,6 @@ type BudgetCluster struct {
 	// Failed is true once the module has failed there.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
-	// Repair is true if the module was not ready there, so that an update makes nothing unavailable and no budget
-	// was asked. If it becomes ready before, the update is not made.
-	// +optional
-	Repair bool `json:"repair,omitempty"`
 	// UID, Generation and Fence are those of its assemblage, as for a move of the module: the module may write
 	// to one that is the same. ResourceVersion is the one at which they were read.
 	// +optional

@@ -274,6 +274,7 @@ func TestFaultTwoHubsShareABudget(t *testing.T) {
 	w.allAt("v1")
 	w.areAt("v1", noFault)
 	release := lagging.HoldWatches()
+	w.disturbed = true
 	w.allAt("v2")
 	w.happens("us1:v2")
 	release()
@@ -352,9 +353,8 @@ func TestWhatHasFailedKeepsItsPlaceInASharedBudget(t *testing.T) {
 	w.player.decree(v1alpha1.StateFailed, "v2")
 	w.module("v2", atOnce)
 	w.waits("Failed", "failed: not healthy")
-	failed := w.movedTo("v2")
 	w.applyAs(model.KindModule, other, "v3", atOnce)
-	w.then(func() error { return w.isWaiting(other, "ClusterBudgetUsed", failed+": Module app has failed") })
+	w.then(func() error { return w.isWaiting(other, "ClusterBudgetUsed", "Module app has failed") })
 	w.module("v1", atOnce)
 	w.complete("a:v1 b:v1 c:v1")
 	w.then(func() error { return w.isWaiting(other, "Complete", "") })

@@ -153,20 +153,7 @@ func (d *decision) readBegun(s *shared) {
 // keepsPlace is true of a cluster that the module has noted and need not note again.
 func (d *decision) keepsPlace(c *spillway.BudgetCluster) bool {
 	m := d.find(c.Name)
-	return d.isBehindNoted(c) || m != nil && (d.isUpdating(m) || isAsNoted(c, m) && !isMistaken(c, m))
-}
-
-// isMistaken is true of a cluster for which no budget was asked, as it was down, and that is up.
-func isMistaken(c *spillway.BudgetCluster, m *member) bool {
-	return c.Repair && m.isUp() && m.move == nil
-}
-
-// isMistaken is true of a cluster of which that is noted, so that it must be taken back first.
-func (d *decision) isMistaken(m *member) bool {
-	return slices.ContainsFunc(d.budgets, func(s *shared) bool {
-		c := notedOf(s.own, m.Name)
-		return isAsNoted(c, m) && isMistaken(c, m)
-	})
+	return d.isBehindNoted(c) || m != nil && (d.isUpdating(m) || isAsNoted(c, m))
 }
 
 // waitsFor is true of a module that needs another one on a cluster: it depends on that, or on what does and is
@@ -296,7 +283,7 @@ func (d *decision) choosePlaces() {
 	most := maxMoves - len(d.intents.Kept())
 	for _, step := range d.plan.Steps {
 		m := d.known[step.Path[len(step.Path)-1]]
-		if len(d.claims) >= most || takesNoPlace(m, step.To) || m.record == nil || d.o.Foreign[m.Name] || d.isPutOff(m.Name) || d.isMistaken(m) || d.crowded(m) != nil {
+		if len(d.claims) >= most || takesNoPlace(m, step.To) || m.record == nil || d.o.Foreign[m.Name] || d.isPutOff(m.Name) || d.crowded(m) != nil {
 			continue
 		}
 		d.claims[m.Name] = true
@@ -312,8 +299,7 @@ func takesNoPlace(m *member, to string) bool { return m.isNew && to != rollout.R
 // isNoted is true if every budget has it that the module may move a cluster as it is.
 func (d *decision) isNoted(m *member, to string) bool {
 	return takesNoPlace(m, to) || !slices.ContainsFunc(d.budgets, func(s *shared) bool {
-		c := notedOf(s.own, m.Name)
-		return s.applies && s.concerns(m) && (!isAsNoted(c, m) || isMistaken(c, m))
+		return s.applies && s.concerns(m) && !isAsNoted(notedOf(s.own, m.Name), m)
 	})
 }
 
@@ -480,7 +466,7 @@ func (d *decision) noteCluster(s *shared, name string, claims bool) *spillway.Bu
 }
 
 func noteOf(m *member) *spillway.BudgetCluster {
-	c := &spillway.BudgetCluster{Name: m.Name, Repair: m.isDown()}
+	c := &spillway.BudgetCluster{Name: m.Name}
 	if r := m.record; r != nil {
 		c.UID, c.Generation, c.Fence, c.ResourceVersion = r.UID, r.Generation, r.Fence, r.ResourceVersion
 	}

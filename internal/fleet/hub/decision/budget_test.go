@@ -186,6 +186,10 @@ func TestSharedBudgets(t *testing.T) {
 			"a v2 up", `maxClusters: 1`, []string{mine + " a@9"},
 			"", "",
 		},
+		"which permits nothing either": {
+			"a v1 up", `maxClusters: 1`, []string{mine + " a@9"},
+			"", "",
+		},
 		"nor before nothing can come of it": {
 			"a v2 up", `maxClusters: 1`, []string{mine + " a"},
 			"fence a", "",
@@ -245,7 +249,6 @@ func TestARepairThatIsNoneAnyMoreTakesNoPlace(t *testing.T) {
 	o := planned(t, many, "a v1 up\nb v1 up")
 	o.Module.Status.TargetRevision = revisionOf("v2")
 	shared(t, &o, `maxClusters: 1`, "Module/app a", "Module/other b")
-	o.Budgets[0].Modules[0].Clusters[0].Repair = true
 	p := decision.Decide(o)
 	if is := done(&p, &o); is != "fence a" {
 		t.Fatal(is)
