@@ -127,7 +127,7 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=charts/spillway/generated/zones
 	$(TOOL) controller-gen crd paths=./api/fleet/v1alpha1 output:crd:dir=charts/spillway/generated/fleet
 	mkdir -p charts/spillway/generated/{assemblage,gates,notify}
-	cd charts/spillway/generated && mv zones/spillway.dev_modulerevisions.yaml fleet/ && mv zones/spillway.dev_{rolloutgates,gatetemplates}.yaml gates/ && mv zones/spillway.dev_notifiers.yaml notify/ && mv zones/spillway.dev_{configpolicies,clusterconfigpolicies,configrollouts}.yaml config/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
+	cd charts/spillway/generated && mv zones/spillway.dev_{modulerevisions,clusterbudgets}.yaml fleet/ && mv zones/spillway.dev_{rolloutgates,gatetemplates}.yaml gates/ && mv zones/spillway.dev_notifiers.yaml notify/ && mv zones/spillway.dev_{configpolicies,clusterconfigpolicies,configrollouts}.yaml config/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=charts/spillway/generated/$$ring; \
 	done

@@ -50,7 +50,7 @@ func newFleet(ctx context.Context, w *world.World, o hub.Options) ([]*ring, erro
 func concernsFleet(obj client.Object) bool {
 	switch obj.(type) {
 	case *fleetv1.Module, *fleetv1.BootstrapModule, *fleetv1.ProxyAssemblage, *fleetv1.RemoteAssemblage,
-		*v1alpha1.ModuleRevision, *v1alpha1.RolloutGate, *corev1.Secret:
+		*v1alpha1.ModuleRevision, *v1alpha1.RolloutGate, *v1alpha1.ClusterBudget, *corev1.Secret:
 		return true
 	default:
 		return models.IsClusterAPI(obj)

@@ -89,7 +89,7 @@ func lists() []client.ObjectList {
 		&appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &batchv1.JobList{},
 		&policyv1.PodDisruptionBudgetList{}, &v1alpha1.RolloutGroupList{}, &zonesv1.ZoneAwarePodDisruptionBudgetList{}, &zonesv1.ReplicaTemplateList{},
 		&fleetv1.ModuleList{}, &fleetv1.BootstrapModuleList{}, &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{},
-		&v1alpha1.ModuleRevisionList{}, &v1alpha1.RolloutGateList{}, clusterList(),
+		&v1alpha1.ModuleRevisionList{}, &v1alpha1.RolloutGateList{}, &v1alpha1.ClusterBudgetList{}, clusterList(),
 		&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{}, content.PodStatuses(),
 	}
 }

@@ -19,6 +19,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&RolloutGroup{}, &RolloutGroupList{},
 		&ModuleRevision{}, &ModuleRevisionList{},
+		&ClusterBudget{}, &ClusterBudgetList{},
 		&RolloutGate{}, &RolloutGateList{},
 		&GateTemplate{}, &GateTemplateList{},
 		&Notifier{}, &NotifierList{},

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,9 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 		done := made{Write: write}
 		err := a.apply(ctx, s, &done)
 		r.Add(write.Change(), done, err)
+		if err != nil && write.Act == decision.Note { // nothing is noted in a budget before it is in those before that
+			return r
+		}
 	}
 	if p.persist {
 		r.Object, r.Err = ring.UpdateStatus(ctx, a.client.Status(), s.object, func(module client.Object) {
@@ -90,6 +94,8 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 			return a.assemble(ctx, s, m)
 		case decision.CreateAssemblage:
 			return a.createAssemblage(ctx, s, w)
+		case decision.Note:
+			return a.note(ctx, s, w)
 		case decision.Fence:
 			return a.fence(ctx, s, w)
 		default:
@@ -100,6 +106,17 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 		return fmt.Errorf("%s %s: %w", w.Act, w.Target(), err)
 	}
 	return nil
+}
+
+// note writes what the module is updating into a budget, if no other has written to that since.
+func (a *actor) note(ctx context.Context, s *snapshot, w *decision.Write) error {
+	b := s.clusterBudgets[w.Budget.Name].DeepCopy()
+	modules := slices.DeleteFunc(b.Status.Modules, func(m spillway.BudgetModule) bool { return m.Kind == a.kind.name && m.Name == s.key.Name })
+	if w.Note != nil {
+		modules = append(modules, *w.Note)
+	}
+	b.Status.Modules = modules
+	return a.client.Status().Update(ctx, b, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
 // createRevision makes what a module says now into something that does not change.

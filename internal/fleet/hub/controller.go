@@ -25,7 +25,9 @@ import (
 // +kubebuilder:rbac:groups=spillway.dev,resources=modulerevisions,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=modulerevisions/status,verbs=update
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=bootstrapmodules.fleet.squaremo.dev;modules.fleet.squaremo.dev;proxyassemblages.fleet.squaremo.dev;remoteassemblages.fleet.squaremo.dev;modulerevisions.spillway.dev;rolloutgates.spillway.dev,verbs=list;watch
+// +kubebuilder:rbac:groups=spillway.dev,resources=clusterbudgets,verbs=list;watch
+// +kubebuilder:rbac:groups=spillway.dev,resources=clusterbudgets/status,verbs=update
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=bootstrapmodules.fleet.squaremo.dev;modules.fleet.squaremo.dev;proxyassemblages.fleet.squaremo.dev;remoteassemblages.fleet.squaremo.dev;modulerevisions.spillway.dev;rolloutgates.spillway.dev;clusterbudgets.spillway.dev,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -50,6 +52,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			v1alpha1.GroupVersion.WithKind(model.KindModule), v1alpha1.GroupVersion.WithKind(model.KindBootstrap),
 			v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), v1alpha1.GroupVersion.WithKind("RemoteAssemblage"),
 			spillway.GroupVersion.WithKind("ModuleRevision"), spillway.GroupVersion.WithKind("RolloutGate"),
+			spillway.GroupVersion.WithKind("ClusterBudget"),
 		},
 	}
 	return needed.Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o) })
@@ -89,6 +92,9 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		Watches(model.NewAssemblage(k.name), k.toModules(mgr.GetCache())).
 		Watches(&spillway.ModuleRevision{}, k.toModule()).
 		Watches(&spillway.RolloutGate{}, k.toModule()).
+		Watches(&spillway.ClusterBudget{}, k.toSharers(mgr.GetCache())).
+		Watches(&v1alpha1.Module{}, k.toOthers(mgr.GetCache())).
+		Watches(&v1alpha1.BootstrapModule{}, k.toOthers(mgr.GetCache())).
 		WatchesRawSource(k.clusterChanges(clusters, o.Facts, mgr.GetCache())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxModules,
@@ -131,8 +137,10 @@ func (r *reconciler) learn(s *snapshot, p *pass, done *results, m *memory) (ring
 	r.observer.ask(s, p.Asks)
 	wake := m.learn(r.observer.options.Now(), p, done)
 	if s.object == nil {
-		r.memories.Forget(s.key)
-		return ring.Next{}, nil
+		if !s.hasNoted() {
+			r.memories.Forget(s.key)
+		}
+		return ring.Next{Wake: wake}, done.Failure()
 	}
 	return ring.Next{Again: p.goesOn(done), Wake: wake}, done.Failure()
 }

@@ -29,6 +29,8 @@
 //     the moment of the assignment.
 //   - What is assigned was written into the status of the module before, by
 //     compare-and-swap. See "How hubs keep out of each other's way".
+//   - Of the modules that share a ClusterBudget never more are updating a cluster, nor are more clusters of
+//     a group updating, than it allows: what a module may update is noted in the budget before it is permitted.
 //   - The status does not grow with the number of clusters.
 //   - Converged, the plan is empty, and so is the one after it.
 //

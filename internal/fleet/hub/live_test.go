@@ -3,6 +3,7 @@ package hub_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -238,9 +239,10 @@ func (w *world) hold(name, hold string) {
 		if err := w.get(a, name); err != nil {
 			return err
 		}
-		a.Spec.Assemblage.Syncs[0].Hold = nil
+		sync := &a.Spec.Assemblage.Syncs[slices.IndexFunc(a.Spec.Assemblage.Syncs, func(s v1alpha1.ProxySync) bool { return s.Name == app })]
+		sync.Hold = nil
 		if hold != "null" {
-			a.Spec.Assemblage.Syncs[0].Hold = &v1alpha1.Hold{By: "alice", Reason: "its disk is full"}
+			sync.Hold = &v1alpha1.Hold{By: "alice", Reason: "its disk is full"}
 		}
 		return w.client.Update(w.t.Context(), a)
 	})

@@ -65,6 +65,8 @@ type snapshot struct {
 	unowned *spillway.ModuleRevision
 	// revisions are the ModuleRevisions themselves, in which gates are kept.
 	revisions map[string]*spillway.ModuleRevision
+	// clusterBudgets are the ClusterBudgets themselves.
+	clusterBudgets map[string]*spillway.ClusterBudget
 }
 
 // observe reads a module: first what was decided before, then what the next
@@ -74,7 +76,10 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot,
 	s := snapshot{key: m.key}
 	s.Now, s.By, s.Live, s.Looks = o.options.Now(), o.options.By, live, o.options.Looks && o.kind.name == model.KindModule
 	s.Refusals = m.Refusals(s.Now)
-	if err := o.module(ctx, &s, m); err != nil || s.object == nil {
+	if err := o.module(ctx, &s, m); err != nil {
+		return s, err
+	}
+	if err := o.budgets(ctx, &s); err != nil || s.object == nil && !s.hasNoted() {
 		return s, err
 	}
 	if err := o.revisions(ctx, &s, m); err != nil {

@@ -28,10 +28,13 @@ type pass struct {
 
 // planPass is pure. What it needs to remember is since when the status differs.
 func planPass(s *snapshot, m *memory, options Options) pass {
-	if s.object == nil {
-		return pass{}
+	p := pass{}
+	switch {
+	case s.object != nil:
+		p.Plan = decision.Decide(s.Observed)
+	case s.hasNoted():
+		p.Plan = decision.Leave(s.Observed)
 	}
-	p := pass{Plan: decision.Decide(s.Observed)}
 	p.wake = p.Wake
 	if p.NeedsLive {
 		return p
@@ -41,7 +44,9 @@ func planPass(s *snapshot, m *memory, options Options) pass {
 	}
 	left, again := ring.Unmade(&m.Expectations, s.Now, p.Writes, (*decision.Write).Change)
 	p.Writes, p.wake = left, ring.Earlier(p.wake, again)
-	p.persistIfDue(s, m, options)
+	if s.object != nil {
+		p.persistIfDue(s, m, options)
+	}
 	return p
 }
 

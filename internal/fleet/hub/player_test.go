@@ -162,7 +162,11 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 	tag := s.Source.Git.Version.Tag
 	state := v1alpha1.StateSucceeded
 	resolved := "sha1:" + tag + s.Source.Git.Version.Revision
-	for _, key := range []string{assigned(a), tag, a.Name + " " + tag} {
+	whole := tag // of app, with its overrides
+	if s.Name == app {
+		whole = assigned(a)
+	}
+	for _, key := range []string{whole, tag, a.Name + " " + tag} {
 		if fate, ok := p.fate[key]; ok {
 			state = fate
 		}

@@ -212,6 +212,12 @@ func (w *world) module(tag, spec string) {
 
 func (w *world) apply(kind, tag, spec string) {
 	w.t.Helper()
+	w.applyAs(kind, app, tag, spec)
+}
+
+// applyAs is apply for a module of another name.
+func (w *world) applyAs(kind, name, tag, spec string) {
+	w.t.Helper()
 	obj := &unstructured.Unstructured{}
 	doc := fmt.Sprintf(`{spec: {%s, template: {spec: {sync: {source: {git: {url: "https://x.test/a", version: {tag: %q}}}}}}}}`, spec, tag)
 	if err := yaml.Unmarshal([]byte(doc), &obj.Object); err != nil {
@@ -219,7 +225,7 @@ func (w *world) apply(kind, tag, spec string) {
 	}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	obj.SetNamespace(w.namespace)
-	obj.SetName(app)
+	obj.SetName(name)
 	if err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("user"), client.ForceOwnership); err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -28,8 +29,8 @@ import (
 func fleetRules() []rule {
 	return []rule{
 		{report.Rule{
-			Code: "SPW501", Level: report.Error, Title: "A module has an invalid setting",
-			Why:    "The module stalls: nothing is assigned to clusters or removed from them.",
+			Code: "SPW501", Level: report.Error, Title: "A module or a ClusterBudget has an invalid setting",
+			Why:    "The module, or each that shares the budget, stalls: nothing is assigned to clusters or removed from them.",
 			Action: "Correct the field that is named.",
 		}, moduleSpecs},
 		{report.Rule{
@@ -77,6 +78,11 @@ func fleetRules() []rule {
 			Why:    "With no cluster allowed to be unready, or none in a stage, nothing could be assigned. The API server refuses it.",
 			Action: "Set it to 1 or more, or to a percentage.",
 		}, zeroBudgets},
+		{report.Rule{
+			Code: "SPW514", Level: report.Warning, Title: "A ClusterBudget that no module shares",
+			Why:    "It is a budget of the modules of its own namespace that spec.modules selects and that the hub rolls out. Without one it has no effect.",
+			Action: "Fix spec.modules, or the labels or the namespace of the modules.",
+		}, idleBudgets},
 	}
 }
 
@@ -84,6 +90,12 @@ const moduleWindow = "spec.rollout.windows"
 
 func moduleSpecs(m *manifest.Manifests, r *reporter) {
 	moduleProblems(m, r, func(field string) bool { return !strings.HasPrefix(field, moduleWindow) })
+	manifest.Each(m, func(o *manifest.Object, b *spillway.ClusterBudget) {
+		for _, problem := range decision.BudgetProblems(&b.Spec) {
+			field, _, _ := strings.Cut(problem, ":")
+			r.findf(o, manifest.Fields(field), "%s", problem)
+		}
+	})
 }
 
 func moduleWindows(m *manifest.Manifests, r *reporter) {
@@ -238,6 +250,24 @@ func idleGates(m *manifest.Manifests, r *reporter) {
 		})
 		if kind := gate.Spec.TargetRef.Kind; !found && kind != "" && !slices.Contains(gated, kind) { // a kind is required, which another rule says
 			r.findf(o, manifest.Fields("spec.targetRef.kind"), "a %s never waits for a gate", kind)
+		}
+	})
+}
+
+// idleBudgets finds budgets that none of the modules among the manifests shares, where there are any.
+func idleBudgets(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, b *spillway.ClusterBudget) {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Modules)
+		if err != nil {
+			return
+		}
+		some, shared := false, b.Spec.Modules == nil
+		modules(m, func(module *manifest.Object, spec *v1alpha1.ModuleSpec) {
+			isHere := module.Namespace() == b.Namespace && spec.Strategy != v1alpha1.External
+			some, shared = some || module.Namespace() == b.Namespace, shared || isHere && selector.Matches(labels.Set(module.Object.GetLabels()))
+		})
+		if some && !shared {
+			r.findf(o, manifest.Fields("spec.modules"), "no module among the manifests has the labels that it selects")
 		}
 	})
 }

@@ -61,6 +61,11 @@ type decision struct {
 	asks     []string
 	askAgain time.Time
 	intents  *ring.Intents[v1alpha1.Move]
+	// budgets are those that the module shares with others, claims the clusters that it may begin to update by them; gone is
+	// true of a module that does not exist any more.
+	budgets []*shared
+	claims  map[string]bool
+	gone    bool
 	// stagePlans are what the plan says of each stage.
 	stagePlans []rollout.Plan
 }
@@ -71,11 +76,13 @@ func decide(o *model.Observed) *decision {
 	d.validate()
 	d.intents = d.moves()
 	d.groupMembers()
+	d.readBudgets()
 	d.tree = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.root()}
 	d.rest = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.restRoot()}
 	of := o.Module.Kind + " " + o.Module.Namespace + "/" + o.Module.Name
 	d.plan, d.restPlan = replay.Decide(of, d.tree), replay.Decide("new clusters of "+of, d.rest)
 	d.distribute()
+	d.choosePlaces()
 	return d
 }
 

@@ -64,7 +64,7 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	var moves []v1alpha1.Move
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
-		if r := d.record(name); r != nil && len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
+		if r := d.record(name); r != nil && len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) && d.isNoted(d.known[name], step.To) {
 			move := v1alpha1.Move{
 				Cluster: name, Revision: step.To, Repair: step.Repair, UID: r.UID, Generation: r.Generation, Fence: r.Fence, At: metav1.NewMicroTime(d.o.Now),
 			}
@@ -76,6 +76,7 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 			}
 			if c := d.known[name]; c != nil && !move.Remove {
 				move.Unready = c.isNew || c.unready || c.leaf.NoEvidence != ""
+				move.Repair = move.Repair || len(d.budgets) > 0 && c.isDown()
 			}
 			d.date(&move)
 			moves = append(moves, move)

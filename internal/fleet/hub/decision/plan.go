@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
@@ -23,14 +24,14 @@ func Decide(o model.Observed) Plan {
 		return p
 	}
 	if o.Module.Deleting {
-		p.Writes, p.Status = d.deletionWrites(), d.deletingStatus()
+		p.Writes, p.Status = append(d.budgetNotes(), d.deletionWrites()...), d.deletingStatus()
 		return p
 	}
 	if d.needsFinalizer() {
 		p.Writes = []Write{{Act: AddFinalizer}}
 		return p
 	}
-	if p.Writes = d.fences(); len(p.Writes) > 0 { // before anything else is permitted
+	if p.Writes = append(d.fences(), d.withdraw()...); len(p.Writes) > 0 { // before anything else is permitted
 		p.Status = d.status()
 		return p
 	}
@@ -55,6 +56,10 @@ func Decide(o model.Observed) Plan {
 		return p
 	}
 	if p.Writes = d.creates(); len(p.Writes) > 0 { // nothing rolls before that, and no gate measures
+		p.Status = d.status()
+		return p
+	}
+	if p.Writes = d.budgetNotes(); len(p.Writes) > 0 { // before what they permit
 		p.Status = d.status()
 		return p
 	}
@@ -127,6 +132,8 @@ const (
 	Correct Act = "Correct"
 	// Take writes into the assemblage of a cluster that it has what was found there.
 	Take Act = "Take"
+	// Note writes into a budget that several modules share which clusters the module is updating.
+	Note Act = "Note"
 	// Unassign removes the sync.
 	Unassign Act = "Unassign"
 )
@@ -154,6 +161,9 @@ type Write struct {
 	// ResourceVersion and At are for ReachGate, EndGate and DeleteGate, with UID, Stage and Gate.
 	ResourceVersion string
 	At              time.Time
+	// Budget and Note are for Note: what is written to, and what the module says there, nil if nothing.
+	Budget *model.Budget
+	Note   *spillway.BudgetModule
 }
 
 // Change identifies the write.
@@ -162,6 +172,8 @@ func (w *Write) Change() ring.Change {
 	switch {
 	case w.Record != nil:
 		c.Version = w.Record.ResourceVersion
+	case w.Budget != nil:
+		c.Version = string(w.Budget.UID) + "/" + w.Budget.ResourceVersion
 	case w.isOfGate():
 		c.Version = string(w.UID) + "/" + w.ResourceVersion
 	case w.Act == Resolve:
@@ -179,6 +191,8 @@ func (w *Write) Target() string {
 		return w.Record.Cluster
 	case w.Cluster != nil:
 		return w.Cluster.Name
+	case w.Budget != nil:
+		return budgetTarget(w.Budget)
 	case w.Act == CreateGate, w.isOfGate():
 		return model.GateName(w.Revision, w.Stage, w.Gate)
 	default:

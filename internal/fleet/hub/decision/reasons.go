@@ -47,6 +47,11 @@ const (
 	// Action: give the cluster what the message says, or correct spec.rollout.checks; it is updated once
 	// the check holds.
 	ReasonCheck rollout.Reason = "CheckFailed"
+	// ReasonClusterBudget: a ClusterBudget that the module shares with others does not permit to update the
+	// cluster now.
+	// Action: nothing if what the message names completes; otherwise fix or pin what has failed there, or change the
+	// ClusterBudget.
+	ReasonClusterBudget rollout.Reason = "ClusterBudgetUsed"
 	// ReasonTerminating: the assemblage of the cluster is being deleted.
 	ReasonTerminating = reasons.Terminating
 	// ReasonRevision: the ModuleRevision does not exist yet.

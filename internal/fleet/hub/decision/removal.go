@@ -126,6 +126,8 @@ func (d *decision) removalLeaf(r *removal) rollout.Unit {
 		unit.Leaf = leavingLeaf("")
 	case d.isOrphanPending(r.record):
 		unit.Block = &rollout.Block{Reason: ReasonOrphan, Message: "deletionPolicy Orphan is not applied in it yet"}
+	default:
+		unit.Block = d.crowded(r.member)
 	}
 	return unit
 }

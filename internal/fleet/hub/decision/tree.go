@@ -201,6 +201,8 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:
 		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "another manager keeps a sync named " + d.o.Module.Name + " in it"}
+	case !takesNoPlace(m, target):
+		unit.Block = d.crowded(m)
 	}
 }
 

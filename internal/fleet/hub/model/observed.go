@@ -37,6 +37,10 @@ type Observed struct {
 	Unowned *Unowned
 	// Gates are the RolloutGates of this module, in any order.
 	Gates []Gate
+	// Budgets are the ClusterBudgets of the namespace, in the order of their names, and Sharers the modules that may
+	// share them; none where there is no budget.
+	Budgets []Budget
+	Sharers []Sharer
 	// Refusals are writes that the API server did not accept, by cluster.
 	Refusals ring.Refusals
 	// Foreign are clusters of which another manager keeps a sync of this name: in
