@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -122,7 +121,7 @@ type Write struct {
 }
 
 // Prepare says what an act would write, as things are. Nothing is written.
-func Prepare(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func Prepare(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	if !slices.Contains(Verbs(r.Kind), r.Verb) {
 		return nil, fmt.Errorf("cannot %s %s", r.Verb, r.Ref)
 	}
@@ -145,8 +144,8 @@ func isModule(kind string) bool { return kind == model.KindModule || kind == mod
 
 // Do does what a person wants. When it loses a conflict it starts again: the manager writes
 // there as well.
-func Do(ctx context.Context, c client.Client, r Request, who change.Author) (w *Write, err error) {
-	err = change.Retry(r.String(), func() error {
+func Do(ctx context.Context, c client.Client, r Request, who Author) (w *Write, err error) {
+	err = OnConflict(r.String(), func() error {
 		if w, err = Prepare(ctx, c, r, who); err != nil {
 			return err
 		}
@@ -168,22 +167,22 @@ func (w *Write) Version() string {
 func (w *Write) Write(ctx context.Context, c client.Client) error {
 	switch {
 	case w.verdict:
-		return change.WriteVerdict(ctx, c, w.Object, w.before)
+		return WriteVerdict(ctx, c, w.Object, w.before)
 	case w.before != nil:
-		return change.Write(ctx, c, w.Object, w.before)
+		return Patch(ctx, c, w.Object, w.before)
 	}
-	if err := c.Create(ctx, w.Object, client.FieldOwner(change.FieldOwner)); err != nil {
-		return fmt.Errorf("create %s: %w", change.Name(c, w.Object), err)
+	if err := c.Create(ctx, w.Object, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("create %s: %w", Name(c, w.Object), err)
 	}
 	return nil
 }
 
 // Record records in an Event who did it, and why.
-func (w *Write) Record(ctx context.Context, c client.Client, who change.Author, now time.Time) error {
+func (w *Write) Record(ctx context.Context, c client.Client, who Author, now time.Time) error {
 	if w.About.Name == "" { // a gate of which the owner is not known
 		return nil
 	}
-	return change.RecordEvent(ctx, c, w.About, w.Word, who, now)
+	return RecordEvent(ctx, c, w.About, w.Word, who, now)
 }
 
 // Needs is the permission that the write takes.
@@ -215,16 +214,16 @@ func (w *Write) aboutItself(c client.Client) (*Write, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the kinds are registered
 	}
-	w.About = change.About(gvk, w.Object)
+	w.About = About(gvk, w.Object)
 	return w, nil
 }
 
 // prepareEdit edits the object itself.
-func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func prepareEdit(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	e := map[Verb]struct {
 		word rollout.Reason
-		edit func(client.Object, change.Author) error
-	}{Pause: {change.ReasonPaused, pause}, Resume: {change.ReasonResumed, resume}, Retry: {change.ReasonRetried, retry}}[r.Verb]
+		edit func(client.Object, Author) error
+	}{Pause: {ReasonPaused, pause}, Resume: {ReasonResumed, resume}, Retry: {ReasonRetried, retryRollout}}[r.Verb]
 	obj, err := read(ctx, c, r.Ref)
 	if err != nil {
 		return nil, err
@@ -265,7 +264,7 @@ func read(ctx context.Context, c client.Client, ref describe.Ref) (client.Object
 		obj.SetNamespace(ref.Namespace)
 	}
 	obj.SetName(ref.Name)
-	return obj, change.Get(ctx, c, obj)
+	return obj, Get(ctx, c, obj)
 }
 
 func copyOf(obj client.Object) client.Object {
@@ -305,7 +304,7 @@ func (a *asker) may(verb string) bool {
 	}
 	needs := a.needs
 	needs.Verb = verb
-	may, err := change.May(a.ctx, a.client, &needs)
+	may, err := May(a.ctx, a.client, &needs)
 	if err != nil {
 		a.err = fmt.Errorf("ask whether you may do it: %w", err)
 	}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -133,7 +132,7 @@ type Person struct {
 	// Client and Namespace are set by [Person.Connect], and Who by [Person.Identify].
 	Client    client.WithWatch
 	Namespace string
-	Who       change.Author
+	Who       Author
 }
 
 // AddFlags adds the flags of a command that changes something, but for those of the cluster. Usage is
@@ -159,7 +158,7 @@ func (p *Person) Connect() error {
 
 // Identify asks the API server who the person is, for what is recorded.
 func (p *Person) Identify(ctx context.Context) {
-	p.Who = change.Author{By: change.Whoami(ctx, p.Client), Reason: p.Reason, At: metav1.NewTime(p.Env.Now().Truncate(time.Second))}
+	p.Who = Author{By: Whoami(ctx, p.Client), Reason: p.Reason, At: metav1.NewTime(p.Env.Now().Truncate(time.Second))}
 }
 
 // Do does what the person wants, tells of it, and records it.
@@ -168,7 +167,7 @@ func (p *Person) Do(ctx context.Context, out io.Writer, r Request) error {
 	if err != nil {
 		return err
 	}
-	if err := change.Show(out, p.Output, p.Client, w.Said+p.DryRun.Note(), w.Object); err != nil || p.DryRun.On() {
+	if err := Show(out, p.Output, p.Client, w.Said+p.DryRun.Note(), w.Object); err != nil || p.DryRun.On() {
 		return err
 	}
 	return w.Record(ctx, p.Client, p.Who, p.Env.Now())

@@ -12,7 +12,6 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -53,7 +52,7 @@ func pauseField(obj client.Object) **v1alpha1.Pause {
 }
 
 // pause edits the field or the annotation by which an object is paused.
-func pause(obj client.Object, who change.Author) error {
+func pause(obj client.Object, who Author) error {
 	if field := pauseField(obj); field != nil {
 		if p := *field; p != nil && p.Reason == who.Reason {
 			return alreadyPaused(p.By)
@@ -70,7 +69,7 @@ func pause(obj client.Object, who change.Author) error {
 }
 
 // pauseModule also notes who did, because spec.suspend does not say.
-func pauseModule(module client.Object, who change.Author) error {
+func pauseModule(module client.Object, who Author) error {
 	spec, _ := model.Parts(module)
 	if spec.Suspend {
 		by := ""
@@ -85,7 +84,7 @@ func pauseModule(module client.Object, who change.Author) error {
 
 // pauseByAnnotation also records who did, but for an Instance, which says who set the
 // annotation by its managed fields.
-func pauseByAnnotation(obj client.Object, who change.Author) error {
+func pauseByAnnotation(obj client.Object, who Author) error {
 	annotations := obj.GetAnnotations()
 	if vocabulary.Paused.Get(annotations) == "true" {
 		return alreadyPaused(content.PauseOf(annotations).By)
@@ -103,11 +102,11 @@ func pauseByAnnotation(obj client.Object, who change.Author) error {
 }
 
 func alreadyPaused(by string) error {
-	return fmt.Errorf("is already paused%s", change.ByName(by))
+	return fmt.Errorf("is already paused%s", ByName(by))
 }
 
 // resume takes the pause away.
-func resume(obj client.Object, who change.Author) error {
+func resume(obj client.Object, who Author) error {
 	if field := pauseField(obj); field != nil {
 		if *field == nil {
 			return errNotPaused
@@ -128,7 +127,7 @@ func resume(obj client.Object, who change.Author) error {
 	}
 }
 
-func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who change.Author) error {
+func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who Author) error {
 	s := model.Steering{Verb: verb, By: who.By, Reason: who.Reason, At: who.At, Revision: spec.TargetRevision}
 	return s.Note(module)
 }
@@ -145,9 +144,9 @@ func resumeByAnnotation(obj client.Object) error {
 	return nil
 }
 
-// retry lets a group that has failed start again, or a change of config on which a
+// retryRollout lets a group that has failed start again, or a change of config on which a
 // workload has failed, as [hasFailed] has found.
-func retry(obj client.Object, who change.Author) error {
+func retryRollout(obj client.Object, who Author) error {
 	if group, ok := obj.(*v1alpha1.RolloutGroup); ok {
 		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}
 		return nil
@@ -169,7 +168,7 @@ func retry(obj client.Object, who change.Author) error {
 }
 
 // retryModule has what a module has given up rolled out once more.
-func retryModule(module client.Object, who change.Author) error {
+func retryModule(module client.Object, who Author) error {
 	spec, status := model.Parts(module)
 	retry := model.NewRetry(status, who.By, who.Reason)
 	switch {
@@ -184,7 +183,7 @@ func retryModule(module client.Object, who change.Author) error {
 }
 
 // RetryPlan orders the plan of an Instance that has failed to continue from where it failed.
-func RetryPlan(i *v1beta1.Instance, who change.Author) error {
+func RetryPlan(i *v1beta1.Instance, who Author) error {
 	if x := i.Status.Execution; x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
 		return errors.New("the last plan has not failed and was not abandoned")
 	}
@@ -192,7 +191,7 @@ func RetryPlan(i *v1beta1.Instance, who change.Author) error {
 }
 
 // Order annotates an Instance with an order about its execution.
-func Order(i *v1beta1.Instance, key vocabulary.Key, who change.Author) error {
+func Order(i *v1beta1.Instance, key vocabulary.Key, who Author) error {
 	raw, err := json.Marshal(map[string]string{"uid": string(i.Status.Execution.UID), "by": who.By, "reason": who.Reason})
 	if err != nil {
 		return fmt.Errorf("encode the order: %w", err)

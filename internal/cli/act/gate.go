@@ -11,14 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
 
 // prepareVerdict decides a gate, of a rollout of any ring.
-func prepareVerdict(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func prepareVerdict(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	verdict, word := metav1.ConditionTrue, reasons.Approved
 	if r.Verb == Refuse {
 		verdict, word = metav1.ConditionFalse, reasons.Refused
@@ -31,7 +30,7 @@ func prepareVerdict(ctx context.Context, c client.Client, r Request, who change.
 		Object: gate, before: gate.DeepCopy(), verdict: true, Word: word,
 		Said: fmt.Sprintf("gate %s of %s is %s for %s", gate.Spec.Gate, describe.UnitOfGate(gate), past(r.Verb), targetOf(gate)),
 	}
-	change.SetVerdict(gate, verdict, who)
+	SetVerdict(gate, verdict, who)
 	if owner := metav1.GetControllerOf(gate); owner != nil {
 		w.About = corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: gate.Namespace, Name: owner.Name, UID: owner.UID}
 	}
@@ -52,10 +51,10 @@ func find(ctx context.Context, c client.Client, r Request, verdict metav1.Condit
 	ref := r.Ref
 	if ref.Kind == describe.KindGate {
 		g := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
-		if err := change.Get(ctx, c, g); err != nil {
+		if err := Get(ctx, c, g); err != nil {
 			return nil, err
 		}
-		if change.Decided(g) == verdict {
+		if Decided(g) == verdict {
 			return nil, fmt.Errorf("gate/%s is %s already", g.Name, past(r.Verb))
 		}
 		return g, nil
@@ -65,11 +64,11 @@ func find(ctx context.Context, c client.Client, r Request, verdict metav1.Condit
 		return nil, fmt.Errorf("list RolloutGates: %w", err)
 	}
 	gates := slices.DeleteFunc(list.Items, func(g v1alpha1.RolloutGate) bool {
-		return g.Spec.TargetRef.Kind != ref.Kind || g.Spec.TargetRef.Name != ref.Name || change.Decided(&g) == verdict || g.DeletionTimestamp != nil
+		return g.Spec.TargetRef.Kind != ref.Kind || g.Spec.TargetRef.Name != ref.Name || Decided(&g) == verdict || g.DeletionTimestamp != nil
 	})
 	if len(gates) > 1 { // those that were created in advance, and those that were decided otherwise
 		if waiting := slices.DeleteFunc(slices.Clone(gates), func(g v1alpha1.RolloutGate) bool {
-			return g.Spec.ReachedAt == nil || change.Decided(&g) != metav1.ConditionUnknown
+			return g.Spec.ReachedAt == nil || Decided(&g) != metav1.ConditionUnknown
 		}); len(waiting) > 0 {
 			gates = waiting
 		}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/describe"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -24,19 +23,19 @@ type pinning struct {
 	client client.Client
 	module Module
 	on     string
-	who    change.Author
+	who    Author
 }
 
 // preparePin changes the assemblage of a cluster. There may be none.
-func preparePin(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func preparePin(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	p := &pinning{client: c, module: Module{r.Ref}, on: r.Cluster, who: who}
 	module, assemblage, err := p.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &Write{Word: change.ReasonUnpinned, Said: fmt.Sprintf("%s unpinned on cluster %s", p.module, p.on), About: p.module.reference(module)}
+	w := &Write{Word: ReasonUnpinned, Said: fmt.Sprintf("%s unpinned on cluster %s", p.module, p.on), About: p.module.reference(module)}
 	if r.Verb == Pin {
-		w.Word = change.ReasonPinned
+		w.Word = ReasonPinned
 		w.Said = fmt.Sprintf("%s pinned on cluster %s; unpin it with: %s", p.module, p.on, p.module.Command("fleet unpin", "--cluster", p.on))
 	}
 	if assemblage != nil {
@@ -69,7 +68,7 @@ func (p *pinning) hold() *fleetv1.Hold {
 func (p *pinning) pin(assemblage client.Object) error {
 	slot := p.slot(assemblage)
 	if h := *slot; h != nil && h.Reason == p.who.Reason {
-		return fmt.Errorf("%s is already pinned on cluster %s%s", p.module, p.on, change.ByName(h.By))
+		return fmt.Errorf("%s is already pinned on cluster %s%s", p.module, p.on, ByName(h.By))
 	}
 	*slot = p.hold()
 	return nil
@@ -83,7 +82,7 @@ func (p *pinning) look(ctx context.Context) (module, assemblage client.Object, e
 	module = model.New(p.module.Kind)
 	module.SetNamespace(p.module.Namespace)
 	module.SetName(p.module.Name)
-	if err := change.Get(ctx, p.client, module); err != nil {
+	if err := Get(ctx, p.client, module); err != nil {
 		return nil, nil, err
 	}
 	assemblage = model.NewAssemblage(p.module.Kind)

@@ -32,7 +32,7 @@ func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj clien
 		not    string
 	)
 	switch o := obj.(type) {
-	case *v1beta1.Instance, *fleetv1.Module, *fleetv1.BootstrapModule: // [retry] knows
+	case *v1beta1.Instance, *fleetv1.Module, *fleetv1.BootstrapModule: // [retryRollout] knows
 		return nil
 	case *v1alpha1.RolloutGroup:
 		failed, not = groupHasFailed(o)

@@ -14,7 +14,6 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/shell"
@@ -31,13 +30,13 @@ type goingBack struct {
 }
 
 // prepareModule lets a module go back to an older revision, or follow its template again.
-func prepareModule(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func prepareModule(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	module, err := read(ctx, c, r.Ref)
 	if err != nil {
 		return nil, err
 	}
 	g := &goingBack{client: c, module: Module{r.Ref}, to: r.To}
-	w := &Write{Object: module, before: copyOf(module), Word: change.ReasonRolledBackTo, About: g.module.reference(module)}
+	w := &Write{Object: module, before: copyOf(module), Word: ReasonRolledBackTo, About: g.module.reference(module)}
 	spec, status := model.Parts(module)
 	if w.Said, err = g.retarget(ctx, module, spec, status); err != nil {
 		return nil, err
@@ -166,5 +165,5 @@ func (m Module) Assemblages() string {
 
 // reference is what an Event about the module is about.
 func (m Module) reference(module client.Object) corev1.ObjectReference {
-	return change.About(fleetv1.GroupVersion.WithKind(m.Kind), module)
+	return About(fleetv1.GroupVersion.WithKind(m.Kind), module)
 }

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/revisions"
@@ -23,13 +22,13 @@ import (
 
 // prepareWorkload lets a workload go back to an earlier revision, with its Pod template and
 // its config.
-func prepareWorkload(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func prepareWorkload(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	obj, err := read(ctx, c, r.Ref)
 	if err != nil {
 		return nil, err
 	}
 	w := &Write{
-		Object: obj, before: copyOf(obj), Word: change.ReasonRolledBackTo,
+		Object: obj, before: copyOf(obj), Word: ReasonRolledBackTo,
 		Next: "it stays there until its config changes; to roll it for the present config: spillway retry for what differs, which spillway diff names",
 	}
 	to, err := earlier(ctx, c, r, obj)
@@ -100,7 +99,7 @@ func exist(ctx context.Context, c client.Client, of describe.Ref, pins pin.Pins)
 }
 
 // hold records what the objects contain now, so that the workload is not rolled forward again.
-func hold(ctx context.Context, c client.Client, obj client.Object, who change.Author) error {
+func hold(ctx context.Context, c client.Client, obj client.Object, who Author) error {
 	var objects []content.Object
 	for _, ref := range pin.References(&workload.TemplateOf(obj).Spec) {
 		objects = append(objects, content.Object{Kind: ref.Kind, Namespace: obj.GetNamespace(), Name: ref.Name})
@@ -126,12 +125,12 @@ func hold(ctx context.Context, c client.Client, obj client.Object, who change.Au
 // PrepareContent pins a workload to another content of an object that it uses. If it had a
 // revision with the same pins, its hash makes it that revision again, of which Pods may still
 // run.
-func PrepareContent(ctx context.Context, c client.Client, ref describe.Ref, to pin.Pin, who change.Author) (*Write, error) {
+func PrepareContent(ctx context.Context, c client.Client, ref describe.Ref, to pin.Pin, who Author) (*Write, error) {
 	obj, err := read(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
-	w := &Write{Object: obj, before: copyOf(obj), Word: change.ReasonRolledBackTo, Said: fmt.Sprintf("%s rolled back to %s", ref, to)}
+	w := &Write{Object: obj, before: copyOf(obj), Word: ReasonRolledBackTo, Said: fmt.Sprintf("%s rolled back to %s", ref, to)}
 	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
 		return nil, errors.New("is paused (spec.paused); resume it first with: kubectl rollout resume")
 	}

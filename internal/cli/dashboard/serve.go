@@ -26,7 +26,7 @@ import (
 
 	fleetv1alpha1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	kudov1beta1 "github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/dashboard/hosted"
@@ -402,7 +402,7 @@ func (h *hosting) namespaces(ctx context.Context, who hosted.Person) ([]string, 
 // mayList is true if a person may list something of a namespace that the pages show.
 func mayList(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	for _, of := range shown {
-		ok, err := change.May(ctx, c, &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: of.Group, Resource: of.Resource})
+		ok, err := act.May(ctx, c, &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: of.Group, Resource: of.Resource})
 		if err != nil {
 			return false, fmt.Errorf("ask what may be seen in namespace %s: %w", namespace, err)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/shell"
@@ -56,7 +55,7 @@ func (p *person) Prepare(ctx context.Context, w dashboard.Wish) (dashboard.Prosp
 
 // Do implements [dashboard.Steering].
 func (p *person) Do(ctx context.Context, w dashboard.Wish, version string) (string, error) {
-	who := p.author(w, change.Whoami(ctx, p.client))
+	who := p.author(w, act.Whoami(ctx, p.client))
 	write, err := act.Prepare(ctx, p.client, request(w), who)
 	if err != nil {
 		return "", err
@@ -73,8 +72,8 @@ func (p *person) Do(ctx context.Context, w dashboard.Wish, version string) (stri
 	return write.Said, write.Record(ctx, p.client, who, p.now())
 }
 
-func (p *person) author(w dashboard.Wish, by string) change.Author {
-	return change.Author{By: by, Reason: w.Reason, At: metav1.NewTime(p.now().Truncate(time.Second))}
+func (p *person) author(w dashboard.Wish, by string) act.Author {
+	return act.Author{By: by, Reason: w.Reason, At: metav1.NewTime(p.now().Truncate(time.Second))}
 }
 
 func request(w dashboard.Wish) act.Request {

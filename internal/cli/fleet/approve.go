@@ -12,7 +12,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
@@ -58,7 +58,7 @@ func (a *approval) run(ctx context.Context) error {
 	}
 	_, status := model.Parts(module)
 	var gate *spillwayv1.RolloutGate
-	err = change.Retry("gate of "+a.module.String(), func() error {
+	err = act.OnConflict("gate of "+a.module.String(), func() error {
 		gates, err := a.gates(ctx, status)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func (a *approval) run(ctx context.Context) error {
 		if gate, err = a.choose(gates, status); err != nil {
 			return err
 		}
-		return change.Decide(ctx, a.Client, gate, a.wanted(), a.Who)
+		return act.Decide(ctx, a.Client, gate, a.wanted(), a.Who)
 	})
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *approval) choose(gates []spillwayv1.RolloutGate, status *fleetv1.Module
 	if len(meant) > 1 {
 		return nil, fmt.Errorf("%s has several such gates for %s; choose one from %s", a.module, status.TargetRevision, gatesText(meant))
 	}
-	if change.Decided(&meant[0]) == a.wanted() {
+	if act.Decided(&meant[0]) == a.wanted() {
 		return nil, fmt.Errorf("%s is %s already", gatesText(meant), a.past())
 	}
 	return &meant[0], nil
@@ -103,7 +103,7 @@ func (a *approval) choose(gates []spillwayv1.RolloutGate, status *fleetv1.Module
 func (a *approval) waiting(gates []spillwayv1.RolloutGate, status *fleetv1.ModuleStatus) []spillwayv1.RolloutGate {
 	return slices.DeleteFunc(slices.Clone(gates), func(g spillwayv1.RolloutGate) bool {
 		waits := slices.ContainsFunc(status.Stages, func(s fleetv1.StageStatus) bool { return s.Name == g.Spec.Stage && describe.IsAtGate(s.State) })
-		return !waits || change.Decided(&g) == a.wanted()
+		return !waits || act.Decided(&g) == a.wanted()
 	})
 }
 

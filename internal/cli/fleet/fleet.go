@@ -11,7 +11,6 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -35,7 +34,7 @@ func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
 // get returns the module as it is now.
 func (f *fleeter) get(ctx context.Context) (client.Object, error) {
 	module := f.named()
-	return module, change.Get(ctx, f.Client, module)
+	return module, act.Get(ctx, f.Client, module)
 }
 
 // named is the module without its content.
@@ -71,10 +70,10 @@ func (f *fleeter) do(ctx context.Context, r act.Request) error {
 // done tells what was done with an object for a module, here and in an Event about the
 // module.
 func (f *fleeter) done(ctx context.Context, module, changed client.Object, word rollout.Reason, said string) error {
-	if err := change.Show(f.out, f.Output, f.Client, said+f.DryRun.Note(), changed); err != nil || f.DryRun.On() {
+	if err := act.Show(f.out, f.Output, f.Client, said+f.DryRun.Note(), changed); err != nil || f.DryRun.On() {
 		return err
 	}
-	return change.RecordEvent(ctx, f.Client, change.About(fleetv1.GroupVersion.WithKind(f.module.Kind), module), word, f.Who, f.Env.Now())
+	return act.RecordEvent(ctx, f.Client, act.About(fleetv1.GroupVersion.WithKind(f.module.Kind), module), word, f.Who, f.Env.Now())
 }
 
 // command is one that is about a module; run has a client and the module's name.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
@@ -159,7 +159,7 @@ func (r *registrar) register(ctx context.Context) error {
 // rotate makes another token, gives it to the hub, and only then deletes those before.
 func (r *registrar) rotate(ctx context.Context) error {
 	secret := r.secret()
-	if err := change.Get(ctx, r.client, secret); err != nil {
+	if err := act.Get(ctx, r.client, secret); err != nil {
 		return err
 	}
 	r.server = serverOf(secret)
@@ -212,7 +212,7 @@ func (r *registrar) prove(ctx context.Context, kubeconfig []byte) error {
 // unregister lets the hub forget a cluster on which no module runs, or leaves there what runs.
 func (r *registrar) unregister(ctx context.Context) error {
 	secret := r.secret()
-	if err := change.Get(ctx, r.client, secret); err != nil {
+	if err := act.Get(ctx, r.client, secret); err != nil {
 		return err
 	}
 	if vocabulary.Cluster.Get(secret.Labels) != "true" {
@@ -242,7 +242,7 @@ func (r *registrar) unregister(ctx context.Context) error {
 
 // leave deletes an assemblage, and leaves what it has applied.
 func (r *registrar) leave(ctx context.Context, a client.Object) error {
-	err := change.Apply(ctx, r.client, a, func() error {
+	err := act.Apply(ctx, r.client, a, func() error {
 		annotate(a, vocabulary.AbandonCluster.Native, "true")
 		return nil
 	})
@@ -250,9 +250,9 @@ func (r *registrar) leave(ctx context.Context, a client.Object) error {
 		err = r.client.Delete(ctx, a)
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s: %w", change.Name(r.client, a), err)
+		return fmt.Errorf("delete %s: %w", act.Name(r.client, a), err)
 	}
-	r.say("hub", change.Name(r.client, a), "deleted, what runs is left")
+	r.say("hub", act.Name(r.client, a), "deleted, what runs is left")
 	return nil
 }
 
@@ -289,12 +289,12 @@ func (r *registrar) ensure(ctx context.Context, c client.Client, where string, o
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s: write %s: %w", where, change.Name(c, o), err)
+		return fmt.Errorf("%s: write %s: %w", where, act.Name(c, o), err)
 	}
 	if done == controllerutil.OperationResultNone {
 		done = "unchanged"
 	}
-	r.say(where, change.Name(c, o), string(done))
+	r.say(where, act.Name(c, o), string(done))
 	return nil
 }
 

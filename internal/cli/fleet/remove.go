@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -23,7 +23,7 @@ const shownClusters = 20
 func (a *approval) approveRemovals(ctx context.Context) error {
 	module := a.named()
 	var said string
-	err := change.Apply(ctx, a.Client, module, func() error {
+	err := act.Apply(ctx, a.Client, module, func() error {
 		e, err := hub.Explain(ctx, a.Client, hub.Options{Namespaces: []string{a.module.Namespace}, Now: a.Env.Now}, a.module.Kind, a.module.Key())
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
@@ -69,7 +69,7 @@ func (g *grammar) read(ctx context.Context, s *settings) (*v1beta1.Instance, cli
 	}
 	i := &v1beta1.Instance{}
 	i.Namespace, i.Name = g.namespace, s.instance
-	return i, c, change.Get(ctx, c, i)
+	return i, c, act.Get(ctx, c, i)
 }
 
 // writeHistory writes the plans that ran as KUDO does, all or those of an OperatorVersion: the
@@ -99,7 +99,7 @@ func versionOf(ctx context.Context, c client.Client, i *v1beta1.Instance) (*v1be
 	v := &v1beta1.OperatorVersion{}
 	key := choice.VersionKey(i.Namespace, &i.Spec)
 	v.Namespace, v.Name = key.Namespace, key.Name
-	return v, change.Get(ctx, c, v)
+	return v, act.Get(ctx, c, v)
 }
 
 // notActive is how KUDO calls a plan that has not run.

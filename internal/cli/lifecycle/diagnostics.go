@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -77,7 +77,7 @@ func (d *diagnosis) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	i := d.instance(args[0])
-	if err := change.Get(ctx, d.client, i); err != nil {
+	if err := act.Get(ctx, d.client, i); err != nil {
 		return err
 	}
 	for _, spec := range specsOf(i) {

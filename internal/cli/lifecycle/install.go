@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/packages"
@@ -241,13 +241,13 @@ func (o *operation) ensure(ctx context.Context, obj client.Object) (did string, 
 	if obj.GetUID() != "" {
 		return unchanged, nil
 	}
-	options := []client.CreateOption{client.FieldOwner(change.FieldOwner)}
+	options := []client.CreateOption{client.FieldOwner(act.FieldOwner)}
 	if o.dryRun.On() {
 		options = append(options, client.DryRunAll)
 	}
 	err = o.client.Create(ctx, obj, options...)
 	if apierrors.IsAlreadyExists(err) {
-		return unchanged, change.Get(ctx, o.client, obj)
+		return unchanged, act.Get(ctx, o.client, obj)
 	}
 	if err != nil {
 		return "", fmt.Errorf("create %s: %w", describe(obj), err)

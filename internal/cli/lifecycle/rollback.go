@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
@@ -277,6 +277,6 @@ func (b *back) record(ctx context.Context, i *v1beta1.Instance, reason string) e
 	if b.dryRun.On() {
 		return nil
 	}
-	who := change.Author{By: change.Whoami(ctx, b.client), Reason: reason}
-	return change.RecordEvent(ctx, b.client, change.About(v1beta1.GroupVersion.WithKind("Instance"), i), change.ReasonRolledBackTo, who, b.env.Now())
+	who := act.Author{By: act.Whoami(ctx, b.client), Reason: reason}
+	return act.RecordEvent(ctx, b.client, act.About(v1beta1.GroupVersion.WithKind("Instance"), i), act.ReasonRolledBackTo, who, b.env.Now())
 }

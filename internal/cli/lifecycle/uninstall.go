@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
@@ -44,7 +44,7 @@ func newUninstall(env command.Environment) *cobra.Command {
 
 func (o *operation) uninstall(ctx context.Context, args []string) error {
 	i := o.instance(args[0])
-	if err := change.Get(ctx, o.client, i); err != nil {
+	if err := act.Get(ctx, o.client, i); err != nil {
 		return err
 	}
 	if err := o.confirm(fmt.Sprintf("Delete instance/%s in namespace %s, and its %d objects?", i.Name, i.Namespace, len(i.Status.Inventory))); err != nil {

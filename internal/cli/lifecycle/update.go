@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/task"
@@ -157,7 +157,7 @@ func (o *operation) checkImmutable(ctx context.Context, i *v1beta1.Instance, ver
 
 // get reads an Instance that can be changed.
 func (o *operation) get(ctx context.Context, i *v1beta1.Instance) error {
-	if err := change.Get(ctx, o.client, i); err != nil {
+	if err := act.Get(ctx, o.client, i); err != nil {
 		return err
 	}
 	if i.DeletionTimestamp != nil {
@@ -203,7 +203,7 @@ func (o *operation) versionAt(ctx context.Context, namespace string, spec *v1bet
 func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() error) (bool, error) {
 	gvk, isChanged := v1beta1.GroupVersion.WithKind("Instance"), false
 	defer i.SetGroupVersionKind(gvk) // decoding removes it
-	err := change.Retry("instance/"+i.Name, func() error {
+	err := act.OnConflict("instance/"+i.Name, func() error {
 		if err := o.get(ctx, i); err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() e
 		if !isChanged || o.dryRun.IsClient() {
 			return nil
 		}
-		options := []client.PatchOption{client.FieldOwner(change.FieldOwner)}
+		options := []client.PatchOption{client.FieldOwner(act.FieldOwner)}
 		if o.dryRun.On() {
 			options = append(options, client.DryRunAll)
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/show"
@@ -111,7 +110,7 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := p.leaveNote(ctx, change.ReasonTriggered); err != nil {
+		if err := p.leaveNote(ctx, act.ReasonTriggered); err != nil {
 			return err
 		}
 		said := fmt.Sprintf("instance/%s plan %s requested", p.name.Name, args[1])
@@ -155,7 +154,7 @@ func (p *planner) hasPlan(ctx context.Context, i *v1beta1.Instance, plan string)
 
 func newPlanAbandon(p *planner) *cobra.Command {
 	return p.gives(p.waits(p.command("abandon INSTANCE", "Abandon the running plan", "abandon zookeeper -n shop --reason \"the disk is full\"", 1, func(ctx context.Context, _ []string) error {
-		uid, err := p.order(ctx, change.ReasonAbandoned, func(i *v1beta1.Instance, who change.Author) error {
+		uid, err := p.order(ctx, act.ReasonAbandoned, func(i *v1beta1.Instance, who act.Author) error {
 			if x := i.Status.Execution; x == nil || x.FinishedAt != nil {
 				return errors.New("no plan is running")
 			}
@@ -175,7 +174,7 @@ func newPlanAbandon(p *planner) *cobra.Command {
 
 func newPlanRetry(p *planner) *cobra.Command {
 	return p.gives(p.waits(p.command("retry INSTANCE", "Retry the plan that has failed, from the step that failed", "retry zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
-		uid, err := p.order(ctx, change.ReasonRetried, act.RetryPlan)
+		uid, err := p.order(ctx, act.ReasonRetried, act.RetryPlan)
 		if err != nil {
 			return err
 		}
@@ -198,7 +197,7 @@ func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
 }
 
 // order gives an order about the execution of the Instance, and records it in a word.
-func (p *planner) order(ctx context.Context, word rollout.Reason, give func(*v1beta1.Instance, change.Author) error) (uid types.UID, err error) {
+func (p *planner) order(ctx context.Context, word rollout.Reason, give func(*v1beta1.Instance, act.Author) error) (uid types.UID, err error) {
 	p.Identify(ctx)
 	err = p.change(ctx, func(i *v1beta1.Instance) error {
 		if err := give(i, p.Who); err != nil {
@@ -219,13 +218,13 @@ func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
 		return nil
 	}
 	p.Identify(ctx)
-	return change.RecordEvent(ctx, p.Client, change.About(v1beta1.GroupVersion.WithKind(describe.KindInstance), p.changed), word, p.Who, p.Env.Now())
+	return act.RecordEvent(ctx, p.Client, act.About(v1beta1.GroupVersion.WithKind(describe.KindInstance), p.changed), word, p.Who, p.Env.Now())
 }
 
 // change changes the Instance, if it is still as it was read.
 func (p *planner) change(ctx context.Context, edit func(*v1beta1.Instance) error) error {
 	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name}}
-	err := change.Apply(ctx, p.Client, i, func() error {
+	err := act.Apply(ctx, p.Client, i, func() error {
 		if err := edit(i); err != nil {
 			return fmt.Errorf("instance/%s: %w", p.name.Name, err)
 		}
@@ -237,7 +236,7 @@ func (p *planner) change(ctx context.Context, edit func(*v1beta1.Instance) error
 
 // done tells what was requested, and waits until it has ended if that was asked for.
 func (p *planner) done(said string, wait func() error) error {
-	if err := change.Show(p.out, p.Output, p.Client, said+p.DryRun.Note(), p.changed); err != nil || !p.wait {
+	if err := act.Show(p.out, p.Output, p.Client, said+p.DryRun.Note(), p.changed); err != nil || !p.wait {
 		return err
 	}
 	return wait()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
@@ -107,7 +106,7 @@ func (d *diffing) ofWorkload(ctx context.Context, c client.Client, differ *revis
 	obj := workload.New(diff.Kind)
 	obj.SetNamespace(diff.Namespace)
 	obj.SetName(diff.Name)
-	if err := change.Get(ctx, c, obj); err != nil {
+	if err := act.Get(ctx, c, obj); err != nil {
 		return err
 	}
 	all, err := revisions.Of(ctx, c, obj)
@@ -193,7 +192,7 @@ func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
 	obj := workload.New(ref.Kind)
 	obj.SetNamespace(ref.Namespace)
 	obj.SetName(ref.Name)
-	if err := change.Get(ctx, c, obj); err != nil {
+	if err := act.Get(ctx, c, obj); err != nil {
 		return nil
 	}
 	all, err := revisions.Of(ctx, c, obj)

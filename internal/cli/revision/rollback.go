@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/config/content"
@@ -99,7 +98,7 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 	if len(r.said) == 0 {
 		return err
 	}
-	return errors.Join(err, change.Show(cmd.OutOrStdout(), r.Output, r.Client, strings.Join(r.said, "\n"), r.changed...))
+	return errors.Join(err, act.Show(cmd.OutOrStdout(), r.Output, r.Client, strings.Join(r.said, "\n"), r.changed...))
 }
 
 // instance returns an Instance to what an earlier execution has applied.
@@ -117,7 +116,7 @@ func (r *rollback) sayf(format string, args ...any) {
 // change writes what was prepared, and records who did.
 func (r *rollback) change(ctx context.Context, ref describe.Ref, prepare func() (*act.Write, error)) (*act.Write, error) {
 	var w *act.Write
-	err := change.Retry(ref.String(), func() (err error) {
+	err := act.OnConflict(ref.String(), func() (err error) {
 		if w, err = prepare(); err != nil {
 			return err
 		}

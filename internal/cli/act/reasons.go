@@ -1,4 +1,4 @@
-package change
+package act
 
 import (
 	"github.com/spillway-dev/spillway/internal/reasons"

@@ -1,4 +1,4 @@
-package change
+package act
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ import (
 // Apply reads an object, lets change edit it, and writes it if it is still as it was
 // read. On a conflict it starts again from a new read: the manager writes there as well.
 func Apply(ctx context.Context, c client.Client, obj client.Object, change func() error) error {
-	return Retry(Name(c, obj), func() error {
+	return OnConflict(Name(c, obj), func() error {
 		if err := Get(ctx, c, obj); err != nil {
 			return err
 		}
@@ -42,12 +42,12 @@ func Apply(ctx context.Context, c client.Client, obj client.Object, change func(
 		if err := change(); err != nil {
 			return err
 		}
-		return Write(ctx, c, obj, before)
+		return Patch(ctx, c, obj, before)
 	})
 }
 
-// Retry runs a change again while it loses a conflict.
-func Retry(what string, change func() error) error {
+// OnConflict runs a change again while it loses a conflict.
+func OnConflict(what string, change func() error) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, change)
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("%s: conflict with another client; nothing was changed, try again", what)
@@ -55,8 +55,8 @@ func Retry(what string, change func() error) error {
 	return err //nolint:wrapcheck // the change has said what it is
 }
 
-// Write writes an object if it is still as it was before.
-func Write(ctx context.Context, c client.Client, obj, before client.Object) error {
+// Patch writes an object if it is still as it was before.
+func Patch(ctx context.Context, c client.Client, obj, before client.Object) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Patch(ctx, obj, patch, client.FieldOwner(FieldOwner)); err != nil {
 		return fmt.Errorf("change %s: %w", Name(c, obj), err)
