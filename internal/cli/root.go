@@ -25,7 +25,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/dashboard"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
 	"github.com/spillway-dev/spillway/internal/cli/forecast"
 	"github.com/spillway-dev/spillway/internal/cli/kudo"
@@ -66,7 +65,7 @@ func Run(ctx context.Context, env command.Environment) int {
 		coded := command.ExitError{Code: 1}
 		_ = errors.As(err, &coded)
 		if !coded.Said {
-			_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), errors.New(words(failure.Plain(err).Error()))))
+			_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), errors.New(words(command.PlainError(err).Error()))))
 		}
 		return coded.Code
 	}

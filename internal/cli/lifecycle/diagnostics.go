@@ -23,7 +23,6 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -159,7 +158,7 @@ func (d *diagnosis) add(file string, obj client.Object) {
 }
 
 func (d *diagnosis) lacks(what string, err error) {
-	d.missing = append(d.missing, what+": "+failure.Plain(err).Error())
+	d.missing = append(d.missing, what+": "+command.PlainError(err).Error())
 }
 
 func (d *diagnosis) read(ctx context.Context, file string, ref object.Ref) {

@@ -1,6 +1,4 @@
-// Package failure says in plain words why a command could not do its work: connection, credentials,
-// permissions and kinds that are not installed.
-package failure
+package command
 
 import (
 	"context"
@@ -22,9 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Plain says in one line why a command could not do its work, and what to do about it,
+// PlainError says in one line why a command could not do its work, and what to do about it,
 // where the libraries say it in words of their own. Other errors stay as they are.
-func Plain(err error) error {
+func PlainError(err error) error {
 	for _, plain := range []func(error) string{interrupted, contradiction, noCredentials, unauthorized, forbidden, denied, notInstalled, untrusted, unreachable, unavailable, strange} {
 		if text := plain(err); text != "" {
 			return &plainError{text: text, err: err}
@@ -39,7 +37,6 @@ type plainError struct {
 	err  error
 }
 
-// Error implements error.
 func (e *plainError) Error() string { return e.text }
 
 // Unwrap returns the error as the libraries gave it.
@@ -260,4 +257,22 @@ func serverOf(err error) string {
 		return asked.URL
 	}
 	return at.Scheme + "://" + at.Host
+}
+
+// denial is how the API server passes on what a policy or a webhook of Spillway says. Those of
+// others keep their names, by which a user finds whom to ask.
+var denial = regexp.MustCompile(`(?s)^(?:[^']* is forbidden: ValidatingAdmissionPolicy '(?:[^']+\.)?spillway\.dev' with binding '[^']*' denied request|admission webhook "(?:[^"]+\.)?spillway\.dev" denied the request): (.+)$`)
+
+// denied keeps what the command says itself, and the sentence of Spillway's own admission, which
+// says what to do.
+func denied(err error) string {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		return ""
+	}
+	m := denial.FindStringSubmatch(status.Error())
+	if m == nil {
+		return ""
+	}
+	return strings.Replace(err.Error(), status.Error(), m[1], 1)
 }
