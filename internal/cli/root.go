@@ -26,7 +26,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/dashboard"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
-	"github.com/spillway-dev/spillway/internal/cli/forecast"
 	"github.com/spillway-dev/spillway/internal/cli/kudo"
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/cli/migrate"
@@ -154,7 +153,7 @@ func newRoot(env command.Environment) *cobra.Command {
 	})
 	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewProve(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion(), migrate.New(env))
 	root.AddCommand(act.Commands(env)...)
-	root.AddCommand(show.NewHistory(env), show.NewEvents(env), forecast.New(env), watch.New(env, Run), dashboard.New(env))
+	root.AddCommand(show.NewHistory(env), show.NewEvents(env), show.NewForecast(env), watch.New(env, Run), dashboard.New(env))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {
 		packaged.AddCommand(lifecycle.Commands(env)...)
 		packaged.AddCommand(packaging.Commands(env)...)

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	forecastcommand "github.com/spillway-dev/spillway/internal/cli/forecast"
+	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -112,7 +112,7 @@ func (r *reader) explain(ctx context.Context, ref describe.Ref) (explain.Chain, 
 }
 
 func (r *reader) forecast(ctx context.Context, namespace, object string, ifs []forecast.Supposition) (forecast.Answer, error) {
-	options, err := forecastcommand.Present(ctx, r.Query, r.live, r.rules, namespace, world.DefaultReady)
+	options, err := show.Present(ctx, r.Query, r.live, r.rules, namespace, world.DefaultReady)
 	if err != nil {
 		return forecast.Answer{}, err
 	}

@@ -250,7 +250,7 @@ func (o *operation) ensure(ctx context.Context, obj client.Object) (did string, 
 		return unchanged, act.Get(ctx, o.client, obj)
 	}
 	if err != nil {
-		return "", fmt.Errorf("create %s: %w", describe(obj), err)
+		return "", fmt.Errorf("create %s: %w", shortName(obj), err)
 	}
 	return created, nil
 }
@@ -329,8 +329,6 @@ func (i *install) ensureNamespace(ctx context.Context, r *results, p *packages.P
 	}
 	return r.add(namespace, did)
 }
-
-func describe(obj client.Object) string { return shortKind(obj) + "/" + obj.GetName() }
 
 // checkInCluster refuses flags that say where a package is that is installed already.
 func (i *install) checkInCluster() error {

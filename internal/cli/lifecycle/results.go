@@ -106,8 +106,8 @@ func (r *results) end() error {
 }
 
 // shortName is how messages name an object.
-func shortName(u *unstructured.Unstructured) string {
-	return strings.ToLower(u.GetKind()) + "/" + u.GetName()
+func shortName(obj client.Object) string {
+	return strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind) + "/" + obj.GetName()
 }
 
 // fullName is how kubectl names an object.
@@ -194,9 +194,4 @@ func (o *operation) isServed(gvk schema.GroupVersionKind) bool {
 	_, isRetired := object.Successor(gvk)
 	_, err := o.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	return !isRetired || !apimeta.IsNoMatchError(err)
-}
-
-// shortKind is how messages name the kind of an object.
-func shortKind(obj client.Object) string {
-	return strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind)
 }

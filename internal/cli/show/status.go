@@ -13,7 +13,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/forecast"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -114,7 +113,7 @@ func (s *overview) foresee(ctx context.Context, reader client.Client, rules conf
 	if !s.eta {
 		return nil
 	}
-	if err := forecast.Ends(ctx, s.Query, reader, rules, namespace, units); err != nil {
+	if err := Ends(ctx, s.Query, reader, rules, namespace, units); err != nil {
 		return fmt.Errorf("--eta: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/forecast"
+	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
@@ -20,7 +20,7 @@ func (w *watching) foresee(ctx context.Context, units []describe.Unit) error {
 	if !w.eta || !slices.ContainsFunc(units, moves) {
 		return nil
 	}
-	if err := forecast.Ends(ctx, w.Query, present{w.mirror, w.live}, w.look.Config, w.namespace, units); err != nil {
+	if err := show.Ends(ctx, w.Query, present{w.mirror, w.live}, w.look.Config, w.namespace, units); err != nil {
 		return lookError{fmt.Errorf("--eta: %w", err)}
 	}
 	return nil

@@ -1,6 +1,4 @@
-// Package forecast is the command forecast: how rollouts that are under way go on, and how they
-// would if something happened.
-package forecast
+package show
 
 import (
 	"context"
@@ -34,8 +32,8 @@ type forecaster struct {
 	ifs   []string
 }
 
-// New returns the command forecast.
-func New(env command.Environment) *cobra.Command {
+// NewForecast returns the command forecast.
+func NewForecast(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forecast [KIND/NAME]",
 		Short: "Show which steps remain of the rollouts that are under way, and when they end",
