@@ -15,7 +15,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/plan"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
@@ -132,8 +131,8 @@ func (o *operation) finish(ctx context.Context, r *results, i *v1beta1.Instance,
 	return r.end()
 }
 
-func (o *operation) waiter() plan.Waiter {
-	return plan.Waiter{Env: o.env, Client: o.client, Out: o.out, Quiet: o.output != "", Timeout: o.timeout}
+func (o *operation) waiter() waiter {
+	return waiter{Env: o.env, Client: o.client, Out: o.out, Quiet: o.output != "", Timeout: o.timeout}
 }
 
 // trial asks the API server what would become of objects, unless the user asks for a dry

@@ -1,4 +1,4 @@
-package plan
+package lifecycle
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type planner struct {
 }
 
 // New returns the command plan with the commands beneath it.
-func New(env command.Environment) *cobra.Command {
+func NewPlan(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "Show and steer the plans of an Instance"}
 	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
 		cmd.AddCommand(add(&planner{Person: act.Person{Env: env}}))

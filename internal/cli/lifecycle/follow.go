@@ -1,4 +1,4 @@
-package plan
+package lifecycle
 
 import (
 	"context"
@@ -165,7 +165,7 @@ func gone(err error, what string) error {
 }
 
 // Waiter waits until an Instance is as it is wanted, and shows the plans that make it so.
-type Waiter struct {
+type waiter struct {
 	Env    command.Environment
 	Client client.WithWatch
 	Out    io.Writer
@@ -175,13 +175,13 @@ type Waiter struct {
 	Timeout time.Duration
 }
 
-func (w Waiter) planner(name types.NamespacedName) *planner {
+func (w waiter) planner(name types.NamespacedName) *planner {
 	return &planner{Person: act.Person{Env: w.Env, Client: w.Client}, out: w.Out, name: name, timeout: w.Timeout}
 }
 
 // Settled waits until the manager has done all that the spec of a generation asks for. The
 // error says why it does not.
-func (w Waiter) Settled(ctx context.Context, name types.NamespacedName, generation int64) error {
+func (w waiter) Settled(ctx context.Context, name types.NamespacedName, generation int64) error {
 	p := w.planner(name)
 	view := p.view()
 	if w.Quiet {
@@ -215,7 +215,7 @@ func (w Waiter) Settled(ctx context.Context, name types.NamespacedName, generati
 
 // Deleted waits until an Instance, and all that its cleanup plan waits for, is deleted. That a plan
 // failed before keeps nothing from being deleted.
-func (w Waiter) Deleted(ctx context.Context, name types.NamespacedName, uid types.UID) error {
+func (w waiter) Deleted(ctx context.Context, name types.NamespacedName, uid types.UID) error {
 	p := w.planner(name)
 	err := p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 		e, last := plans.ExplanationOf(i), i.Status.Execution
