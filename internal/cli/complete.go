@@ -21,7 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
-	"github.com/spillway-dev/spillway/internal/cli/revision"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -138,9 +138,9 @@ func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	case "explain", "watch":
 		kinds = slices.Concat(kinds, command.ReleasingKinds)
 	case "rollback":
-		kinds = revision.ReturnKinds
+		kinds = lifecycle.ReturnKinds
 	case "diff":
-		kinds = revision.Kinds
+		kinds = lifecycle.RevisionKinds
 	case "history":
 		kinds = append(slices.Clone(kinds), describe.KindConfigMap, describe.KindSecret)
 	}
@@ -322,9 +322,9 @@ func (a *asking) revisions() []string {
 	if len(a.args) == 0 {
 		return nil
 	}
-	if ref, ok := command.NamedAs(a.args[0], revision.ReturnKinds...); ok {
+	if ref, ok := command.NamedAs(a.args[0], lifecycle.ReturnKinds...); ok {
 		ref.Namespace = a.namespace
-		return revision.Names(a.ctx, a.client, ref)
+		return lifecycle.Returnable(a.ctx, a.client, ref)
 	}
 	m, module := a.module()
 	if module == nil {

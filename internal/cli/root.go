@@ -32,7 +32,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/offline"
 	"github.com/spillway-dev/spillway/internal/cli/ops"
 	"github.com/spillway-dev/spillway/internal/cli/packaging"
-	"github.com/spillway-dev/spillway/internal/cli/revision"
 	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/cli/watch"
 	"github.com/spillway-dev/spillway/internal/nearest"
@@ -150,7 +149,7 @@ func newRoot(env command.Environment) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
-	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), revision.NewRollback(env), revision.NewDiff(env), lifecycle.NewPlan(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewProve(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion(), migrate.New(env))
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), lifecycle.NewRollback(env), lifecycle.NewRevisionDiff(env), lifecycle.NewPlan(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewProve(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion(), migrate.New(env))
 	root.AddCommand(act.Commands(env)...)
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), show.NewForecast(env), watch.New(env, Run), dashboard.New(env))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {

@@ -1,4 +1,4 @@
-package revision
+package lifecycle
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/revisions"
@@ -27,12 +26,12 @@ import (
 // Kinds are those of which revisions or snapshots are kept, and ReturnKinds those of which an
 // object can return to an earlier state.
 var (
-	Kinds       = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindConfigMap, describe.KindSecret}
-	ReturnKinds = append(slices.Clone(Kinds), describe.KindInstance)
+	RevisionKinds       = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindConfigMap, describe.KindSecret}
+	ReturnKinds = append(slices.Clone(RevisionKinds), describe.KindInstance)
 )
 
 // Diff is what differs between two revisions of a workload, or two contents of an object.
-type Diff struct {
+type revisionDiff struct {
 	describe.Ref
 
 	// From and To are what is compared: "revision 2", "content 9676b5e0aa".
@@ -52,7 +51,7 @@ type diffing struct {
 }
 
 // NewDiff returns the command diff.
-func NewDiff(env command.Environment) *cobra.Command {
+func NewRevisionDiff(env command.Environment) *cobra.Command {
 	d := &diffing{env: env}
 	cmd := &cobra.Command{
 		Use:   "diff KIND/NAME",
@@ -80,7 +79,7 @@ func NewDiff(env command.Environment) *cobra.Command {
 }
 
 func (d *diffing) run(cmd *cobra.Command, arg string) error {
-	ref, err := command.Wanted("compare", arg, Kinds, "")
+	ref, err := command.Wanted("compare", arg, RevisionKinds, "")
 	if err != nil {
 		return err
 	}
@@ -90,7 +89,7 @@ func (d *diffing) run(cmd *cobra.Command, arg string) error {
 	}
 	ref.Namespace = namespace
 	differ := &revisions.Differ{Reader: c, Namespace: ref.Namespace, Values: d.values}
-	diff := Diff{Ref: ref}
+	diff := revisionDiff{Ref: ref}
 	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
 		err = d.ofObject(cmd.Context(), c, differ, &diff)
 	} else {
@@ -99,10 +98,10 @@ func (d *diffing) run(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	return command.Show(cmd.OutOrStdout(), d.output, diff, func(w io.Writer) { write(w, display.StyleOf(w, d.env.Lookup), &diff) })
+	return command.Show(cmd.OutOrStdout(), d.output, diff, func(w io.Writer) { writeRevisionDiff(w, display.StyleOf(w, d.env.Lookup), &diff) })
 }
 
-func (d *diffing) ofWorkload(ctx context.Context, c client.Client, differ *revisions.Differ, diff *Diff) error {
+func (d *diffing) ofWorkload(ctx context.Context, c client.Client, differ *revisions.Differ, diff *revisionDiff) error {
 	obj := workload.New(diff.Kind)
 	obj.SetNamespace(diff.Namespace)
 	obj.SetName(diff.Name)
@@ -170,14 +169,14 @@ func called(r *revisions.Revision) string {
 // Names are what --from and --to can name: the numbers of the revisions of a workload, the
 // digests of the contents of an object, or the executions of an Instance; none if they cannot be
 // read.
-func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
+func Returnable(ctx context.Context, c client.Client, ref describe.Ref) []string {
 	var names []string
 	if ref.Kind == describe.KindInstance {
 		i := &v1beta1.Instance{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, i); err != nil {
 			return nil
 		}
-		return lifecycle.Returns(i)
+		return Returns(i)
 	}
 	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
 		known, err := contentsOf(ctx, c, ref)
@@ -205,7 +204,7 @@ func Names(ctx context.Context, c client.Client, ref describe.Ref) []string {
 	return names
 }
 
-func (d *diffing) ofObject(ctx context.Context, c client.Client, differ *revisions.Differ, diff *Diff) error {
+func (d *diffing) ofObject(ctx context.Context, c client.Client, differ *revisions.Differ, diff *revisionDiff) error {
 	known, err := contentsOf(ctx, c, diff.Ref)
 	if err != nil {
 		return err
@@ -305,7 +304,7 @@ func (k *contents) all() []pin.Pin {
 }
 
 // write writes a difference for people.
-func write(w io.Writer, s display.Style, d *Diff) {
+func writeRevisionDiff(w io.Writer, s display.Style, d *revisionDiff) {
 	_, _ = fmt.Fprintln(w, s.Paint(display.Bold, fmt.Sprintf("%s: %s to %s", d.Ref, d.From, d.To)))
 	if d.Template {
 		_, _ = fmt.Fprintln(w, "  the Pod template differs in more than its config; kubectl rollout history shows it")

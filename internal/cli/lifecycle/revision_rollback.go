@@ -1,4 +1,4 @@
-package revision
+package lifecycle
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/revisions"
@@ -24,7 +23,7 @@ import (
 )
 
 // rollback is the return to an earlier revision, or to an earlier content of an object.
-type rollback struct {
+type revisionRollback struct {
 	act.Person
 
 	to string
@@ -40,7 +39,7 @@ type rollback struct {
 
 // NewRollback returns the command rollback.
 func NewRollback(env command.Environment) *cobra.Command {
-	r := &rollback{Person: act.Person{Env: env}}
+	r := &revisionRollback{Person: act.Person{Env: env}}
 	cmd := &cobra.Command{
 		Use:   "rollback KIND/NAME",
 		Short: "Go back to an earlier revision and its config, and stay there",
@@ -73,7 +72,7 @@ func NewRollback(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func (r *rollback) run(cmd *cobra.Command, arg string) error {
+func (r *revisionRollback) run(cmd *cobra.Command, arg string) error {
 	ref, err := command.Wanted("roll back", arg, ReturnKinds, "name one of "+strings.Join(ReturnKinds, ", ")+" as KIND/NAME; for a Module: spillway fleet rollback")
 	switch {
 	case err != nil:
@@ -102,19 +101,19 @@ func (r *rollback) run(cmd *cobra.Command, arg string) error {
 }
 
 // instance returns an Instance to what an earlier execution has applied.
-func (r *rollback) instance(cmd *cobra.Command, name string) error {
-	return lifecycle.Rollback{
+func (r *revisionRollback) instance(cmd *cobra.Command, name string) error {
+	return Rollback{
 		Cluster: r.Cluster, DryRun: r.DryRun, Output: r.Output, To: r.to, Reason: r.Reason, Yes: r.yes, Wait: r.wait, Timeout: r.timeout,
 	}.Run(r.Env, cmd, name)
 }
 
 // sayf adds a line, which says of a dry run that it was one.
-func (r *rollback) sayf(format string, args ...any) {
+func (r *revisionRollback) sayf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...)+r.DryRun.Note())
 }
 
 // change writes what was prepared, and records who did.
-func (r *rollback) change(ctx context.Context, ref describe.Ref, prepare func() (*act.Write, error)) (*act.Write, error) {
+func (r *revisionRollback) change(ctx context.Context, ref describe.Ref, prepare func() (*act.Write, error)) (*act.Write, error) {
 	var w *act.Write
 	err := act.OnConflict(ref.String(), func() (err error) {
 		if w, err = prepare(); err != nil {
@@ -132,7 +131,7 @@ func (r *rollback) change(ctx context.Context, ref describe.Ref, prepare func() 
 }
 
 // workload goes back to an earlier revision of a workload.
-func (r *rollback) workload(ctx context.Context) error {
+func (r *revisionRollback) workload(ctx context.Context) error {
 	w, err := r.change(ctx, r.ref, func() (*act.Write, error) {
 		return act.Prepare(ctx, r.Client, act.Request{Verb: act.Rollback, Ref: r.ref, To: r.to}, r.Who)
 	})
@@ -145,7 +144,7 @@ func (r *rollback) workload(ctx context.Context) error {
 }
 
 // object goes back to an earlier content in all workloads that keep their config.
-func (r *rollback) object(ctx context.Context) error {
+func (r *revisionRollback) object(ctx context.Context) error {
 	known, err := contentsOf(ctx, r.Client, r.ref)
 	if err != nil {
 		return err
@@ -170,7 +169,7 @@ func (r *rollback) object(ctx context.Context) error {
 
 // each changes the workloads that are pinned to another content, and says what was done with
 // each that uses the object.
-func (r *rollback) each(ctx context.Context, all []client.Object, to pin.Pin) error {
+func (r *revisionRollback) each(ctx context.Context, all []client.Object, to pin.Pin) error {
 	var failed []error
 	pinned, changed := 0, 0
 	for _, obj := range all {
