@@ -1,11 +1,16 @@
 package act
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,10 +18,14 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	configs "github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -51,7 +60,6 @@ func pauseField(obj client.Object) **v1alpha1.Pause {
 	}
 }
 
-// pause edits the field or the annotation by which an object is paused.
 func pause(obj client.Object, who Author) error {
 	if field := pauseField(obj); field != nil {
 		if p := *field; p != nil && p.Reason == who.Reason {
@@ -105,7 +113,6 @@ func alreadyPaused(by string) error {
 	return fmt.Errorf("is already paused%s", ByName(by))
 }
 
-// resume takes the pause away.
 func resume(obj client.Object, who Author) error {
 	if field := pauseField(obj); field != nil {
 		if *field == nil {
@@ -201,4 +208,75 @@ func Order(i *v1beta1.Instance, key vocabulary.Key, who Author) error {
 	}
 	i.Annotations[key.Native] = string(raw)
 	return nil
+}
+
+// hasFailed is an error if there is nothing to retry. It is none for a user who may not read
+// what would tell: a retry of what has not failed does no harm.
+func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj client.Object) error {
+	var (
+		failed bool
+		err    error
+		not    string
+	)
+	switch o := obj.(type) {
+	case *v1beta1.Instance, *fleetv1.Module, *fleetv1.BootstrapModule: // [retryRollout] knows
+		return nil
+	case *v1alpha1.RolloutGroup:
+		failed, not = groupHasFailed(o)
+	default:
+		failed, err = configHasFailed(ctx, c, obj)
+		not = "is not retried: no workload has failed with it or was rolled back from it; nothing was changed"
+	}
+	switch {
+	case apierrors.IsForbidden(err) || failed:
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%s %s", ref, not)
+	}
+}
+
+// groupHasFailed is true of a group whose status says so because of a Pod; otherwise it says what
+// the group is instead.
+func groupHasFailed(group *v1alpha1.RolloutGroup) (failed bool, not string) {
+	switch e := decision.ExplanationOf(group); {
+	case e.HasFailed():
+		return true, ""
+	case e.Reason == rollout.ReasonGateRefused:
+		return false, "is stopped by a gate that was refused, and not by a Pod: approve the gate after all, or roll out another revision; nothing was changed"
+	default:
+		return false, "has not failed: nothing was changed"
+	}
+}
+
+// keepsChanging is true if workloads wait because the object changes after each roll.
+func keepsChanging(r *v1alpha1.ConfigRollout) bool {
+	return r.Rollout != nil && slices.ContainsFunc(r.Rollout.Causes, func(c v1alpha1.RolloutCause) bool {
+		return c.Reason == string(configs.ReasonConfigKeepsChanging)
+	})
+}
+
+// configHasFailed is true if a workload has a record that a retry of the object ends.
+func configHasFailed(ctx context.Context, c client.Reader, obj client.Object) (bool, error) {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	object := content.Object{Kind: content.Kind(kind), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	in := []string{object.Namespace}
+	if strings.TrimSpace(vocabulary.SharedWith.Get(obj.GetAnnotations())) != "" {
+		in = []string{""} // its users may be anywhere
+	}
+	workloads, err := workload.List(ctx, c, in)
+	if err != nil {
+		return false, err
+	}
+	retried := content.RetriedBy(obj.GetAnnotations())
+	record := &v1alpha1.ConfigRollout{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: verdict.Name(object)}, record)
+	if err != nil && !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
+		return false, fmt.Errorf("get what has failed: %w", err)
+	}
+	if slices.ContainsFunc(verdict.Read(record), func(v verdict.Verdict) bool { return !retried.After(v.At) }) || keepsChanging(record) {
+		return true, nil
+	}
+	return slices.ContainsFunc(workloads, func(w client.Object) bool { return workload.AwaitsRetry(w, object, retried) }), nil
 }

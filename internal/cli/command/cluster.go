@@ -70,7 +70,6 @@ func (c *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.AddFlagSet(mine)
 }
 
-// connectionUsage says what the flags of kubectl do.
 var connectionUsage = map[string]string{
 	clientcmd.FlagImpersonate:      "user to act as",
 	clientcmd.FlagImpersonateGroup: "group to act as; repeat it for several",
@@ -306,7 +305,6 @@ func (c *Cluster) Loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
-// unusable says what is wrong with a kubeconfig.
 func (c *Cluster) unusable(err error) error {
 	if t := c.overrides.Timeout; t != "" {
 		if _, failed := clientcmd.ParseTimeout(t); failed != nil {
@@ -334,7 +332,6 @@ func (c *Cluster) unusable(err error) error {
 	return c.incomplete(&raw, err)
 }
 
-// incomplete says what a kubeconfig lacks that can be read.
 func (c *Cluster) incomplete(raw *clientcmdapi.Config, err error) error {
 	contexts := slices.Sorted(maps.Keys(raw.Contexts))
 	name := cmp.Or(c.Context, raw.CurrentContext)
@@ -354,7 +351,6 @@ func (c *Cluster) incomplete(raw *clientcmdapi.Config, err error) error {
 	return fmt.Errorf("kubeconfig: %w", err)
 }
 
-// noCluster says where a kubeconfig was looked for.
 func (c *Cluster) noCluster() error {
 	const action = "name a kubeconfig with --kubeconfig or $KUBECONFIG"
 	switch variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); {
@@ -367,7 +363,6 @@ func (c *Cluster) noCluster() error {
 	}
 }
 
-// missingFile is an error if a flag names a file that cannot be read.
 func (c *Cluster) missingFile() error {
 	for _, file := range []struct{ flag, path string }{
 		{clientcmd.FlagCAFile, c.overrides.ClusterInfo.CertificateAuthority},

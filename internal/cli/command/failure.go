@@ -31,7 +31,6 @@ func PlainError(err error) error {
 	return err
 }
 
-// plainError is an error in other words.
 type plainError struct {
 	text string
 	err  error
@@ -109,7 +108,6 @@ func forbidden(err error) string {
 	return strings.Replace(err.Error(), status.Error(), notPermitted(m), 1)
 }
 
-// clusterWide are resources that are in no namespace.
 var clusterWide = []string{"nodes", "namespaces", "customresourcedefinitions", "clusterroles", "clusterrolebindings"}
 
 // notPermitted says who may not do what, and what to ask for.
@@ -128,7 +126,6 @@ func notPermitted(m []string) string {
 	return fmt.Sprintf("user %s is not permitted to %s %s %s: %s", user, verb, resource, where, advice)
 }
 
-// notInstalled is about kinds that the API server does not know.
 func notInstalled(err error) string {
 	const action = `install it with "spillway install", or with what it belongs to`
 	var (
@@ -145,7 +142,6 @@ func notInstalled(err error) string {
 	}
 }
 
-// untrusted is about the certificate of the API server.
 func untrusted(err error) string {
 	server := serverOf(err)
 	var (
@@ -165,7 +161,6 @@ func untrusted(err error) string {
 	}
 }
 
-// namesOf are the names for which a certificate is good.
 func namesOf(c *x509.Certificate) []string {
 	names := append([]string(nil), c.DNSNames...)
 	for _, ip := range c.IPAddresses {
@@ -177,7 +172,6 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// unreachable is about the network between here and the API server.
 func unreachable(err error) string {
 	server := serverOf(err)
 	if server == "" {
@@ -233,7 +227,6 @@ func says(status *apierrors.StatusError, text string) bool {
 	return details != nil && slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return strings.Contains(c.Message, text) })
 }
 
-// unavailable is about an API server that has no answer now.
 func unavailable(err error) string {
 	var status *apierrors.StatusError
 	switch {

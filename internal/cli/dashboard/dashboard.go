@@ -30,7 +30,6 @@ const (
 	headerBytes = 16 << 10
 )
 
-// serving is one run of the command.
 type serving struct {
 	*command.Query
 
@@ -102,7 +101,6 @@ func newServer(ctx context.Context, pages http.Handler) *http.Server {
 	}
 }
 
-// serve serves until the context ends.
 func serve(ctx context.Context, server *http.Server, on net.Listener) error {
 	return serveBy(ctx, server, func() error { return server.Serve(on) })
 }

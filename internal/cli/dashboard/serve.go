@@ -38,7 +38,6 @@ import (
 // streams is how many requests a client may make at a time by one connection.
 const streams = 50
 
-// hosting is one run of the command dashboard serve.
 type hosting struct {
 	*command.Query
 
@@ -61,7 +60,6 @@ type hosting struct {
 	offered     []string
 }
 
-// newServe returns the command dashboard serve.
 func newServe(env command.Environment) (*cobra.Command, *hosting) {
 	h := &hosting{limits: hosted.DefaultLimits()}
 	cmd := &cobra.Command{
@@ -175,7 +173,6 @@ func (h *hosting) run(cmd *cobra.Command) error {
 	return errors.Join(err, <-ended)
 }
 
-// alive answers to a probe.
 func alive(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 		w.WriteHeader(http.StatusNotFound)
@@ -192,7 +189,6 @@ func CheckArguments(env command.Environment, args []string) error {
 	return err
 }
 
-// choose checks what must be said: the address, and how people are known.
 func (h *hosting) choose() (*hosted.Options, error) {
 	self, err := url.Parse(h.self)
 	if err != nil || h.self == "" {
@@ -322,7 +318,6 @@ var shown = []schema.GroupResource{
 	{Group: kudov1beta1.GroupVersion.Group, Resource: "instances"}, {Group: fleetv1alpha1.GroupVersion.Group, Resource: "modules"},
 }
 
-// open reads a namespace, all if it is empty, as a person.
 func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string) (*dashboard.Source, error) {
 	r := reader{Query: h.asGiven()}
 	if err := r.Cluster.ActAs(who.User, who.Groups); err != nil {

@@ -111,7 +111,6 @@ func chartOf(ctx context.Context, c client.Client, r *helmv2.HelmRelease) (from 
 	}
 }
 
-// sourceOn is a source of Flux on a cluster.
 func sourceOn(ctx context.Context, c client.Client, kind, name, namespace string) (client.Object, error) {
 	source := sourceOf(kind, metav1.ObjectMeta{Namespace: namespace, Name: name})
 	if err := act.Get(ctx, c, source); err != nil {

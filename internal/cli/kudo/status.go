@@ -58,7 +58,6 @@ func (g *grammar) client() (client.Client, error) {
 	return cluster.Client()
 }
 
-// read reads the Instance that is named.
 func (g *grammar) read(ctx context.Context, s *settings) (*v1beta1.Instance, client.Client, error) {
 	if _, err := s.about(); err != nil {
 		return nil, nil, err
@@ -102,16 +101,13 @@ func versionOf(ctx context.Context, c client.Client, i *v1beta1.Instance) (*v1be
 	return v, act.Get(ctx, c, v)
 }
 
-// notActive is how KUDO calls a plan that has not run.
 const notActive = "NOT ACTIVE"
 
-// node is a line of a tree, with those beneath it.
 type node struct {
 	text     string
 	children []node
 }
 
-// writePlans writes the plans as a tree, as KUDO does.
 func writePlans(w io.Writer, i *v1beta1.Instance, v *v1beta1.OperatorVersion) {
 	active := i.Status.AggregatedStatus.ActivePlan
 	if x := i.Status.Execution; active == "" && x != nil {
@@ -167,7 +163,6 @@ func reason(message string) string {
 	return " (" + message + ")"
 }
 
-// writeTree writes a tree, beneath a dot.
 func writeTree(w io.Writer, nodes []node) {
 	_, _ = fmt.Fprintln(w, ".")
 	writeNodes(w, nodes, "")

@@ -35,7 +35,6 @@ const (
 	shortestHidden = 4
 )
 
-// diagnosis collects what is known of an Instance.
 type diagnosis struct {
 	operation
 
@@ -171,7 +170,6 @@ func (d *diagnosis) read(ctx context.Context, file string, ref object.Ref) {
 	d.add(file, u)
 }
 
-// pods reads the Pods of the Instance, and the logs of their containers.
 func (d *diagnosis) pods(ctx context.Context, i *v1beta1.Instance) {
 	list := &corev1.PodList{}
 	if err := d.client.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{vocabulary.InstanceLabel: i.Name}); err != nil {
@@ -207,7 +205,6 @@ func (d *diagnosis) log(ctx context.Context, pod *corev1.Pod, container string) 
 	d.files[filepath.Join("pods", pod.Name+"-"+container+".log")] = string(raw)
 }
 
-// events reads the Events about the Instance and what it has applied.
 func (d *diagnosis) events(ctx context.Context, i *v1beta1.Instance) {
 	list := &corev1.EventList{}
 	if err := d.client.List(ctx, list, client.InNamespace(i.Namespace)); err != nil {
@@ -231,7 +228,6 @@ func (d *diagnosis) events(ctx context.Context, i *v1beta1.Instance) {
 	d.files["events.txt"] = text.String()
 }
 
-// write writes the files to a new directory.
 func (d *diagnosis) write() error {
 	if len(d.missing) > 0 {
 		d.files["missing.txt"] = strings.Join(d.missing, "\n") + "\n"

@@ -47,7 +47,6 @@ type back struct {
 	to string
 }
 
-// earlier is what an Instance can return to.
 type earlier struct {
 	*v1beta1.InstanceSpec
 
@@ -134,7 +133,6 @@ func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *earlier, fo
 	return err != nil || chosen.Plan != "", nil //nolint:nilerr // the same error is given once it was chosen
 }
 
-// byUID is the execution that --to names.
 func (b *back) byUID(i *v1beta1.Instance) (*earlier, error) {
 	var found []*v1beta1.PastExecution
 	for k := range i.Status.History {
@@ -164,13 +162,11 @@ func executionText(past *v1beta1.PastExecution) string {
 	return fmt.Sprintf("execution %s (plan %s of %s, %s)", past.UID, past.Plan, past.StartedAt.UTC().Format(time.DateTime), strings.ToLower(string(past.Result)))
 }
 
-// unknown says why the parameters of an execution are not known, and what to do.
 func (b *back) unknown(i *v1beta1.Instance) string {
 	return "its parameters are not kept, because it applied no change, an earlier version of the manager ran it, or they are too long; " + b.choices(i) +
 		", or set them with: " + b.next("package", "update", "instance/"+i.Name, "-p", "NAME=VALUE")
 }
 
-// choices are the executions that --to can name.
 func (b *back) choices(i *v1beta1.Instance) string {
 	uids := Returns(i)
 	if len(uids) == 0 {
@@ -191,7 +187,6 @@ func Returns(i *v1beta1.Instance) []string {
 	return uids
 }
 
-// installed is the OperatorVersion to return to.
 func (b *back) installed(ctx context.Context, i *v1beta1.Instance, to *earlier) (*choice.Version, error) {
 	version, err := b.versionAt(ctx, i.Namespace, to.InstanceSpec)
 	if err != nil {
@@ -241,7 +236,6 @@ func (b *back) show(i *v1beta1.Instance, before *v1beta1.InstanceSpec, to *earli
 	}
 }
 
-// showParameters names the parameters that differ.
 func showParameters(w io.Writer, before, after map[string]string) {
 	names := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))
 	slices.Sort(names)
@@ -272,7 +266,6 @@ func (b *back) write(ctx context.Context, i *v1beta1.Instance, to *earlier, next
 	return errors.Join(b.record(ctx, i, reason), b.finish(ctx, r, i, next, chosen.Plan))
 }
 
-// record records in an Event who rolled the Instance back, and why.
 func (b *back) record(ctx context.Context, i *v1beta1.Instance, reason string) error {
 	if b.dryRun.On() {
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // NewUninstall returns the command uninstall.
@@ -158,7 +160,6 @@ func (u *uninstall) releaseSuspended(ctx context.Context) error {
 	return err
 }
 
-// endConfig resumes the Jobs that wait for pins, and then removes what is recorded.
 func (u *uninstall) endConfig(ctx context.Context) error {
 	if err := u.resumeJobs(ctx); err != nil {
 		return err
@@ -166,7 +167,6 @@ func (u *uninstall) endConfig(ctx context.Context) error {
 	return u.removeRecords(ctx)
 }
 
-// removeRecords removes what only the manager needs: the records of config that has failed.
 func (u *uninstall) removeRecords(ctx context.Context) error {
 	for _, namespace := range kube.OrAll(u.watched) {
 		records := &v1alpha1.ConfigRolloutList{}
@@ -196,7 +196,6 @@ func (u *uninstall) removeRecord(ctx context.Context, r *v1alpha1.ConfigRollout)
 	return nil
 }
 
-// resumeJobs resumes the Jobs that wait for pins.
 func (u *uninstall) resumeJobs(ctx context.Context) error {
 	for _, namespace := range u.pinned {
 		released, err := jobs.Release(ctx, u.client, namespace)
@@ -210,7 +209,6 @@ func (u *uninstall) resumeJobs(ctx context.Context) error {
 	return nil
 }
 
-// tell says what was done with an object, or only names it.
 func (u *uninstall) tell(name, done string) {
 	if done += u.dryRun.Note(); u.output != "" {
 		done = ""
@@ -382,4 +380,82 @@ func (u *uninstall) awaitGone(ctx context.Context, obj *unstructured.Unstructure
 		}
 		return false, client.IgnoreNotFound(err)
 	})
+}
+
+// prune removes the webhook configurations and policies of rings that are not
+// installed any more, or that do not declare them any more, and the dashboard if it is not. A note follows what is said of each.
+func prune(ctx context.Context, w io.Writer, c client.Client, o *manifests.Options, installed []*unstructured.Unstructured, note string) error {
+	namespace := o.Namespace
+	for _, kind := range manifests.AdmissionKinds() {
+		if err := pruneKind(ctx, w, c, kind, installed, note, client.MatchingLabels(manifests.InstalledLabels(namespace)), client.HasLabels{vocabulary.Ring}); err != nil {
+			return err
+		}
+	}
+	if err := prunePins(ctx, w, c, o, installed, note); err != nil {
+		return err
+	}
+	return pruneDashboard(ctx, w, c, namespace, installed, note)
+}
+
+// prunePins takes the permissions of pins away where there are none any more: no policy limits them there.
+func prunePins(ctx context.Context, w io.Writer, c client.Client, o *manifests.Options, installed []*unstructured.Unstructured, note string) error {
+	for _, kind := range []string{"RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole"} {
+		err := pruneKind(ctx, w, c, rbacv1.SchemeGroupVersion.WithKind(kind), installed, note,
+			client.MatchingLabels(manifests.InstalledLabels(o.Namespace)), client.MatchingFields{"metadata.name": o.Values.PinRole()})
+		if err != nil && !apierrors.IsForbidden(err) { // who may not list them in all namespaces may not remove them
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneDashboard removes the dashboard if it is not installed any more, or in another namespace.
+func pruneDashboard(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
+	labels := client.MatchingLabels(manifests.InstalledDashboardLabels(namespace))
+	found := &appsv1.DeploymentList{}
+	if err := c.List(ctx, found, labels); err != nil {
+		return fmt.Errorf("look for what is not installed any more: %w", err)
+	}
+	if len(found.Items) == 0 {
+		return nil
+	}
+	for _, kind := range append(manifests.ManagerKinds(), manifests.OtherKinds()...) {
+		if err := pruneKind(ctx, w, c, kind, installed, note, labels); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pruneKind(ctx context.Context, w io.Writer, c client.Client, kind schema.GroupVersionKind, installed []*unstructured.Unstructured, note string, which ...client.ListOption) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	err := c.List(ctx, list, which...)
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil // an older API server does not have the kind
+	}
+	if err != nil {
+		return fmt.Errorf("look for what is not installed any more: %w", err)
+	}
+	for i := range list.Items {
+		if err := pruneOne(ctx, w, c, &list.Items[i], installed, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pruneOne(ctx context.Context, w io.Writer, c client.Client, obj *unstructured.Unstructured, installed []*unstructured.Unstructured, note string) error {
+	if slices.ContainsFunc(installed, func(i *unstructured.Unstructured) bool {
+		return i.GetKind() == obj.GetKind() && i.GetNamespace() == obj.GetNamespace() && i.GetName() == obj.GetName()
+	}) {
+		return nil
+	}
+	what, uid, version := strings.ToLower(obj.GetKind())+"/"+obj.GetName(), obj.GetUID(), obj.GetResourceVersion()
+	err := c.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", what, err)
+	}
+	_, _ = fmt.Fprintf(w, "%s deleted%s\n", what, note)
+	return nil
 }
