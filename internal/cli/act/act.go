@@ -380,8 +380,7 @@ func (s *steerCommand) command(env command.Environment) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return s.run(cmd, p, args[0]) },
 	}
 	p.Cluster.AddNamespacedFlags(cmd.Flags())
-	p.AddFlags(cmd, ReasonUsage)
-	return cmd
+	return p.AddFlags(cmd, ReasonUsage)
 }
 
 func (s *steerCommand) run(cmd *cobra.Command, p *Person, arg string) error {
@@ -431,10 +430,11 @@ type Person struct {
 
 // AddFlags adds the flags of a command that changes something, but for those of the cluster. Usage is
 // that of the reason.
-func (p *Person) AddFlags(cmd *cobra.Command, usage string) {
+func (p *Person) AddFlags(cmd *cobra.Command, usage string) *cobra.Command {
 	command.OutputFlag(cmd, &p.Output, command.OutputName)
 	p.DryRun.AddFlag(cmd.Flags())
 	cmd.Flags().StringVar(&p.Reason, "reason", "", usage)
+	return cmd
 }
 
 // ReasonUsage is that of the reason where status shows it, too.

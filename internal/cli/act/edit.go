@@ -164,13 +164,8 @@ func retryRollout(obj client.Object, who Author) error {
 	case *fleetv1.Module, *fleetv1.BootstrapModule:
 		return retryModule(o, who)
 	}
-	annotations := obj.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
 	next := who.At.Add(time.Second) // so that it is after all that failed within this second
-	annotations[vocabulary.RetryConfig.Native] = next.UTC().Format(time.RFC3339)
-	obj.SetAnnotations(annotations)
+	Annotate(obj, vocabulary.RetryConfig.Native, next.UTC().Format(time.RFC3339))
 	return nil
 }
 
@@ -189,6 +184,16 @@ func retryModule(module client.Object, who Author) error {
 	return retry.Note(module)
 }
 
+// Annotate sets an annotation of an object.
+func Annotate(obj client.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+}
+
 // RetryPlan orders the plan of an Instance that has failed to continue from where it failed.
 func RetryPlan(i *v1beta1.Instance, who Author) error {
 	if x := i.Status.Execution; x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
@@ -203,10 +208,7 @@ func Order(i *v1beta1.Instance, key vocabulary.Key, who Author) error {
 	if err != nil {
 		return fmt.Errorf("encode the order: %w", err)
 	}
-	if i.Annotations == nil {
-		i.Annotations = map[string]string{}
-	}
-	i.Annotations[key.Native] = string(raw)
+	Annotate(i, key.Native, string(raw))
 	return nil
 }
 

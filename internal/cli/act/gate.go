@@ -43,12 +43,8 @@ func prepareVerdict(ctx context.Context, c client.Client, r Request, who Author)
 	return w, nil
 }
 
-func past(v Verb) string {
-	if v == Refuse {
-		return "refused"
-	}
-	return "approved"
-}
+// past is what a gate is after its verdict.
+func past(v Verb) string { return string(v) + "d" }
 
 // find returns the gate that is meant: by its name, or the only one of a rollout that is not
 // decided so yet.

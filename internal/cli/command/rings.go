@@ -185,18 +185,17 @@ type reloaderFlags struct {
 	selector         []string
 	webhook          string
 	rollouts         string
-	// vain are flags that have no effect here, by name.
-	vain map[string]*string
-	// names are the annotations that flags rename, by their own names.
-	names map[string]*string
+	// set are all of them but the one that has annotations read: also those that have no effect here, and those that
+	// rename annotations.
+	set *pflag.FlagSet
 }
 
 // add adds the flags. Those of Reloader are for who brings its arguments along, and are in no list.
 func (f *reloaderFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader, and restart Rollouts of Argo; its flags that rename annotations and leave objects out are accepted, too")
-	flags.BoolVar(&f.cronJobs, ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where annotations of Reloader on them ask for it; without it, their next run has the new config")
-	flags.BoolVar(&f.metrics, ReloaderMetrics, false, "count and report rolls by annotations of Reloader by the names of its metrics and Events, too")
-	of := pflag.NewFlagSet("reloader", pflag.ContinueOnError)
+	of, shown := pflag.NewFlagSet("reloader", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	shown.BoolVar(&f.cronJobs, ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where annotations of Reloader on them ask for it; without it, their next run has the new config")
+	shown.BoolVar(&f.metrics, ReloaderMetrics, false, "count and report rolls by annotations of Reloader by the names of its metrics and Events, too")
 	of.BoolVar(&f.all, "auto-reload-all", false, "roll all workloads that say nothing, as Reloader does")
 	of.StringSliceVar(&f.namespaces, "namespaces-to-ignore", nil, "namespaces whose annotations of Reloader are not read")
 	of.StringSliceVar(&f.resources, "resources-to-ignore", nil, "configMaps or secrets, if they roll nothing")
@@ -209,35 +208,36 @@ func (f *reloaderFlags) add(flags *pflag.FlagSet) {
 	of.StringVar(&f.webhook, vocabulary.ReloaderWebhook, "", "refused: no URL is called in place of a roll")
 	of.StringVar(&f.rollouts, vocabulary.ReloaderRollouts, "", "false leaves Rollouts of Argo alone")
 	of.Lookup(vocabulary.ReloaderRollouts).NoOptDefVal = "true"
-	f.vain = map[string]*string{}
 	for _, flag := range vocabulary.ReloaderFlags() {
 		if flag.Vain {
-			f.vain[flag.Name] = of.String(flag.Name, "", "without effect")
+			of.String(flag.Name, "", "without effect")
 			of.Lookup(flag.Name).NoOptDefVal = "true"
 		}
 	}
-	f.names = map[string]*string{}
 	for _, k := range vocabulary.ReloaderKeys() {
 		if k.Flag != "" {
-			f.names[k.Name] = of.String(k.Flag, k.Name, "the annotation that is read as "+k.Name)
+			of.String(k.Flag, k.Name, "the annotation that is read as "+k.Name)
 		}
 	}
-	of.VisitAll(func(flag *pflag.Flag) {
-		flag.Hidden = true
-		flags.AddFlag(flag)
-	})
+	of.VisitAll(func(flag *pflag.Flag) { flag.Hidden = true })
+	of.AddFlagSet(shown)
+	flags.AddFlagSet(of)
+	f.set = of
 }
+
+// isGiven reports whether a flag of the set has another value than its default.
+func isGiven(f *pflag.Flag) bool { return f.Value.String() != f.DefValue }
 
 // options are nil if no annotation of Reloader is read.
 func (f *reloaderFlags) options(now time.Time) (*reloader.Options, error) {
 	o := &reloader.Options{Names: map[string]string{}, AutoAll: f.all, IgnoredNamespaces: f.namespaces, Classes: f.classes, Since: now}
-	for name, other := range f.names {
-		if *other != name {
-			o.Names[name] = *other
-		}
-	}
 	if !f.on {
-		return nil, f.unread(o)
+		return nil, f.unread()
+	}
+	for _, k := range vocabulary.ReloaderKeys() {
+		if flag := f.set.Lookup(k.Flag); flag != nil && isGiven(flag) {
+			o.Names[k.Name] = flag.Value.String()
+		}
 	}
 	if f.webhook != "" {
 		return nil, fmt.Errorf("--%s: no URL is called in place of a roll; remove it, and create a Notifier, which sends a message about each", vocabulary.ReloaderWebhook)
@@ -283,7 +283,7 @@ func (f *reloaderFlags) scope(o *reloader.Options) (err error) {
 func (f *RingFlags) ReloaderNotes() map[string]string {
 	notes := map[string]string{}
 	for _, flag := range vocabulary.ReloaderFlags() {
-		if flag.Vain && *f.reloader.vain[flag.Name] != "" {
+		if flag.Vain && isGiven(f.reloader.set.Lookup(flag.Name)) {
 			notes[flag.Name] = flag.Differs
 		}
 	}
@@ -302,31 +302,16 @@ func (f *reloaderFlags) runsCronJobs() bool {
 }
 
 // unread is an error if a flag of Reloader has no effect, because its annotations are not read.
-func (f *reloaderFlags) unread(o *reloader.Options) error {
+func (f *reloaderFlags) unread() error {
 	var given []string
-	for name, is := range map[string]bool{
-		"auto-reload-all": o.AutoAll, "namespaces-to-ignore": len(f.namespaces) > 0, "resources-to-ignore": len(f.resources) > 0,
-		"ignored-workload-types": len(f.workloads) > 0, "resource-label-selector": len(f.labels) > 0, "enable-csi-integration": f.classes,
-		"namespace-selector": len(f.selector) > 0, vocabulary.ReloaderWebhook: f.webhook != "", ReloaderCronJobs: f.cronJobs, ReloaderMetrics: f.metrics, vocabulary.ReloaderRollouts: f.rollouts != "", "reload-on-create": f.onCreate != "false", "reload-on-delete": f.onDelete != "false",
-	} {
-		if is {
-			given = append(given, name)
+	f.set.VisitAll(func(flag *pflag.Flag) {
+		if isGiven(flag) {
+			given = append(given, flag.Name)
 		}
-	}
-	for name, value := range f.vain {
-		if *value != "" {
-			given = append(given, name)
-		}
-	}
-	for _, k := range vocabulary.ReloaderKeys() {
-		if o.Names[k.Name] != "" {
-			given = append(given, k.Flag)
-		}
-	}
+	})
 	if len(given) == 0 {
 		return nil
 	}
-	slices.Sort(given)
 	return fmt.Errorf("--%s has no effect: annotations of Reloader are not read; add --%s", strings.Join(given, ", --"), ReloaderAnnotations)
 }
 

@@ -342,20 +342,7 @@ func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string)
 func (h *hosting) asGiven() *command.Query {
 	cmd := &cobra.Command{}
 	q := command.NewUnprinted(h.Env, cmd)
-	h.given.Visit(func(f *pflag.Flag) {
-		mine := cmd.Flags().Lookup(f.Name)
-		if mine == nil {
-			return
-		}
-		mine.Changed = true
-		from, several := f.Value.(pflag.SliceValue)
-		to, _ := mine.Value.(pflag.SliceValue)
-		if several && to != nil {
-			_ = to.Replace(from.GetSlice()) // it was accepted before
-			return
-		}
-		_ = mine.Value.Set(f.Value.String()) // the same
-	})
+	command.CopyFlags(cmd.Flags(), h.given)
 	return q
 }
 

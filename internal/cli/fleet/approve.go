@@ -31,8 +31,8 @@ type approval struct {
 
 func newFleetApprove(f *fleeter) *cobra.Command {
 	a := &approval{fleeter: f}
-	cmd := f.gives(f.command("approve", "[--gate GATE | --remove NUMBER]", "Approve a gate of a rollout, or refuse it; or approve removals",
-		`shop -n clusters --reason "errors are fine"`, a.run))
+	cmd := f.AddFlags(f.command("approve", "[--gate GATE | --remove NUMBER]", "Approve a gate of a rollout, or refuse it; or approve removals",
+		`shop -n clusters --reason "errors are fine"`, a.run), act.ReasonUsage)
 	cmd.Example += "\n  spillway fleet approve shop -n clusters --remove=12"
 	cmd.Flags().StringVar(&a.stage, "stage", "", "the stage of the gate (default: the one that waits)")
 	cmd.Flags().StringVar(&a.gate, "gate", "", "the name of the gate (default: the only one)")
@@ -171,7 +171,7 @@ func (a *approval) approveRemovals(ctx context.Context) error {
 		if said, err = a.checkRemovals(&e); err != nil {
 			return err
 		}
-		annotate(module, vocabulary.ApproveRemoval.Native, e.Removal.Approval)
+		act.Annotate(module, vocabulary.ApproveRemoval.Native, e.Removal.Approval)
 		return nil
 	})
 	if err != nil {
@@ -211,13 +211,4 @@ func losing(e *decision.Explanation) string {
 		names = append(names[:shownClusters], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
-}
-
-func annotate(o client.Object, key, value string) {
-	annotations := o.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	o.SetAnnotations(annotations)
 }

@@ -29,12 +29,6 @@ type fleeter struct {
 	module act.Module
 }
 
-// gives lets a command that changes something say why, and what it prints.
-func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
-	f.AddFlags(cmd, act.ReasonUsage)
-	return cmd
-}
-
 func (f *fleeter) get(ctx context.Context) (client.Object, error) {
 	module := f.named()
 	return module, act.Get(ctx, f.Client, module)
@@ -127,19 +121,19 @@ func newFleetUnpin(f *fleeter) *cobra.Command {
 
 func newPin(f *fleeter, verb act.Verb, short, example string) *cobra.Command {
 	on := ""
-	cmd := f.gives(f.command(string(verb), "--cluster CLUSTER", short, example, func(ctx context.Context) error {
+	cmd := f.AddFlags(f.command(string(verb), "--cluster CLUSTER", short, example, func(ctx context.Context) error {
 		return f.do(ctx, act.Request{Verb: verb, Cluster: on})
-	}))
+	}), act.ReasonUsage)
 	cmd.Flags().StringVar(&on, "cluster", "", "the cluster")
 	return cmd
 }
 
 func newFleetRollback(f *fleeter) *cobra.Command {
 	to := ""
-	cmd := f.gives(f.command("rollback", "[--to REVISION]", "Go back to an older revision, under the same budget, and stay there",
+	cmd := f.AddFlags(f.command("rollback", "[--to REVISION]", "Go back to an older revision, under the same budget, and stay there",
 		`shop -n clusters --reason "checkout fails"`, func(ctx context.Context) error {
 			return f.do(ctx, act.Request{Verb: act.Rollback, To: to})
-		}))
+		}), act.ReasonUsage)
 	cmd.Flags().StringVar(&to, "to", "", "the revision, by name or number, or \"latest\" for what the template says (default: the last other one that reached all clusters)")
 	return cmd
 }

@@ -246,7 +246,7 @@ func (r *registrar) unregister(ctx context.Context) error {
 // leave deletes an assemblage, and leaves what it has applied.
 func (r *registrar) leave(ctx context.Context, a client.Object) error {
 	err := act.Apply(ctx, r.client, a, func() error {
-		annotate(a, vocabulary.AbandonCluster.Native, "true")
+		act.Annotate(a, vocabulary.AbandonCluster.Native, "true")
 		return nil
 	})
 	if err == nil {

@@ -17,11 +17,13 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -129,15 +131,16 @@ func (o *operation) finish(ctx context.Context, r *results, i *v1beta1.Instance,
 		return err
 	}
 	if o.wait {
-		if err := o.waiter().Settled(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
+		if err := o.planner(i).settled(ctx, i.Generation); err != nil {
 			return err
 		}
 	}
 	return r.end()
 }
 
-func (o *operation) waiter() waiter {
-	return waiter{Env: o.env, Client: o.client, Out: o.out, Quiet: o.output != "", Timeout: o.timeout}
+// planner waits for the plans of an Instance, and shows them unless a program reads what is printed.
+func (o *operation) planner(i *v1beta1.Instance) *planner {
+	return &planner{Person: act.Person{Env: o.env, Client: o.client, Output: o.output}, out: o.out, name: client.ObjectKeyFromObject(i), timeout: o.timeout}
 }
 
 // trial asks the API server what would become of objects, unless the user asks for a dry
@@ -406,13 +409,19 @@ func (s *settings) applied(before map[string]string) (map[string]string, error) 
 	return after, nil
 }
 
-// The kinds that can be listed.
-const (
-	getInstances = "instances"
-	getOperators = "operators"
-	getVersions  = "operatorversions"
-	getAll       = "all"
-)
+// lists are the kinds that can be listed, in the order in which all are.
+func lists() []listed {
+	return []listed{
+		{"operators", "Operator", "OPERATOR\tDESCRIPTION", &v1beta1.OperatorList{}},
+		{"operatorversions", "OperatorVersion", "OPERATOR VERSION\tOPERATOR\tVERSION\tAPP VERSION", &v1beta1.OperatorVersionList{}},
+		{"instances", "Instance", "INSTANCE\tOPERATOR VERSION\tPLAN\tSTATUS", &v1beta1.InstanceList{}},
+	}
+}
+
+type listed struct {
+	name, kind, title string
+	list              client.ObjectList
+}
 
 func newGet(env command.Environment) *cobra.Command {
 	o := &operation{env: env}
@@ -420,7 +429,7 @@ func newGet(env command.Environment) *cobra.Command {
 		Use: "get instances|operators|operatorversions|all", Short: "List what is installed in a namespace",
 		Example: "  spillway package get instances -n shop\n" +
 			"  spillway package get all -n shop -o name",
-		Args: command.Exactly(1, "name instances, operators, operatorversions or all"), ValidArgs: []string{getInstances, getOperators, getVersions, getAll},
+		Args: command.Exactly(1, "name instances, operators, operatorversions or all"), ValidArgs: []string{"instances", "operators", "operatorversions", "all"},
 		RunE: o.connected(o.list),
 	}
 	o.addFlags(cmd)
@@ -428,30 +437,20 @@ func newGet(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-type listed struct {
-	title   string
-	rows    []string
-	objects []client.Object
-}
-
 func (o *operation) list(ctx context.Context, args []string) error {
-	lists := map[string]func(context.Context) (listed, error){getInstances: o.instances, getOperators: o.operators, getVersions: o.versions}
-	names := args
-	if args[0] == getAll {
-		names = []string{getOperators, getVersions, getInstances}
+	tables := lists()
+	if args[0] != "all" {
+		tables = slices.DeleteFunc(tables, func(l listed) bool { return l.name != strings.TrimSuffix(args[0], "s")+"s" })
 	}
-	var tables []listed
+	if len(tables) == 0 {
+		return fmt.Errorf("%q is not known; use instances, operators, operatorversions or all", args[0])
+	}
 	objects := 0
-	for _, name := range names {
-		list, ok := lists[strings.TrimSuffix(name, "s")+"s"]
-		if !ok {
-			return fmt.Errorf("%q is not known; use instances, operators, operatorversions or all", name)
+	for _, l := range tables {
+		if err := o.client.List(ctx, l.list, client.InNamespace(o.namespace)); err != nil {
+			return fmt.Errorf("list %s: %w", l.name, err)
 		}
-		found, err := list(ctx)
-		if err != nil {
-			return err
-		}
-		tables, objects = append(tables, found), objects+len(found.objects)
+		objects += apimeta.LenList(l.list)
 	}
 	if objects == 0 {
 		if err := command.NamespaceMissing(ctx, o.client, o.namespace); err != nil {
@@ -462,83 +461,55 @@ func (o *operation) list(ctx context.Context, args []string) error {
 		o.writeTables(tables, objects)
 		return nil
 	}
-	return o.writeObjects(tables)
-}
-
-func (o *operation) writeObjects(tables []listed) error {
 	r := o.results()
-	for _, table := range tables {
-		for _, obj := range table.objects {
-			if err := r.add(obj, ""); err != nil {
-				return err
-			}
+	for _, l := range tables {
+		if err := l.each(func(obj client.Object) error { return r.add(obj, "") }); err != nil {
+			return err
 		}
 	}
 	return r.end()
 }
 
+func (l *listed) each(do func(client.Object) error) error {
+	return apimeta.EachListItem(l.list, func(item runtime.Object) error { //nolint:wrapcheck // of what is done
+		item.GetObjectKind().SetGroupVersionKind(v1beta1.GroupVersion.WithKind(l.kind)) // lists have none
+		obj, _ := item.(client.Object)                                                  // all of them are
+		return do(obj)
+	})
+}
+
+// writeTables writes what is listed, or what to type if there is nothing.
 func (o *operation) writeTables(tables []listed, objects int) {
-	for i, table := range tables {
+	for i, l := range tables {
 		if i > 0 {
 			_, _ = fmt.Fprintln(o.out)
 		}
-		writeTable(o.out, table)
+		table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(table, l.title)
+		_ = l.each(func(obj client.Object) error {
+			_, err := fmt.Fprintln(table, row(obj))
+			return err //nolint:wrapcheck // as with what is written to the terminal otherwise
+		})
+		_ = table.Flush()
 	}
 	if objects == 0 {
 		_, _ = fmt.Fprintf(o.env.Err, "note: nothing of that is in namespace %s; to install a package: %s\n", o.namespace, o.next("package", "install", "PACKAGE", "NAME"))
 	}
 }
 
-func writeTable(w io.Writer, l listed) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, l.title)
-	for _, row := range l.rows {
-		_, _ = fmt.Fprintln(table, row)
-	}
-	_ = table.Flush()
-}
-
-func (o *operation) instances(ctx context.Context) (listed, error) {
-	found, list := listed{title: "INSTANCE\tOPERATOR VERSION\tPLAN\tSTATUS"}, &v1beta1.InstanceList{}
-	if err := o.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
-		return found, fmt.Errorf("list instances: %w", err)
-	}
-	for k := range list.Items {
-		i, plan := &list.Items[k], ""
-		i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
-		if x := i.Status.Execution; x != nil {
+func row(obj client.Object) string {
+	switch o := obj.(type) {
+	case *v1beta1.Instance:
+		plan := ""
+		if x := o.Status.Execution; x != nil {
 			plan = x.Plan
 		}
-		found.objects = append(found.objects, i)
-		found.rows = append(found.rows, fmt.Sprintf("%s\t%s\t%s\t%s", i.Name, i.Spec.OperatorVersion.Name, plan, i.Status.AggregatedStatus.Status))
+		return fmt.Sprintf("%s\t%s\t%s\t%s", o.Name, o.Spec.OperatorVersion.Name, plan, o.Status.AggregatedStatus.Status)
+	case *v1beta1.OperatorVersion:
+		return fmt.Sprintf("%s\t%s\t%s\t%s", o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion)
+	case *v1beta1.Operator:
+		return o.Name + "\t" + o.Spec.Description
+	default:
+		return obj.GetName()
 	}
-	return found, nil
-}
-
-func (o *operation) operators(ctx context.Context) (listed, error) {
-	found, list := listed{title: "OPERATOR\tDESCRIPTION"}, &v1beta1.OperatorList{}
-	if err := o.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
-		return found, fmt.Errorf("list operators: %w", err)
-	}
-	for k := range list.Items {
-		i := &list.Items[k]
-		i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Operator"))
-		found.objects = append(found.objects, i)
-		found.rows = append(found.rows, i.Name+"\t"+i.Spec.Description)
-	}
-	return found, nil
-}
-
-func (o *operation) versions(ctx context.Context) (listed, error) {
-	found, list := listed{title: "OPERATOR VERSION\tOPERATOR\tVERSION\tAPP VERSION"}, &v1beta1.OperatorVersionList{}
-	if err := o.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
-		return found, fmt.Errorf("list operatorversions: %w", err)
-	}
-	for k := range list.Items {
-		i := &list.Items[k]
-		i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("OperatorVersion"))
-		found.objects = append(found.objects, i)
-		found.rows = append(found.rows, fmt.Sprintf("%s\t%s\t%s\t%s", i.Name, i.Spec.Operator.Name, i.Spec.Version, i.Spec.AppVersion))
-	}
-	return found, nil
 }

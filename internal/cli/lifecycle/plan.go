@@ -195,10 +195,8 @@ func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// gives lets a command that changes something say why, and what it prints.
 func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
-	p.AddFlags(cmd, "the reason to record, with your name, in an Event; history shows it")
-	return cmd
+	return p.AddFlags(cmd, "the reason to record, with your name, in an Event; history shows it")
 }
 
 func (p *planner) order(ctx context.Context, word rollout.Reason, give func(*v1beta1.Instance, act.Author) error) (uid types.UID, err error) {
@@ -286,19 +284,13 @@ type absentError struct{ error }
 // follow tells how an execution goes until it has ended, or something else keeps
 // it from beginning.
 func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) error {
-	view := p.view()
-	var seen *v1beta1.Instance
-	draw := func() {
-		if seen != nil {
-			view.show(seen, p.Env.Now())
-		}
-	}
+	seen, draw := p.drawing()
 	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 		x := i.Status.Execution
 		if x == nil || !is(x) {
 			return false, stalled(i)
 		}
-		seen = i
+		*seen = i
 		draw()
 		switch {
 		case x.FinishedAt == nil:
@@ -309,6 +301,16 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 			return true, nil
 		}
 	}, draw)
+}
+
+// drawing returns where the Instance is kept that is shown, and what shows it again.
+func (p *planner) drawing() (seen **v1beta1.Instance, draw func()) {
+	view, seen := p.view(), new(*v1beta1.Instance)
+	return seen, func() {
+		if *seen != nil {
+			view.show(*seen, p.Env.Now())
+		}
+	}
 }
 
 func stalled(i *v1beta1.Instance) error {
@@ -402,40 +404,16 @@ func gone(err error, what string) error {
 	return errWatchEnded
 }
 
-type waiter struct {
-	Env    command.Environment
-	Client client.WithWatch
-	Out    io.Writer
-	// Quiet shows nothing meanwhile.
-	Quiet bool
-	// Timeout is how long it waits; 0 is no limit.
-	Timeout time.Duration
-}
-
-func (w waiter) planner(name types.NamespacedName) *planner {
-	return &planner{Person: act.Person{Env: w.Env, Client: w.Client}, out: w.Out, name: name, timeout: w.Timeout}
-}
-
-// Settled waits until the manager has done all that the spec of a generation asks for. The
+// settled waits until the manager has done all that the spec of a generation asks for. The
 // error says why it does not.
-func (w waiter) Settled(ctx context.Context, name types.NamespacedName, generation int64) error {
-	p := w.planner(name)
-	view := p.view()
-	if w.Quiet {
-		view = blindView{}
-	}
-	var seen *v1beta1.Instance
-	draw := func() {
-		if seen != nil {
-			view.show(seen, p.Env.Now())
-		}
-	}
+func (p *planner) settled(ctx context.Context, generation int64) error {
+	seen, draw := p.drawing()
 	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 		if i.Status.ObservedGeneration < generation {
 			return false, nil
 		}
 		if x := i.Status.Execution; x != nil && (x.FinishedAt == nil || choice.SameTarget(i.Namespace, &x.Spec, &i.Spec)) {
-			seen = i
+			*seen = i
 			draw()
 		}
 		e := plans.ExplanationOf(i)
@@ -450,10 +428,9 @@ func (w waiter) Settled(ctx context.Context, name types.NamespacedName, generati
 	}, draw)
 }
 
-// Deleted waits until an Instance, and all that its cleanup plan waits for, is deleted. That a plan
+// deleted waits until an Instance, and all that its cleanup plan waits for, is deleted. That a plan
 // failed before keeps nothing from being deleted.
-func (w waiter) Deleted(ctx context.Context, name types.NamespacedName, uid types.UID) error {
-	p := w.planner(name)
+func (p *planner) deleted(ctx context.Context, uid types.UID) error {
 	err := p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 		e, last := plans.ExplanationOf(i), i.Status.Execution
 		if i.UID == uid && e.Phase == plans.PhaseStalled && last != nil && last.Cause == v1beta1.CauseDelete && last.Result != v1beta1.ResultComplete {

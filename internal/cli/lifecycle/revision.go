@@ -428,9 +428,13 @@ func (r *revisionRollback) run(cmd *cobra.Command, arg string) error {
 }
 
 func (r *revisionRollback) instance(cmd *cobra.Command, name string) error {
-	return Rollback{
-		Cluster: r.Cluster, DryRun: r.DryRun, Output: r.Output, To: r.to, Reason: r.Reason, Yes: r.yes, Wait: r.wait, Timeout: r.timeout,
-	}.Run(r.Env, cmd, name)
+	b := &back{to: r.to, operation: operation{
+		env: r.Env, cluster: r.Cluster, output: r.Output, dryRun: r.DryRun, wait: r.wait, yes: r.yes, timeout: r.timeout,
+	}}
+	if err := b.connect(cmd); err != nil {
+		return err
+	}
+	return b.run(cmd.Context(), name, r.Reason)
 }
 
 func (r *revisionRollback) sayf(format string, args ...any) {

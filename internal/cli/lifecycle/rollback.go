@@ -10,37 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
-// Rollback is the return of an Instance to what an earlier execution has applied: to its
+// back is the return of an Instance to what an earlier execution has applied: to its
 // OperatorVersion and its parameters.
-type Rollback struct {
-	Cluster command.Cluster
-	DryRun  command.DryRun
-	// Output is the form of the answer, To the execution by the beginning of its UID, and
-	// Reason what the Event says.
-	Output, To, Reason string
-	Yes, Wait          bool
-	Timeout            time.Duration
-}
-
-// Run makes the return, after it has been shown and confirmed.
-func (r Rollback) Run(env command.Environment, cmd *cobra.Command, name string) error {
-	b := &back{to: r.To, operation: operation{
-		env: env, cluster: r.Cluster, output: r.Output, dryRun: r.DryRun, wait: r.Wait, yes: r.Yes, timeout: r.Timeout,
-	}}
-	if err := b.connect(cmd); err != nil {
-		return err
-	}
-	return b.run(cmd.Context(), name, r.Reason)
-}
-
 type back struct {
 	operation
 

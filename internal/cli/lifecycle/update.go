@@ -537,7 +537,7 @@ func (o *operation) uninstall(ctx context.Context, args []string) error {
 	if !o.wait {
 		return nil
 	}
-	return o.waiter().Deleted(ctx, client.ObjectKeyFromObject(i), uid)
+	return o.planner(i).deleted(ctx, uid)
 }
 
 // delete deletes an Instance if it is the one that was read.

@@ -177,7 +177,7 @@ func (m *migration) install(ctx context.Context, all []found) error {
 
 func (m *migration) runs(ctx context.Context, cmd *cobra.Command, args ...string) error {
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	cmd.SetArgs(append(m.connection(), args...))
+	cmd.SetArgs(append(m.cluster.Given(), args...))
 	cmd.SetOut(m.out)
 	cmd.SetErr(m.env.Err)
 	return cmd.ExecuteContext(ctx) //nolint:wrapcheck // the caller wraps it

@@ -44,7 +44,6 @@ type migration struct {
 	args             []string
 	// settle is how long is watched, and timeout how long each wait may take.
 	settle, timeout time.Duration
-	flags           *pflag.FlagSet
 }
 
 // New returns the command migrate.
@@ -76,7 +75,7 @@ func New(env command.Environment) *cobra.Command {
 
 func (m *migration) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	m.flags, m.webhooks = flags, true
+	m.webhooks = true
 	m.cluster.AddFlags(flags)
 	flags.StringVar(&m.fromName, "from", auto, "what to change over from: wave, reloader, rollout-operator, kudo or fleeet; auto is all that is found")
 	flags.StringSliceVar(&m.accept, "accept", nil, "codes of what is decided, as the command prints them")
@@ -319,19 +318,6 @@ func (m *migration) ringFlags(args []string) (*command.RingFlags, error) {
 	return f, nil
 }
 
-// connection are the flags that say which cluster is meant, as they were given.
-func (m *migration) connection() (args []string) {
-	m.flags.Visit(func(f *pflag.Flag) {
-		if f.Annotations[command.ConnectionFlags] == nil && f.Name != "kubeconfig" && f.Name != "context" {
-			return
-		}
-		for _, value := range command.Values(f) {
-			args = append(args, "--"+f.Name+"="+value)
-		}
-	})
-	return args
-}
-
 type answer struct {
 	Found []found `json:"found"`
 	// Rolls are what the manager would roll immediately, by its own code on the present state: nothing is rolled
@@ -352,35 +338,35 @@ type step struct {
 	Commands []string `json:"commands"`
 }
 
-// rings are those that do the work of all former controllers.
-func rings(all []found) (names []string) {
+// gathered is what all former controllers have of something, each once.
+func gathered(all []found, of func(*found) []string) (values []string) {
 	for i := range all {
-		names = append(names, all[i].of.rings...)
+		values = append(values, of(&all[i])...)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// rings are those that do the work of all former controllers.
+func rings(all []found) []string {
+	return gathered(all, func(f *found) []string { return f.of.rings })
+}
+
+// switches are the flags of the manager, which spillway install has, too, that the former controllers need.
+func switches(all []found) []string {
+	return gathered(all, func(f *found) []string { return f.of.args })
 }
 
 // managerArgs are the arguments of the manager that carry over what the former controllers run with.
-func managerArgs(all []found) (args []string) {
-	for i := range all {
-		for _, flag := range all[i].Flags {
+func managerArgs(all []found) []string {
+	return gathered(all, func(f *found) (args []string) {
+		for _, flag := range f.Flags {
 			if flag.Manager != "" {
 				args = append(args, flag.Manager)
 			}
 		}
-	}
-	slices.Sort(args)
-	return slices.Compact(args)
-}
-
-// switches are the flags of the manager, which spillway install has, too, that the former controllers need.
-func switches(all []found) (args []string) {
-	for i := range all {
-		args = append(args, all[i].of.args...)
-	}
-	slices.Sort(args)
-	return slices.Compact(args)
+		return args
+	})
 }
 
 func (m *migration) installArgs(all []found) []string {

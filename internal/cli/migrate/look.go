@@ -269,15 +269,10 @@ func (m *migration) place(kind, namespace, name string) string {
 
 // watched are the namespaces that all former controllers together watch, none for all.
 func watched(all []found) []string {
-	var namespaces []string
-	for i := range all {
-		if len(all[i].Watches) == 0 {
-			return nil
-		}
-		namespaces = append(namespaces, all[i].Watches...)
+	if slices.ContainsFunc(all, func(f found) bool { return len(f.Watches) == 0 }) {
+		return nil
 	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces)
+	return gathered(all, func(f *found) []string { return f.Watches })
 }
 
 // podsOf reads the Pods of a former controller, also those that are terminating.

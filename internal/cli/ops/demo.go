@@ -199,7 +199,7 @@ func (r *demoRun) explain(ctx context.Context, st *stage, o config.Options, obje
 	if err != nil {
 		return err
 	}
-	c, err := connect(st.config)
+	c, err := command.ClientFor(st.config)
 	if err != nil {
 		return err
 	}
@@ -223,27 +223,15 @@ func installKinds(ctx context.Context, cfg *rest.Config, rings ...string) error 
 	if err != nil {
 		return err
 	}
-	c, err := connect(cfg)
+	c, err := command.ClientFor(cfg)
 	if err != nil {
 		return err
 	}
 	return (&installing{}).apply(ctx, io.Discard, c, kinds)
 }
 
-func connect(cfg *rest.Config) (client.Client, error) {
-	known, err := kube.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(cfg, client.Options{Scheme: known})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return c, nil
-}
-
 func knowsKind(cfg *rest.Config, kind string) (bool, error) {
-	c, err := connect(cfg)
+	c, err := command.ClientFor(cfg)
 	if err != nil {
 		return false, err
 	}
@@ -261,7 +249,7 @@ func knowsKind(cfg *rest.Config, kind string) (bool, error) {
 // returns what it created: nothing where the API server has no such policies, or where the user
 // may not create them.
 func bringPins(ctx context.Context, cfg *rest.Config, namespace string) ([]client.Object, error) {
-	c, err := connect(cfg)
+	c, err := command.ClientFor(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +271,7 @@ func bringPins(ctx context.Context, cfg *rest.Config, namespace string) ([]clien
 }
 
 func makeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
-	c, err := connect(cfg)
+	c, err := command.ClientFor(cfg)
 	if err != nil {
 		return err
 	}
@@ -345,7 +333,7 @@ func (r *demoRun) onCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := connect(cfg)
+	c, err := command.ClientFor(cfg)
 	if err != nil {
 		return err
 	}
