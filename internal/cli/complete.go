@@ -53,25 +53,29 @@ func (c completer) complete(cmd *cobra.Command) {
 			return c.argument(cmd, wordAt(words, len(args)), args, typed)
 		}
 	}
+	flags := map[string]cobra.CompletionFunc{}
 	for flag, names := range map[string]func(*asking) []string{
 		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
 		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
 		"from": (*asking).revisions, "instance": (*asking).instances,
 	} {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
-		}
+		flags[flag] = c.flag(names)
 	}
 	for flag, names := range map[string]func(*cobra.Command) []string{
 		"repo": c.repositories, "url-repo": c.repositories, "merge-repo": c.repositories, "context": c.contexts, "to-context": c.contexts,
 	} {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-				return names(cmd), cobra.ShellCompDirectiveNoFileComp
-			})
+		flags[flag] = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return names(cmd), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	c.words(cmd)
+	for flag, words := range wordsOf(cmd) {
+		flags[flag] = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	for flag, names := range flags {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, names) // fails if it has one of its own
+		}
+	}
 }
 
 // wordAt is the word of a usage that stands for an argument, "" if there is none. The last is
@@ -166,14 +170,6 @@ func wordsOf(cmd *cobra.Command) map[string][]string {
 		}
 	}
 	return words
-}
-
-func (completer) words(cmd *cobra.Command) {
-	for flag, words := range wordsOf(cmd) {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-		}
-	}
 }
 
 func (c completer) flag(names func(*asking) []string) cobra.CompletionFunc {

@@ -34,7 +34,7 @@ func prepareVerdict(ctx context.Context, c client.Client, r Request, who Author)
 	}
 	w := &Write{
 		Object: gate, before: gate.DeepCopy(), verdict: true, Word: word,
-		Said: fmt.Sprintf("gate %s of %s is %s for %s", gate.Spec.Gate, describe.UnitOfGate(gate), past(r.Verb), targetOf(gate)),
+		Said: fmt.Sprintf("gate %s of %s is %s for %s", gate.Spec.Gate, describe.UnitOfGate(gate), past(r.Verb), strings.ToLower(gate.Spec.TargetRef.Kind)+"/"+gate.Spec.TargetRef.Name),
 	}
 	SetVerdict(gate, verdict, who)
 	if owner := metav1.GetControllerOf(gate); owner != nil {
@@ -85,11 +85,6 @@ func find(ctx context.Context, c client.Client, r Request, verdict metav1.Condit
 	default:
 		return nil, fmt.Errorf("%s has several gates; choose one of %s", ref, gatesText(gates))
 	}
-}
-
-// targetOf is what rolls out, as a person names it.
-func targetOf(g *v1alpha1.RolloutGate) string {
-	return strings.ToLower(g.Spec.TargetRef.Kind) + "/" + g.Spec.TargetRef.Name
 }
 
 func gatesText(gates []v1alpha1.RolloutGate) string {

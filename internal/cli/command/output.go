@@ -58,7 +58,6 @@ type form struct {
 	path   bool
 }
 
-// String implements [pflag.Value].
 func (f *form) String() string { return *f.output }
 
 // Type implements [pflag.Value].
@@ -91,7 +90,6 @@ func (f *form) choices() string {
 
 type formError string
 
-// Error implements error.
 func (e formError) Error() string { return string(e) }
 
 func parsePath(path string) (*jsonpath.JSONPath, error) {

@@ -77,7 +77,6 @@ type ExitError struct {
 	Said bool
 }
 
-// Error implements error.
 func (e ExitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error itself.
@@ -162,7 +161,6 @@ func (v *KubeVersion) Set(text string) (err error) {
 	return err //nolint:wrapcheck // it has digits only
 }
 
-// String implements [pflag.Value].
 func (v *KubeVersion) String() string { return "1." + strconv.Itoa(v.Minor) }
 
 // Type implements [pflag.Value].
@@ -199,7 +197,6 @@ func (d *DryRun) AddFlagWith(flags *pflag.FlagSet, usage string) {
 	flags.Var(&d.mode, "dry-run", usage)
 }
 
-// String implements [pflag.Value].
 func (m *dryRunMode) String() string { return string(*m) }
 
 // Type implements [pflag.Value].

@@ -65,14 +65,6 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
 }
 
-// pinWatched leaves out pins of namespaces that are not among those to watch.
-func (f *RingFlags) pinWatched() {
-	f.pinSelector = ""
-	f.pinNamespaces = slices.DeleteFunc(f.pinNamespaces, func(name string) bool {
-		return name != pin.All && !slices.Contains(f.namespaces, name)
-	})
-}
-
 // PinByFlag adds the flag that says what points Pods at the config of their revision.
 func PinByFlag(flags *pflag.FlagSet, by *string) {
 	flags.StringVar(by, "pin-by", string(pin.ByPolicy), "what points Pods at the config of their revision where pins are on: policy, which needs Kubernetes 1.36, or webhook")
@@ -121,7 +113,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 		return config.Options{}, errors.New("--namespace-selector: the labels of namespaces are not read with --namespaces; use one of them")
 	}
 	return config.Options{
-		Reloader: reloaded, RunCronJobs: f.reloader.runsCronJobs(), KeepRollouts: f.reloader.rollouts == "false", ReloaderMetrics: f.reloader.metrics,
+		Reloader: reloaded, RunCronJobs: f.reloader.cronJobs && !slices.Contains(f.reloader.workloads, "cronjobs"), KeepRollouts: f.reloader.rollouts == "false", ReloaderMetrics: f.reloader.metrics,
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,
@@ -297,10 +289,6 @@ func (f *RingFlags) WatchAsReloader(lookup func(string) (string, bool)) {
 	}
 }
 
-func (f *reloaderFlags) runsCronJobs() bool {
-	return f.cronJobs && !slices.Contains(f.workloads, "cronjobs")
-}
-
 // unread is an error if a flag of Reloader has no effect, because its annotations are not read.
 func (f *reloaderFlags) unread() error {
 	var given []string
@@ -415,7 +403,10 @@ func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namesp
 		}
 	}
 	if others && !pins { // its pins are for the namespaces that it watches itself
-		a.Rings.pinWatched()
+		a.Rings.pinSelector = ""
+		a.Rings.pinNamespaces = slices.DeleteFunc(a.Rings.pinNamespaces, func(name string) bool {
+			return name != pin.All && !slices.Contains(a.Rings.namespaces, name)
+		})
 	}
 	return nil
 }

@@ -199,12 +199,9 @@ func addStretch(f *Facts, width int, what string, u *history.Part, now time.Time
 var hashes = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 // EventText is what an Event says, fit for a terminal: what had changed where that is known, and
-// no long hashes.
-func EventText(n *history.Event) string { return Plain(withoutHashes(n.Said())) }
-
-// withoutHashes leaves ten characters of the hashes in a text, enough to tell them apart.
-func withoutHashes(text string) string {
-	return hashes.ReplaceAllStringFunc(text, func(h string) string { return h[:10] })
+// no long hashes, of which ten characters are enough to tell them apart.
+func EventText(n *history.Event) string {
+	return Plain(hashes.ReplaceAllStringFunc(n.Said(), func(h string) string { return h[:10] }))
 }
 
 // writeNote writes an Event, with its object where that is another one.
@@ -258,7 +255,8 @@ func writeSteps(f *Facts, e *plans.Explanation, now time.Time, unfolded func(*v1
 		f.Line("No plan has run yet.")
 		return
 	}
-	f.Line("plan "+e.Plan, string(e.Status), planTook(e, now), causeWithEnd(e, now))
+	u := describe.Instance(e)
+	f.Line("plan "+e.Plan, string(e.Status), planTook(e, now), WithEnd(e.Cause, &u, now))
 	for i := range e.Phases {
 		phase := &e.Phases[i]
 		f.Line("  phase "+phase.Name, string(phase.Status), phaseTook(phase, now), "")
@@ -270,11 +268,6 @@ func writeSteps(f *Facts, e *plans.Explanation, now time.Time, unfolded func(*v1
 			f.Line("    step "+step.Name, string(step.Status), StepTook(step, now), step.Message)
 		}
 	}
-}
-
-func causeWithEnd(e *plans.Explanation, now time.Time) string {
-	u := describe.Instance(e)
-	return WithEnd(e.Cause, &u, now)
 }
 
 func planTook(e *plans.Explanation, now time.Time) string {

@@ -164,7 +164,6 @@ func ASCII(w io.Writer) io.Writer {
 	return replacingWriter{Writer: w, replace: drawn.Replace, isASCII: true}
 }
 
-// Write implements [io.Writer].
 func (r replacingWriter) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(r.Writer, r.replace(string(p))); err != nil {
 		return 0, fmt.Errorf("write: %w", err)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -135,16 +136,9 @@ func (a *approval) gates(ctx context.Context, status *fleetv1.ModuleStatus) ([]s
 	})
 	if len(gates) == 0 {
 		return nil, fmt.Errorf("%s has no gates for %s; a stage has one where spec.rollout.stages[].gates names it, and none is needed to go back",
-			a.module, orUnknown(status.TargetRevision))
+			a.module, cmp.Or(status.TargetRevision, "a revision that the manager has not seen yet"))
 	}
 	return gates, nil
-}
-
-func orUnknown(revision string) string {
-	if revision == "" {
-		return "a revision that the manager has not seen yet"
-	}
-	return revision
 }
 
 func (a *approval) wanted() metav1.ConditionStatus {

@@ -188,11 +188,10 @@ func (r *registrar) rotate(ctx context.Context) error {
 
 // handOver writes a kubeconfig for the hub, to which the cluster has answered.
 func (r *registrar) handOver(ctx context.Context, kubeconfig []byte, label func(*corev1.Secret)) error {
-	return r.ensure(ctx, r.client, "hub", r.secret(), func(o client.Object) {
-		if s, ok := o.(*corev1.Secret); ok {
-			label(s)
-			s.Data = map[string][]byte{cluster.KubeconfigKey: kubeconfig}
-		}
+	s := r.secret()
+	return r.ensure(ctx, r.client, "hub", s, func() {
+		label(s)
+		s.Data = map[string][]byte{cluster.KubeconfigKey: kubeconfig}
 	})
 }
 
@@ -285,9 +284,9 @@ func (r *registrar) assigned(ctx context.Context) (all []client.Object, modules 
 }
 
 // ensure creates an object, or changes what it lacks of what is set.
-func (r *registrar) ensure(ctx context.Context, c client.Client, where string, o client.Object, set func(client.Object)) error {
+func (r *registrar) ensure(ctx context.Context, c client.Client, where string, o client.Object, set func()) error {
 	done, err := controllerutil.CreateOrUpdate(ctx, c, o, func() error {
-		set(o)
+		set()
 		return nil
 	})
 	if err != nil {
@@ -353,7 +352,7 @@ const tokenWithin = 30 * time.Second
 
 type wanted struct {
 	object client.Object
-	set    func(client.Object)
+	set    func()
 }
 
 // account is what the hub needs on the cluster, and nothing else: the namespace of its
@@ -361,30 +360,24 @@ type wanted struct {
 func (r *registrar) account() []wanted {
 	head := metav1.ObjectMeta{Namespace: r.hub.Namespace, Name: account}
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.hub.Namespace, Name: account}}
-	none := func(client.Object) {}
+	role, binding, none := &rbacv1.Role{ObjectMeta: head}, &rbacv1.RoleBinding{ObjectMeta: head}, func() {}
 	all := []wanted{
 		{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.hub.Namespace}}, none},
 		{&corev1.ServiceAccount{ObjectMeta: head}, none},
-		{&rbacv1.Role{ObjectMeta: head}, func(o client.Object) {
-			if role, ok := o.(*rbacv1.Role); ok {
-				role.Rules = []rbacv1.PolicyRule{{
-					APIGroups: []string{fleetv1.GroupVersion.Group}, Resources: []string{"assemblages"},
-					Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
-				}}
-			}
+		{role, func() {
+			role.Rules = []rbacv1.PolicyRule{{
+				APIGroups: []string{fleetv1.GroupVersion.Group}, Resources: []string{"assemblages"},
+				Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+			}}
 		}},
-		{&rbacv1.RoleBinding{ObjectMeta: head}, func(o client.Object) {
-			if b, ok := o.(*rbacv1.RoleBinding); ok {
-				b.Subjects, b.RoleRef = subject, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account}
-			}
+		{binding, func() {
+			binding.Subjects, binding.RoleRef = subject, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account}
 		}},
 	}
 	for _, role := range r.roles {
-		name := metav1.ObjectMeta{Name: account + "-" + r.hub.Namespace + "-" + role}
-		all = append(all, wanted{&rbacv1.ClusterRoleBinding{ObjectMeta: name}, func(o client.Object) {
-			if b, ok := o.(*rbacv1.ClusterRoleBinding); ok {
-				b.Subjects, b.RoleRef = subject, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
-			}
+		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account + "-" + r.hub.Namespace + "-" + role}}
+		all = append(all, wanted{b, func() {
+			b.Subjects, b.RoleRef = subject, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 		}})
 	}
 	return all

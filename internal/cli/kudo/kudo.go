@@ -400,7 +400,7 @@ func (i *initialization) check() error {
 	}{
 		{i.crdOnly && i.clientOnly, "crd-only", "--client-only asks no cluster; leave out one of them"},
 		{i.crdOnly && i.wait, "wait", "there is no manager to wait for with --crd-only; leave out one of them"},
-		{!isOwnVersion(i.version), "version", "this program installs version " + command.CurrentVersion() + "; use the program of that version, or leave it out"},
+		{i.version != "" && strings.TrimPrefix(i.version, "v") != strings.TrimPrefix(command.CurrentVersion(), "v"), "version", "this program installs version " + command.CurrentVersion() + "; use the program of that version, or leave it out"},
 		{i.account != "", "service-account", "the manager has one of its own, with the permissions that it needs; leave it out"},
 		{strings.Contains(i.image, "kudobuilder/"), "kudo-image", i.image + " is KUDO's manager; name an image of Spillway, or leave it out"},
 		{i.output != "" && i.output != "yaml", "output", "only yaml is known"},
@@ -411,10 +411,6 @@ func (i *initialization) check() error {
 		}
 	}
 	return nil
-}
-
-func isOwnVersion(version string) bool {
-	return version == "" || strings.TrimPrefix(version, "v") == strings.TrimPrefix(command.CurrentVersion(), "v")
 }
 
 func (i *initialization) writeHome(w io.Writer) error {

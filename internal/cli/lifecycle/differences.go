@@ -555,7 +555,6 @@ func definedBy(previews []task.Preview) map[schema.GroupKind]bool {
 // retiredError is that a kind is not served in this version, and never will be again.
 type retiredError string
 
-// Error implements error.
 func (e retiredError) Error() string { return string(e) }
 
 // try lets the API server check an object as the manager would apply it, and changes it to

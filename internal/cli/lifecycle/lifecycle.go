@@ -269,8 +269,6 @@ func (r *results) addRendered(u *unstructured.Unstructured, would string, applie
 	}
 }
 
-func (r *results) isDeleted(u *unstructured.Unstructured) bool { return r.deleted[fullName(u)] }
-
 // showPlan records, in a dry run, what a plan would apply and delete, and lets the API
 // server check it.
 func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instance, version *choice.Version, plan string) error {

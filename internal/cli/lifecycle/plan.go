@@ -241,19 +241,15 @@ func (p *planner) done(said string, wait func() error) error {
 	return wait()
 }
 
-func (p *planner) checkDryRun() error {
-	if p.wait && p.DryRun.On() {
-		return errors.New("--wait: a dry run starts no plan to wait for; leave --wait or --dry-run out")
-	}
-	return nil
-}
-
 func (p *planner) command(use, short, example string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: "  spillway plan " + example, Args: command.Exactly(n, "see the usage: spillway plan "+use),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := command.Instance(args[0])
-			if err := errors.Join(err, command.CheckWait(p.wait, p.timeout), p.checkDryRun()); err != nil {
+			if err = errors.Join(err, command.CheckWait(p.wait, p.timeout)); p.wait && p.DryRun.On() {
+				err = errors.Join(err, errors.New("--wait: a dry run starts no plan to wait for; leave --wait or --dry-run out"))
+			}
+			if err != nil {
 				return err
 			}
 			if err := p.Connect(); err != nil {

@@ -620,7 +620,7 @@ func (o *operation) previewOwned(ctx context.Context, r *results, i *v1beta1.Ins
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(live.GroupVersionKind())
 	u.SetName(live.Name)
-	if !r.isDeleted(u) {
+	if !r.deleted[fullName(u)] {
 		r.addRendered(u, "deleted with instance/"+i.Name, true)
 	}
 	return nil

@@ -426,6 +426,10 @@ func parameterQuestions(p *packages.Package) []question {
 }
 
 func taskQuestions(p *packages.Package) []question {
+	isKept := func(text string) error {
+		_, err := pipes([]string{text})
+		return err
+	}
 	apply := []string{v1beta1.ApplyTask, v1beta1.DeleteTask, v1beta1.ToggleTask}
 	toggle, pipe, operator := []string{v1beta1.ToggleTask}, []string{v1beta1.PipeTask}, []string{v1beta1.KudoOperatorTask}
 	return []question{
@@ -433,7 +437,7 @@ func taskQuestions(p *packages.Package) []question {
 		{flag: "resource", text: "Templates, with commas between them", check: templatesOf(p), isFor: apply},
 		{flag: "parameter", text: "The parameter by which it is applied or deleted", check: parameterOf(p), isFor: toggle},
 		{flag: "pod", text: "Template of the Pod", check: templatesOf(p), isFor: pipe},
-		{flag: "keep", text: "A file to keep, as FILE=Secret/KEY or FILE=ConfigMap/KEY (empty: no more)", check: isKept, isMany: true, isFor: pipe},
+		{flag: "keep", text: "A file to keep, as FILE=Secret/KEY or FILE=ConfigMap/KEY (empty: no more)", check: emptyOr(isKept), isMany: true, isFor: pipe},
 		{flag: "package", text: "Package", check: isGiven, isFor: operator},
 		{flag: "operator-version", text: "Version of the package (empty: the latest)", isFor: operator},
 		{flag: "app-version", text: "Version of the application (empty: the latest)", isFor: operator},
@@ -500,14 +504,6 @@ func parameterOf(p *packages.Package) func(string) error {
 		}
 		return nil
 	}
-}
-
-func isKept(text string) error {
-	if text == "" {
-		return nil
-	}
-	_, err := pipes([]string{text})
-	return err
 }
 
 // isStepOf is nil for a step whose tasks exist.

@@ -30,7 +30,9 @@ func NewRepo(env command.Environment) *cobra.Command {
 		Long: "Manage repositories of packages: a file index.yaml, and the archives that it names, served\n" +
 			"over HTTP. The list of repositories is the one of KUDO, ~/.kudo/repository/repositories.yaml.",
 	}
-	cmd.AddCommand(newRepoAdd(env), newRepoRemove(env), newRepoList(env), newRepoContext(env), newRepoIndex(env))
+	cmd.AddCommand(newRepoAdd(env), newRepoList(env), newRepoIndex(env),
+		newRepoEdit(env, "remove", "Remove a repository from the list", "removed", (*repository.List).Remove),
+		newRepoEdit(env, "context", "Set the repository that is used where none is named", "is used where none is named", (*repository.List).SetContext))
 	return cmd
 }
 
@@ -75,14 +77,6 @@ func newRepoAdd(env command.Environment) *cobra.Command {
 	l.home.AddFlag(cmd.Flags())
 	cmd.Flags().BoolVarP(&skipCheck, "skip-check", "f", false, "do not read the index first")
 	return cmd
-}
-
-func newRepoRemove(env command.Environment) *cobra.Command {
-	return newRepoEdit(env, "remove", "Remove a repository from the list", "removed", (*repository.List).Remove)
-}
-
-func newRepoContext(env command.Environment) *cobra.Command {
-	return newRepoEdit(env, "context", "Set the repository that is used where none is named", "is used where none is named", (*repository.List).SetContext)
 }
 
 // newRepoEdit is a command that does something with a repository of the list, and says what.

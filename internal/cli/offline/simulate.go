@@ -506,11 +506,11 @@ func few(waits []record.Wait, text func(record.Wait) string) iter.Seq2[record.Wa
 
 // takes says how long it takes, and what is assumed of Pods for that.
 func takes(r *simulate.Result, o *simulate.Options) string {
+	format := "takes %s, if each Pod is ready within %s and stops within %s"
 	if len(r.Prepared) > 0 {
-		return fmt.Sprintf("takes %s, if each Pod is ready within %s, stops within %s, and prepares for a downscale immediately when it is called",
-			time.Duration(r.Took), readyText(o.Readiness), stopText(o.Stop))
+		format = "takes %s, if each Pod is ready within %s, stops within %s, and prepares for a downscale immediately when it is called"
 	}
-	return fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", time.Duration(r.Took), readyText(o.Readiness), stopText(o.Stop))
+	return fmt.Sprintf(format, time.Duration(r.Took), readyText(o.Readiness), stopText(o.Stop))
 }
 
 // placed names the namespace of what is not in the usual one.

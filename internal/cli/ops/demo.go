@@ -523,7 +523,6 @@ func demoError(ctx context.Context, err, stays error, tidied string) error {
 // lastLine is a writer that keeps the last line.
 type lastLine struct{ line string }
 
-// Write implements io.Writer.
 func (l *lastLine) Write(p []byte) (int, error) {
 	lines := strings.Split(strings.TrimSpace(string(p)), "\n")
 	l.line = lines[len(lines)-1]

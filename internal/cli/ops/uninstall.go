@@ -98,45 +98,30 @@ type uninstall struct {
 	plans bool
 }
 
+// run takes the steps in an order that leaves no workload blocked.
 func (u *uninstall) run(ctx context.Context) error {
-	if err := u.findManager(ctx); err != nil {
-		return err
+	removing := func(kinds []schema.GroupVersionKind) func(context.Context) error {
+		return func(ctx context.Context) error { return u.remove(ctx, kinds) }
 	}
-	// 0. No Instance is blocked that needs the manager.
-	if err := u.checkInstances(ctx); err != nil {
-		return err
+	steps := []func(context.Context) error{
+		u.findManager,
+		u.checkInstances,                     // no Instance is blocked that needs the manager
+		removing(manifests.AdmissionKinds()), // nothing is suspended from now on
+		removing(manifests.ManagerKinds()),   // no manager suspends or releases at the same time
+		u.releaseSuspended,                   // every workload can be scheduled
+		u.resumeJobs, u.removeRecords,
+		u.letInstancesGo,    // every Instance can be deleted
+		u.removeCertificate, // which the manager made for itself
 	}
-	// 1. Nothing is suspended from now on.
-	if err := u.remove(ctx, manifests.AdmissionKinds()); err != nil {
-		return err
+	if !u.prepare {
+		steps = append(steps, removing(manifests.OtherKinds())) // the rest, the permissions last
 	}
-	// 2. No manager suspends or releases at the same time.
-	if err := u.remove(ctx, manifests.ManagerKinds()); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	// 3. Every workload can be scheduled.
-	if err := u.releaseSuspended(ctx); err != nil {
-		return fmt.Errorf("release what is suspended: %w", err)
-	}
-	if err := u.endConfig(ctx); err != nil {
-		return err
-	}
-	// 4. Every Instance can be deleted.
-	if err := u.letInstancesGo(ctx); err != nil {
-		return err
-	}
-	// 5. The certificate, which the manager made for itself.
-	if err := u.removeCertificate(ctx); err != nil {
-		return err
-	}
-	if u.prepare {
-		return nil
-	}
-	// 6. The rest, the permissions last.
-	if err := u.remove(ctx, manifests.OtherKinds()); err != nil {
-		return err
-	}
-	if u.output != "" {
+	if u.prepare || u.output != "" {
 		return nil
 	}
 	return u.tellRest(ctx)
@@ -148,23 +133,22 @@ func (u *uninstall) releaseSuspended(ctx context.Context) error {
 	report := func(n workload.Name) {
 		u.tell(strings.ToLower(n.Kind)+"/"+n.Name, " in namespace "+n.Namespace+" released")
 	}
-	if !u.dryRun.On() {
-		return config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, report)
-	}
-	traces, err := config.Traces(ctx, u.client)
-	for i := range traces {
-		if t := &traces[i]; t.Suspended() && (len(u.watched) == 0 || slices.Contains(u.watched, t.Namespace)) {
-			report(t.Name)
+	var err error
+	if u.dryRun.On() {
+		var traces []config.Trace
+		traces, err = config.Traces(ctx, u.client)
+		for i := range traces {
+			if t := &traces[i]; t.Suspended() && (len(u.watched) == 0 || slices.Contains(u.watched, t.Namespace)) {
+				report(t.Name)
+			}
 		}
+	} else {
+		err = config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, report)
 	}
-	return err
-}
-
-func (u *uninstall) endConfig(ctx context.Context) error {
-	if err := u.resumeJobs(ctx); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("release what is suspended: %w", err)
 	}
-	return u.removeRecords(ctx)
+	return nil
 }
 
 func (u *uninstall) removeRecords(ctx context.Context) error {
