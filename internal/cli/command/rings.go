@@ -113,7 +113,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 		return config.Options{}, errors.New("--namespace-selector: the labels of namespaces are not read with --namespaces; use one of them")
 	}
 	return config.Options{
-		Reloader: reloaded, RunCronJobs: f.reloader.cronJobs && !slices.Contains(f.reloader.workloads, "cronjobs"), KeepRollouts: f.reloader.rollouts == "false", ReloaderMetrics: f.reloader.metrics,
+		Reloader: reloaded, RunCronJobs: f.reloader.runsCronJobs(), KeepRollouts: f.reloader.rollouts == "false", ReloaderMetrics: f.reloader.metrics,
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
 			KeepGoing: !f.stopOnFailure, RecordEvery: decision.RecordEvery,
@@ -287,6 +287,10 @@ func (f *RingFlags) WatchAsReloader(lookup func(string) (string, bool)) {
 	if namespace, _ := lookup(vocabulary.ReloaderNamespace); f.reloader.on && len(f.namespaces) == 0 && namespace != "" {
 		f.namespaces = []string{namespace}
 	}
+}
+
+func (f *reloaderFlags) runsCronJobs() bool {
+	return f.cronJobs && !slices.Contains(f.workloads, "cronjobs")
 }
 
 // unread is an error if a flag of Reloader has no effect, because its annotations are not read.

@@ -47,7 +47,7 @@ type planner struct {
 	changed *v1beta1.Instance
 }
 
-// New returns the command plan with the commands beneath it.
+// NewPlan returns the command plan with the commands beneath it.
 func NewPlan(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "Show and steer the plans of an Instance"}
 	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {

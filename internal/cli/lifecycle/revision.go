@@ -54,7 +54,7 @@ type diffing struct {
 	values   bool
 }
 
-// NewDiff returns the command diff.
+// NewRevisionDiff returns the command diff.
 func NewRevisionDiff(env command.Environment) *cobra.Command {
 	d := &diffing{env: env}
 	cmd := &cobra.Command{
@@ -170,7 +170,7 @@ func called(r *revisions.Revision) string {
 	return fmt.Sprintf("revision %d", r.Number)
 }
 
-// Names are what --from and --to can name: the numbers of the revisions of a workload, the
+// Returnable are what --from and --to can name: the numbers of the revisions of a workload, the
 // digests of the contents of an object, or the executions of an Instance; none if they cannot be
 // read.
 func Returnable(ctx context.Context, c client.Client, ref describe.Ref) []string {

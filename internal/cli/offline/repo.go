@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
-// Commands returns the commands about packages that need no cluster.
+// PackageCommands returns the commands about packages that need no cluster.
 func PackageCommands(env command.Environment) []*cobra.Command {
 	return []*cobra.Command{NewRepo(env), NewSearch(env), newPush(env), newModernize(), newNew(), NewAdd()}
 }

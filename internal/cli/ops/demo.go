@@ -371,7 +371,7 @@ func (g *guest) play(ctx context.Context) error {
 // startManager runs the manager until the demo ends; ended is called if it ends earlier.
 func (g *guest) startManager(ctx context.Context, ended context.CancelCauseFunc, path string, args ...string) error {
 	said := &lastLine{}
-	process := exec.CommandContext(context.WithoutCancel(ctx), path, args...) //nolint:gosec // this program itself, which is stopped below
+	process := exec.CommandContext(context.WithoutCancel(ctx), path, args...)
 	process.Stderr = said
 	if err := process.Start(); err != nil {
 		return err //nolint:wrapcheck // the caller says what was started
