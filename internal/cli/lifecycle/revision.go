@@ -28,7 +28,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Kinds are those of which revisions or snapshots are kept, and ReturnKinds those of which an
+// RevisionKinds are those of which revisions or snapshots are kept, and ReturnKinds those of which an
 // object can return to an earlier state.
 var (
 	RevisionKinds = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindConfigMap, describe.KindSecret}
