@@ -21,7 +21,7 @@ var sentences = []string{"sentence", "message", "waitingfor", "waits", "why", "d
 // exceptions are the files that read a sentence, and why they may.
 var exceptions = map[string]string{
 	// The API server and its admission say what they refuse in a text alone.
-	"internal/cli/failure/failure.go":        "the API server's text",
+	"internal/cli/command/failure.go":        "the API server's text",
 	"internal/config/workload/rolling.go":    "the text of a controller of Kubernetes about a quota",
 	"internal/describe/explain/forbidden.go": "the API server's text",
 	"internal/describe/explain/refusal.go":   "the API server's text",

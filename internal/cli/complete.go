@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
-	"github.com/spillway-dev/spillway/internal/cli/revision"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -52,25 +53,29 @@ func (c completer) complete(cmd *cobra.Command) {
 			return c.argument(cmd, wordAt(words, len(args)), args, typed)
 		}
 	}
+	flags := map[string]cobra.CompletionFunc{}
 	for flag, names := range map[string]func(*asking) []string{
 		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
 		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
 		"from": (*asking).revisions, "instance": (*asking).instances,
 	} {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
-		}
+		flags[flag] = c.flag(names)
 	}
 	for flag, names := range map[string]func(*cobra.Command) []string{
 		"repo": c.repositories, "url-repo": c.repositories, "merge-repo": c.repositories, "context": c.contexts, "to-context": c.contexts,
 	} {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-				return names(cmd), cobra.ShellCompDirectiveNoFileComp
-			})
+		flags[flag] = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return names(cmd), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	c.words(cmd)
+	for flag, words := range wordsOf(cmd) {
+		flags[flag] = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	for flag, names := range flags {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, names) // fails if it has one of its own
+		}
+	}
 }
 
 // wordAt is the word of a usage that stands for an argument, "" if there is none. The last is
@@ -138,9 +143,9 @@ func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	case "explain", "watch":
 		kinds = slices.Concat(kinds, command.ReleasingKinds)
 	case "rollback":
-		kinds = revision.ReturnKinds
+		kinds = lifecycle.ReturnKinds
 	case "diff":
-		kinds = revision.Kinds
+		kinds = lifecycle.RevisionKinds
 	case "history":
 		kinds = append(slices.Clone(kinds), describe.KindConfigMap, describe.KindSecret)
 	}
@@ -151,7 +156,6 @@ func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// wordsOf are the flags that take one of a few words, by their names.
 func wordsOf(cmd *cobra.Command) map[string][]string {
 	words := map[string][]string{
 		"rings": append(describe.Rings(), manager.RingAssemblage), "dry-run": {"none", "client", "server"},
@@ -166,15 +170,6 @@ func wordsOf(cmd *cobra.Command) map[string][]string {
 		}
 	}
 	return words
-}
-
-// words completes flags that take one of a few words.
-func (completer) words(cmd *cobra.Command) {
-	for flag, words := range wordsOf(cmd) {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-		}
-	}
 }
 
 func (c completer) flag(names func(*asking) []string) cobra.CompletionFunc {
@@ -218,7 +213,6 @@ func (c completer) contexts(cmd *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
-// asking is one question to a cluster.
 type asking struct {
 	ctx       context.Context
 	client    client.Client
@@ -226,7 +220,6 @@ type asking struct {
 	args      []string
 }
 
-// ask asks the cluster that the flags mean.
 func (c completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
 	_ = command.FromEnvironment(cmd.Flags(), c.lookup)
 	var cluster command.Cluster
@@ -256,7 +249,6 @@ func (a *asking) namesOf(kind, prefix string) []string {
 	return names
 }
 
-// all are the names of a kind in the namespace.
 func (a *asking) all(kind schema.GroupVersionKind) []string { return a.list(kind, a.namespace) }
 
 func (a *asking) namespaces() []string {
@@ -265,7 +257,6 @@ func (a *asking) namespaces() []string {
 
 func (a *asking) instances() []string { return a.namesOf("instance", "") }
 
-// clusters are those that the module that was named is on.
 func (a *asking) clusters() []string {
 	m, module := a.module()
 	if module == nil {
@@ -287,7 +278,6 @@ func (a *asking) stages() []string {
 	return names
 }
 
-// gates are those of the module's stages.
 func (a *asking) gates() []string {
 	m, module := a.module()
 	list := &spillwayv1.RolloutGateList{}
@@ -303,7 +293,6 @@ func (a *asking) gates() []string {
 	return names
 }
 
-// list are the names of the objects of a kind.
 func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
 	list := kube.MetadataList(gvk)
 	if err := a.client.List(a.ctx, list, client.InNamespace(namespace), client.Limit(completionsAtMost)); err != nil {
@@ -322,9 +311,9 @@ func (a *asking) revisions() []string {
 	if len(a.args) == 0 {
 		return nil
 	}
-	if ref, ok := command.NamedAs(a.args[0], revision.ReturnKinds...); ok {
+	if ref, ok := command.NamedAs(a.args[0], lifecycle.ReturnKinds...); ok {
 		ref.Namespace = a.namespace
-		return revision.Names(a.ctx, a.client, ref)
+		return lifecycle.Returnable(a.ctx, a.client, ref)
 	}
 	m, module := a.module()
 	if module == nil {
@@ -358,7 +347,6 @@ func (a *asking) module() (act.Module, client.Object) {
 	return m, module
 }
 
-// plans are those of the Instance that was named.
 func (a *asking) plans() []string {
 	if len(a.args) == 0 {
 		return nil
@@ -371,4 +359,56 @@ func (a *asking) plans() []string {
 		return nil
 	}
 	return slices.Collect(maps.Keys(version.Spec.Plans))
+}
+
+// completesPlugin is what kubectl runs to complete what is typed after
+// "kubectl spillway", if it finds it by its name in the PATH.
+const completesPlugin = `#!/bin/sh
+# Save this as kubectl_complete-spillway in a folder of your PATH, and make it
+# executable. kubectl runs it to complete what is typed after "kubectl spillway".
+exec kubectl-spillway __complete "$@"
+`
+
+// shells are the shells that are completed for, and where each looks for scripts.
+var shells = []struct {
+	name, example string
+	script        func(*cobra.Command) error
+}{
+	{"bash", "  spillway completion bash > ~/.local/share/bash-completion/completions/spillway", func(cmd *cobra.Command) error {
+		return cmd.Root().GenBashCompletionV2(cmd.OutOrStdout(), true)
+	}},
+	{"zsh", "  spillway completion zsh > \"${fpath[1]}/_spillway\"", func(cmd *cobra.Command) error {
+		return cmd.Root().GenZshCompletion(cmd.OutOrStdout())
+	}},
+	{"fish", "  spillway completion fish > ~/.config/fish/completions/spillway.fish", func(cmd *cobra.Command) error {
+		return cmd.Root().GenFishCompletion(cmd.OutOrStdout(), true)
+	}},
+	{"powershell", "  spillway completion powershell | Out-String | Invoke-Expression", func(cmd *cobra.Command) error {
+		return cmd.Root().GenPowerShellCompletionWithDesc(cmd.OutOrStdout())
+	}},
+	{"kubectl", "  spillway completion kubectl > ~/bin/kubectl_complete-spillway\n  chmod +x ~/bin/kubectl_complete-spillway", func(cmd *cobra.Command) error {
+		_, err := fmt.Fprint(cmd.OutOrStdout(), completesPlugin)
+		return err //nolint:wrapcheck // nothing can be added to a broken pipe
+	}},
+}
+
+func addCompletion(root *cobra.Command) {
+	root.CompletionOptions.DisableDefaultCmd = true
+	completion := &cobra.Command{
+		Use: "completion", Short: "Print a completion script for a shell",
+		Long: `Print a completion script for a shell. It completes commands and flags, and names from
+the cluster: objects, namespaces, stages, clusters and plans.`,
+	}
+	for _, shell := range shells {
+		who := "Print the completion script for " + shell.name
+		if shell.name == "kubectl" {
+			who = `Print the completion script for kubectl, which completes "kubectl spillway"`
+		}
+		completion.AddCommand(&cobra.Command{
+			Use: shell.name, Short: who, Long: who + ". Save it where the\nexample does, and start a new shell.",
+			Example: shell.example, Args: command.None("leave them out"), ValidArgsFunction: cobra.NoFileCompletions,
+			RunE: func(cmd *cobra.Command, _ []string) error { return shell.script(cmd) },
+		})
+	}
+	root.AddCommand(completion)
 }

@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -25,17 +27,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/dashboard"
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
-	"github.com/spillway-dev/spillway/internal/cli/forecast"
 	"github.com/spillway-dev/spillway/internal/cli/kudo"
 	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/cli/migrate"
 	"github.com/spillway-dev/spillway/internal/cli/offline"
 	"github.com/spillway-dev/spillway/internal/cli/ops"
-	"github.com/spillway-dev/spillway/internal/cli/packaging"
-	"github.com/spillway-dev/spillway/internal/cli/plan"
-	"github.com/spillway-dev/spillway/internal/cli/revision"
 	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/cli/watch"
 	"github.com/spillway-dev/spillway/internal/nearest"
@@ -66,7 +63,7 @@ func Run(ctx context.Context, env command.Environment) int {
 		coded := command.ExitError{Code: 1}
 		_ = errors.As(err, &coded)
 		if !coded.Said {
-			_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), errors.New(words(failure.Plain(err).Error()))))
+			_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), errors.New(words(command.PlainError(err).Error()))))
 		}
 		return coded.Code
 	}
@@ -153,13 +150,185 @@ func newRoot(env command.Environment) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
-	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewProve(env), offline.NewReplay(env), offline.NewUpgrade(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion(), migrate.New(env))
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), lifecycle.NewRollback(env), lifecycle.NewRevisionDiff(env), lifecycle.NewPlan(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewProve(env), offline.NewReplay(env), offline.NewUpgrade(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion(), migrate.New(env))
 	root.AddCommand(act.Commands(env)...)
-	root.AddCommand(show.NewHistory(env), show.NewEvents(env), forecast.New(env), watch.New(env, Run), dashboard.New(env))
+	root.AddCommand(show.NewHistory(env), show.NewEvents(env), show.NewForecast(env), watch.New(env, Run), dashboard.New(env))
 	if packaged, _, err := root.Find([]string{"package"}); err == nil {
 		packaged.AddCommand(lifecycle.Commands(env)...)
-		packaged.AddCommand(packaging.Commands(env)...)
+		packaged.AddCommand(offline.PackageCommands(env)...)
 	}
 	finish(root, env)
 	return root
+}
+
+// helpWidth is how wide help texts are, also where the terminal is wider.
+const helpWidth = 80
+
+// UsualExitCode is said of commands that say nothing else of their exit code.
+const UsualExitCode = "The exit code is 0, or 1 with an error that says what is wrong."
+
+// finish makes all commands alike: how they help, what they say of their exit code, and
+// how they complete what a person types.
+func finish(root *cobra.Command, env command.Environment) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		writeUsage(cmd.OutOrStderr(), cmd)
+		return nil
+	})
+	addCompletion(root)
+	c := completer{lookup: env.Lookup}
+	each(root, func(cmd *cobra.Command) {
+		sayExitCode(cmd)
+		cmd.Example = strings.ReplaceAll(cmd.Example, "  spillway ", "  "+root.DisplayName()+" ")
+		c.complete(cmd)
+	})
+}
+
+// Help is what a command says of itself.
+func Help(cmd *cobra.Command) string {
+	cmd.InitDefaultHelpFlag()
+	var b strings.Builder
+	writeHelp(&b, cmd)
+	return b.String()
+}
+
+// each visits all commands that help tells of.
+func each(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, beneath := range cmd.Commands() {
+		if !beneath.Hidden {
+			each(beneath, visit)
+		}
+	}
+}
+
+func sayExitCode(cmd *cobra.Command) {
+	if !cmd.Runnable() || strings.Contains(cmd.Long, "exit code") {
+		return
+	}
+	if cmd.Long == "" {
+		cmd.Long = cmd.Short + "."
+	}
+	cmd.Long = strings.TrimSpace(cmd.Long) + "\n\n" + UsualExitCode
+}
+
+func writeHelp(w io.Writer, cmd *cobra.Command) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	_, _ = fmt.Fprintf(w, "%s\n\n", folded(strings.TrimSpace(text)))
+	writeUsage(w, cmd)
+}
+
+func writeUsage(w io.Writer, cmd *cobra.Command) {
+	_, _ = fmt.Fprint(w, "Usage:\n")
+	if cmd.Runnable() {
+		_, _ = fmt.Fprintf(w, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		_, _ = fmt.Fprintf(w, "  %s [command]\n", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		_, _ = fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
+	}
+	writeCommands(w, cmd)
+	writeFlags(w, "Flags", cmd.LocalFlags(), false)
+	writeFlags(w, "Connection flags, as for kubectl", cmd.LocalFlags(), true)
+	if cmd.HasAvailableInheritedFlags() {
+		_, _ = fmt.Fprintf(w, "\nGlobal flags:\n%s", display.TrimLines(cmd.InheritedFlags().FlagUsagesWrapped(helpWidth)))
+	}
+	if cmd.HasAvailableSubCommands() {
+		_, _ = fmt.Fprintf(w, "\n%s\n", folded(`Use "`+cmd.CommandPath()+` [command] --help" for more about a command.`))
+	}
+}
+
+// writeFlags writes the flags by which a command connects to a cluster, or the others.
+func writeFlags(w io.Writer, title string, flags *pflag.FlagSet, connection bool) {
+	some := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if (f.Annotations[command.ConnectionFlags] != nil) == connection {
+			some.AddFlag(f)
+		}
+	})
+	if some.HasAvailableFlags() {
+		_, _ = fmt.Fprintf(w, "\n%s:\n%s", title, display.TrimLines(some.FlagUsagesWrapped(helpWidth)))
+	}
+}
+
+// folded fills the lines of each paragraph again, but not of one that is indented.
+func folded(text string) string {
+	s, paragraphs := display.Style{Width: helpWidth}, strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, " ") {
+			paragraphs[i] = s.Fold(strings.Join(strings.Fields(p), " "), 0)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+func writeCommands(w io.Writer, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	_, _ = fmt.Fprint(w, "\nCommands:\n")
+	s := display.Style{Width: helpWidth}
+	for _, beneath := range cmd.Commands() {
+		if beneath.IsAvailableCommand() || beneath.Name() == "help" {
+			padding := beneath.NamePadding()
+			_, _ = fmt.Fprintf(w, "  %-*s %s\n", padding, beneath.Name(), s.Fold(beneath.Short, padding+3))
+		}
+	}
+}
+
+// Commands returns all commands, for their documentation.
+func Commands() *cobra.Command {
+	nothing := func(string) (string, bool) { return "", false }
+	return newRoot(command.Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: nothing, Now: time.Now}) //nolint:forbidigo // none of them is run
+}
+
+// otherWords are the commands of other tools, and those here that do the same.
+var otherWords = map[string][]string{
+	"get": {"status"}, "list": {"status"}, "ls": {"status"}, "tree": {"status"}, "top": {"watch"}, "dashboard": {"watch"},
+	"describe": {"explain"}, "why": {"explain"}, "trace": {"explain"}, "log": {"events"}, "logs": {"events"},
+	"suspend": {"pause"}, "stop": {"pause"}, "hold": {"pause"}, "continue": {"resume"}, "unpause": {"resume"}, "unsuspend": {"resume"},
+	"undo": {"rollback"}, "revert": {"rollback"}, "promote": {"approve"}, "deny": {"refuse"}, "reject": {"refuse"}, "abort": {"abandon", "refuse"}, "cancel": {"abandon"},
+	"apply": {"install"}, "init": {"install"}, "upgrade": {"install"}, "bootstrap": {"install"}, "delete": {"uninstall"}, "remove": {"uninstall"},
+	"validate": {"lint", "verify"}, "dry-run": {"simulate"}, "preview": {"simulate", "diff"}, "eta": {"forecast"}, "doctor": {"check"}, "preflight": {"check"},
+	"run": {"trigger"}, "start": {"trigger"}, "execute": {"trigger"}, "build": {"create"}, "template": {"render"}, "params": {"parameters"},
+}
+
+// otherWord is the command that does what another tool calls so, "" if there is none.
+func otherWord(word string, known []string) string {
+	word = strings.ToLower(word)
+	if slices.Contains(known, word) { // in other letters
+		return word
+	}
+	for _, command := range otherWords[word] {
+		if slices.Contains(known, command) {
+			return command
+		}
+	}
+	return ""
+}
+
+// kubectlGroup is the command of kubectl whose commands are commands of their own here.
+const kubectlGroup = "rollout"
+
+// ofRollout is the command that does what one of kubectl rollout does, "" if there is none.
+func ofRollout(args, known []string) string {
+	if args[0] != kubectlGroup || len(args) < 2 {
+		return ""
+	}
+	if slices.Contains(known, args[1]) {
+		return args[1]
+	}
+	return otherWord(args[1], known)
+}
+
+func typedAs(args []string) string {
+	if args[0] == kubectlGroup && len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		return args[0] + " " + args[1]
+	}
+	return args[0]
 }

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -168,7 +167,7 @@ func (w *world) apiVersion() string {
 }
 
 func (w *world) act(c client.Client, verb act.Verb) error {
-	who := change.Author{By: "ann", Reason: "a look", At: metav1.NewTime(time.Now().Truncate(time.Second))}
+	who := act.Author{By: "ann", Reason: "a look", At: metav1.NewTime(time.Now().Truncate(time.Second))}
 	_, err := act.Do(w.t.Context(), c, act.Request{Ref: describe.Ref{Kind: w.kind, Namespace: w.namespace, Name: "web"}, Verb: verb}, who)
 	return err
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/spillway-dev/spillway/api/record"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -161,7 +160,7 @@ func TestSettingsWithoutEffectAreNamed(t *testing.T) {
 func (w *world) retry() error {
 	_, err := act.Prepare(w.t.Context(), w.client, act.Request{
 		Ref: describe.Ref{Kind: "RolloutGroup", Namespace: w.namespace, Name: ingester}, Verb: act.Retry,
-	}, change.Author{By: "ann", At: metav1.NewTime(w.clock.Now())})
+	}, act.Author{By: "ann", At: metav1.NewTime(w.clock.Now())})
 	return err
 }
 

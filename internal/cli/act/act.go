@@ -1,18 +1,21 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -122,7 +125,7 @@ type Write struct {
 }
 
 // Prepare says what an act would write, as things are. Nothing is written.
-func Prepare(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func Prepare(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	if !slices.Contains(Verbs(r.Kind), r.Verb) {
 		return nil, fmt.Errorf("cannot %s %s", r.Verb, r.Ref)
 	}
@@ -145,8 +148,8 @@ func isModule(kind string) bool { return kind == model.KindModule || kind == mod
 
 // Do does what a person wants. When it loses a conflict it starts again: the manager writes
 // there as well.
-func Do(ctx context.Context, c client.Client, r Request, who change.Author) (w *Write, err error) {
-	err = change.Retry(r.String(), func() error {
+func Do(ctx context.Context, c client.Client, r Request, who Author) (w *Write, err error) {
+	err = OnConflict(r.String(), func() error {
 		if w, err = Prepare(ctx, c, r, who); err != nil {
 			return err
 		}
@@ -168,22 +171,22 @@ func (w *Write) Version() string {
 func (w *Write) Write(ctx context.Context, c client.Client) error {
 	switch {
 	case w.verdict:
-		return change.WriteVerdict(ctx, c, w.Object, w.before)
+		return WriteVerdict(ctx, c, w.Object, w.before)
 	case w.before != nil:
-		return change.Write(ctx, c, w.Object, w.before)
+		return Patch(ctx, c, w.Object, w.before)
 	}
-	if err := c.Create(ctx, w.Object, client.FieldOwner(change.FieldOwner)); err != nil {
-		return fmt.Errorf("create %s: %w", change.Name(c, w.Object), err)
+	if err := c.Create(ctx, w.Object, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("create %s: %w", Name(c, w.Object), err)
 	}
 	return nil
 }
 
 // Record records in an Event who did it, and why.
-func (w *Write) Record(ctx context.Context, c client.Client, who change.Author, now time.Time) error {
+func (w *Write) Record(ctx context.Context, c client.Client, who Author, now time.Time) error {
 	if w.About.Name == "" { // a gate of which the owner is not known
 		return nil
 	}
-	return change.RecordEvent(ctx, c, w.About, w.Word, who, now)
+	return RecordEvent(ctx, c, w.About, w.Word, who, now)
 }
 
 // Needs is the permission that the write takes.
@@ -209,22 +212,20 @@ func (w *Write) Needs(c client.Client) (authorizationv1.ResourceAttributes, erro
 	return needs, nil
 }
 
-// aboutItself lets the Event be about the object that is written.
 func (w *Write) aboutItself(c client.Client) (*Write, error) {
 	gvk, err := c.GroupVersionKindFor(w.Object)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the kinds are registered
 	}
-	w.About = change.About(gvk, w.Object)
+	w.About = About(gvk, w.Object)
 	return w, nil
 }
 
-// prepareEdit edits the object itself.
-func prepareEdit(ctx context.Context, c client.Client, r Request, who change.Author) (*Write, error) {
+func prepareEdit(ctx context.Context, c client.Client, r Request, who Author) (*Write, error) {
 	e := map[Verb]struct {
 		word rollout.Reason
-		edit func(client.Object, change.Author) error
-	}{Pause: {change.ReasonPaused, pause}, Resume: {change.ReasonResumed, resume}, Retry: {change.ReasonRetried, retry}}[r.Verb]
+		edit func(client.Object, Author) error
+	}{Pause: {ReasonPaused, pause}, Resume: {ReasonResumed, resume}, Retry: {ReasonRetried, retryRollout}}[r.Verb]
 	obj, err := read(ctx, c, r.Ref)
 	if err != nil {
 		return nil, err
@@ -255,7 +256,6 @@ func isRolled(obj client.Object) bool {
 	}
 }
 
-// read returns the object as it is.
 func read(ctx context.Context, c client.Client, ref describe.Ref) (client.Object, error) {
 	obj, err := newObject(c.Scheme(), ref.Kind)
 	if err != nil {
@@ -265,7 +265,7 @@ func read(ctx context.Context, c client.Client, ref describe.Ref) (client.Object
 		obj.SetNamespace(ref.Namespace)
 	}
 	obj.SetName(ref.Name)
-	return obj, change.Get(ctx, c, obj)
+	return obj, Get(ctx, c, obj)
 }
 
 func copyOf(obj client.Object) client.Object {
@@ -305,9 +305,164 @@ func (a *asker) may(verb string) bool {
 	}
 	needs := a.needs
 	needs.Verb = verb
-	may, err := change.May(a.ctx, a.client, &needs)
+	may, err := May(a.ctx, a.client, &needs)
 	if err != nil {
 		a.err = fmt.Errorf("ask whether you may do it: %w", err)
 	}
 	return may
+}
+
+type steerCommand struct {
+	verb Verb
+	// kinds are those that it changes.
+	kinds       []string
+	short, long string
+	// examples are what follows the verb, and asks what to name, where it is not any object.
+	examples []string
+	asks     string
+}
+
+var steerCommands = []steerCommand{
+	{
+		verb: Pause, kinds: PausedKinds, short: "Pause a rollout until it is resumed",
+		long: "Nothing more is updated, assigned or removed. What is updating already completes.\n" +
+			"KIND is a workload, a RolloutGroup, an Instance or a Module; a ConfigMap or Secret: then\n" +
+			"no workload is rolled for a change of it; or a ConfigPolicy or ClusterConfigPolicy: then\n" +
+			"no workload is rolled for a change of the config that it is for.",
+		examples: []string{`rolloutgroup/ingester -n mimir --reason "incident 42"`},
+	},
+	{
+		verb: Resume, kinds: PausedKinds, short: "Resume a paused rollout",
+		examples: []string{`module/shop -n clusters --reason "incident 42"`},
+	},
+	{
+		verb: Retry, kinds: RetriedKinds, short: "Retry a rollout that has failed",
+		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
+			"what has failed with it so far holds no workload any more, and workloads that were rolled\n" +
+			"back from it are rolled again; or a Module or BootstrapModule: the revision that it has\n" +
+			"given up is rolled out once more, once all clusters have returned from it. What has not\n" +
+			"failed is not changed, and the exit code is 1.",
+		examples: []string{`secret/db -n shop --reason "incident 42"`},
+	},
+	{
+		verb: Approve, kinds: GatedKinds, short: "Approve a gate: the rollout that waits for it continues",
+		long: gates, examples: gateExamples, asks: gateAsked,
+	},
+	{
+		verb: Refuse, kinds: GatedKinds, short: "Refuse a gate: the rollout that waits for it stops",
+		long: gates, examples: gateExamples, asks: gateAsked,
+	},
+}
+
+const (
+	gates = "KIND is a RolloutGate, or what waits for one: a RolloutGroup, an Instance, a ConfigPolicy or a Module.\n" +
+		"A gate that is being measured is decided, too, and measured no more."
+	gateAsked = "name a gate as gate/NAME, or what waits for one as KIND/NAME; kubectl get gates lists them"
+)
+
+var gateExamples = []string{`rolloutgroup/ingester -n mimir --reason "errors are fine"`, "gate/ingester-approve-0a1b2c3d4e -n mimir"}
+
+// Commands returns the commands pause, resume, retry, approve and refuse.
+func Commands(env command.Environment) []*cobra.Command {
+	all := make([]*cobra.Command, 0, len(steerCommands))
+	for i := range steerCommands {
+		all = append(all, steerCommands[i].command(env))
+	}
+	return all
+}
+
+func (s *steerCommand) command(env command.Environment) *cobra.Command {
+	p, lead := &Person{Env: env}, "  spillway "+string(s.verb)+" "
+	cmd := &cobra.Command{
+		Use: string(s.verb) + " KIND/NAME", Short: s.short, Long: strings.TrimSpace(s.short + ".\n" + s.long),
+		Example: lead + strings.Join(s.examples, "\n"+lead),
+		Args:    command.Exactly(1, cmp.Or(s.asks, "name one object as KIND/NAME")),
+		RunE:    func(cmd *cobra.Command, args []string) error { return s.run(cmd, p, args[0]) },
+	}
+	p.Cluster.AddNamespacedFlags(cmd.Flags())
+	return p.AddFlags(cmd, ReasonUsage)
+}
+
+func (s *steerCommand) run(cmd *cobra.Command, p *Person, arg string) error {
+	instead := ""
+	if s.verb == Retry {
+		instead = insteadOfRetry(arg)
+	}
+	ref, err := command.Wanted(string(s.verb), arg, s.kinds, instead)
+	if err != nil {
+		return err
+	}
+	if err := p.Connect(); err != nil {
+		return err
+	}
+	p.Identify(cmd.Context())
+	ref.Namespace = p.Namespace
+	return p.Do(cmd.Context(), cmd.OutOrStdout(), Request{Verb: s.verb, Ref: ref})
+}
+
+// insteadOfRetry says what to name in the place of something that retry does not take, empty for one of
+// its kinds.
+func insteadOfRetry(arg string) string {
+	if _, isPolicy := command.NamedAs(arg, describe.KindPolicy, describe.KindClusterPolicy); isPolicy {
+		return "a release is of an object; name the ConfigMap or Secret, as spillway status shows it"
+	}
+	if instance, is := command.NamedAs(arg, describe.KindInstance); is {
+		return "a plan is retried with spillway plan retry " + instance.Name
+	}
+	if ref, is := command.NamedAs(arg, workload.Deployment, workload.StatefulSet, workload.DaemonSet); is {
+		return "name the ConfigMap or Secret with which it has failed, which spillway explain " + ref.String() + " names; or its RolloutGroup"
+	}
+	return ""
+}
+
+// Person is who changes something by a command: where, why, and what is printed of it.
+type Person struct {
+	Env            command.Environment
+	Cluster        command.Cluster
+	DryRun         command.DryRun
+	Reason, Output string
+
+	// Client and Namespace are set by [Person.Connect], and Who by [Person.Identify].
+	Client    client.WithWatch
+	Namespace string
+	Who       Author
+}
+
+// AddFlags adds the flags of a command that changes something, but for those of the cluster. Usage is
+// that of the reason.
+func (p *Person) AddFlags(cmd *cobra.Command, usage string) *cobra.Command {
+	command.OutputFlag(cmd, &p.Output, command.OutputName)
+	p.DryRun.AddFlag(cmd.Flags())
+	cmd.Flags().StringVar(&p.Reason, "reason", "", usage)
+	return cmd
+}
+
+// ReasonUsage is that of the reason where status shows it, too.
+const ReasonUsage = "the reason to record; status, explain and Events show it"
+
+// Connect connects to the cluster, in the namespace that is meant.
+func (p *Person) Connect() error {
+	c, namespace, err := p.Cluster.Connect()
+	if err != nil {
+		return err
+	}
+	p.Client, p.Namespace = p.DryRun.Client(c), namespace
+	return nil
+}
+
+// Identify asks the API server who the person is, for what is recorded.
+func (p *Person) Identify(ctx context.Context) {
+	p.Who = Author{By: Whoami(ctx, p.Client), Reason: p.Reason, At: metav1.NewTime(p.Env.Now().Truncate(time.Second))}
+}
+
+// Do does what the person wants, tells of it, and records it.
+func (p *Person) Do(ctx context.Context, out io.Writer, r Request) error {
+	w, err := Do(ctx, p.Client, r, p.Who)
+	if err != nil {
+		return err
+	}
+	if err := Show(out, p.Output, p.Client, w.Said+p.DryRun.Note(), w.Object); err != nil || p.DryRun.On() {
+		return err
+	}
+	return w.Record(ctx, p.Client, p.Who, p.Env.Now())
 }

@@ -7,5 +7,5 @@
 //  3. Who does it, when and why is recorded in the object and in an Event.
 //
 // The commands and the dashboard act by the same functions, with the client, and so with the
-// permissions, of the person.
+// permissions, of the person. Other commands write by [Apply], and show by [Show] what they wrote.
 package act

@@ -1,23 +1,31 @@
 package act
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	configs "github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/verdict"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -52,8 +60,7 @@ func pauseField(obj client.Object) **v1alpha1.Pause {
 	}
 }
 
-// pause edits the field or the annotation by which an object is paused.
-func pause(obj client.Object, who change.Author) error {
+func pause(obj client.Object, who Author) error {
 	if field := pauseField(obj); field != nil {
 		if p := *field; p != nil && p.Reason == who.Reason {
 			return alreadyPaused(p.By)
@@ -70,7 +77,7 @@ func pause(obj client.Object, who change.Author) error {
 }
 
 // pauseModule also notes who did, because spec.suspend does not say.
-func pauseModule(module client.Object, who change.Author) error {
+func pauseModule(module client.Object, who Author) error {
 	spec, _ := model.Parts(module)
 	if spec.Suspend {
 		by := ""
@@ -85,7 +92,7 @@ func pauseModule(module client.Object, who change.Author) error {
 
 // pauseByAnnotation also records who did, but for an Instance, which says who set the
 // annotation by its managed fields.
-func pauseByAnnotation(obj client.Object, who change.Author) error {
+func pauseByAnnotation(obj client.Object, who Author) error {
 	annotations := obj.GetAnnotations()
 	if vocabulary.Paused.Get(annotations) == "true" {
 		return alreadyPaused(content.PauseOf(annotations).By)
@@ -103,11 +110,10 @@ func pauseByAnnotation(obj client.Object, who change.Author) error {
 }
 
 func alreadyPaused(by string) error {
-	return fmt.Errorf("is already paused%s", change.ByName(by))
+	return fmt.Errorf("is already paused%s", ByName(by))
 }
 
-// resume takes the pause away.
-func resume(obj client.Object, who change.Author) error {
+func resume(obj client.Object, who Author) error {
 	if field := pauseField(obj); field != nil {
 		if *field == nil {
 			return errNotPaused
@@ -128,7 +134,7 @@ func resume(obj client.Object, who change.Author) error {
 	}
 }
 
-func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who change.Author) error {
+func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who Author) error {
 	s := model.Steering{Verb: verb, By: who.By, Reason: who.Reason, At: who.At, Revision: spec.TargetRevision}
 	return s.Note(module)
 }
@@ -145,9 +151,9 @@ func resumeByAnnotation(obj client.Object) error {
 	return nil
 }
 
-// retry lets a group that has failed start again, or a change of config on which a
+// retryRollout lets a group that has failed start again, or a change of config on which a
 // workload has failed, as [hasFailed] has found.
-func retry(obj client.Object, who change.Author) error {
+func retryRollout(obj client.Object, who Author) error {
 	if group, ok := obj.(*v1alpha1.RolloutGroup); ok {
 		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}
 		return nil
@@ -158,18 +164,13 @@ func retry(obj client.Object, who change.Author) error {
 	case *fleetv1.Module, *fleetv1.BootstrapModule:
 		return retryModule(o, who)
 	}
-	annotations := obj.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
 	next := who.At.Add(time.Second) // so that it is after all that failed within this second
-	annotations[vocabulary.RetryConfig.Native] = next.UTC().Format(time.RFC3339)
-	obj.SetAnnotations(annotations)
+	Annotate(obj, vocabulary.RetryConfig.Native, next.UTC().Format(time.RFC3339))
 	return nil
 }
 
 // retryModule has what a module has given up rolled out once more.
-func retryModule(module client.Object, who change.Author) error {
+func retryModule(module client.Object, who Author) error {
 	spec, status := model.Parts(module)
 	retry := model.NewRetry(status, who.By, who.Reason)
 	switch {
@@ -183,8 +184,18 @@ func retryModule(module client.Object, who change.Author) error {
 	return retry.Note(module)
 }
 
+// Annotate sets an annotation of an object.
+func Annotate(obj client.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+}
+
 // RetryPlan orders the plan of an Instance that has failed to continue from where it failed.
-func RetryPlan(i *v1beta1.Instance, who change.Author) error {
+func RetryPlan(i *v1beta1.Instance, who Author) error {
 	if x := i.Status.Execution; x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
 		return errors.New("the last plan has not failed and was not abandoned")
 	}
@@ -192,14 +203,82 @@ func RetryPlan(i *v1beta1.Instance, who change.Author) error {
 }
 
 // Order annotates an Instance with an order about its execution.
-func Order(i *v1beta1.Instance, key vocabulary.Key, who change.Author) error {
+func Order(i *v1beta1.Instance, key vocabulary.Key, who Author) error {
 	raw, err := json.Marshal(map[string]string{"uid": string(i.Status.Execution.UID), "by": who.By, "reason": who.Reason})
 	if err != nil {
 		return fmt.Errorf("encode the order: %w", err)
 	}
-	if i.Annotations == nil {
-		i.Annotations = map[string]string{}
-	}
-	i.Annotations[key.Native] = string(raw)
+	Annotate(i, key.Native, string(raw))
 	return nil
+}
+
+// hasFailed is an error if there is nothing to retry. It is none for a user who may not read
+// what would tell: a retry of what has not failed does no harm.
+func hasFailed(ctx context.Context, c client.Reader, ref describe.Ref, obj client.Object) error {
+	var (
+		failed bool
+		err    error
+		not    string
+	)
+	switch o := obj.(type) {
+	case *v1beta1.Instance, *fleetv1.Module, *fleetv1.BootstrapModule: // [retryRollout] knows
+		return nil
+	case *v1alpha1.RolloutGroup:
+		failed, not = groupHasFailed(o)
+	default:
+		failed, err = configHasFailed(ctx, c, obj)
+		not = "is not retried: no workload has failed with it or was rolled back from it; nothing was changed"
+	}
+	switch {
+	case apierrors.IsForbidden(err) || failed:
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%s %s", ref, not)
+	}
+}
+
+// groupHasFailed is true of a group whose status says so because of a Pod; otherwise it says what
+// the group is instead.
+func groupHasFailed(group *v1alpha1.RolloutGroup) (failed bool, not string) {
+	switch e := decision.ExplanationOf(group); {
+	case e.HasFailed():
+		return true, ""
+	case e.Reason == rollout.ReasonGateRefused:
+		return false, "is stopped by a gate that was refused, and not by a Pod: approve the gate after all, or roll out another revision; nothing was changed"
+	default:
+		return false, "has not failed: nothing was changed"
+	}
+}
+
+// keepsChanging is true if workloads wait because the object changes after each roll.
+func keepsChanging(r *v1alpha1.ConfigRollout) bool {
+	return r.Rollout != nil && slices.ContainsFunc(r.Rollout.Causes, func(c v1alpha1.RolloutCause) bool {
+		return c.Reason == string(configs.ReasonConfigKeepsChanging)
+	})
+}
+
+// configHasFailed is true if a workload has a record that a retry of the object ends.
+func configHasFailed(ctx context.Context, c client.Reader, obj client.Object) (bool, error) {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	object := content.Object{Kind: content.Kind(kind), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	in := []string{object.Namespace}
+	if strings.TrimSpace(vocabulary.SharedWith.Get(obj.GetAnnotations())) != "" {
+		in = []string{""} // its users may be anywhere
+	}
+	workloads, err := workload.List(ctx, c, in)
+	if err != nil {
+		return false, err
+	}
+	retried := content.RetriedBy(obj.GetAnnotations())
+	record := &v1alpha1.ConfigRollout{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: verdict.Name(object)}, record)
+	if err != nil && !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
+		return false, fmt.Errorf("get what has failed: %w", err)
+	}
+	if slices.ContainsFunc(verdict.Read(record), func(v verdict.Verdict) bool { return !retried.After(v.At) }) || keepsChanging(record) {
+		return true, nil
+	}
+	return slices.ContainsFunc(workloads, func(w client.Object) bool { return workload.AwaitsRetry(w, object, retried) }), nil
 }

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/failure"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -118,7 +118,7 @@ func (i *installation) checkLeader(ctx context.Context, c client.Reader, now tim
 
 // unread is what may not be looked at.
 func unread(what string, err error) finding {
-	return finding{Advice: true, What: what + " cannot be checked: " + failure.Plain(err).Error()}
+	return finding{Advice: true, What: what + " cannot be checked: " + command.PlainError(err).Error()}
 }
 
 // checkPermissions asks what the ServiceAccount of the manager may not do.

@@ -13,7 +13,7 @@ import (
 	semver "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
@@ -68,7 +68,7 @@ type ask func(ctx context.Context, c client.Client, attributes *authorizationv1.
 
 // askOfUser asks about the credentials in use.
 func askOfUser(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
-	ok, err := change.May(ctx, c, attributes)
+	ok, err := act.May(ctx, c, attributes)
 	if err != nil {
 		return false, fmt.Errorf("ask what is permitted: %w", err)
 	}

@@ -70,7 +70,6 @@ func (c *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.AddFlagSet(mine)
 }
 
-// connectionUsage says what the flags of kubectl do.
 var connectionUsage = map[string]string{
 	clientcmd.FlagImpersonate:      "user to act as",
 	clientcmd.FlagImpersonateGroup: "group to act as; repeat it for several",
@@ -101,8 +100,7 @@ func (c *Cluster) AddNamespacedFlags(flags *pflag.FlagSet) {
 func (c *Cluster) Connects() string {
 	first := ""
 	c.flags.Visit(func(f *pflag.Flag) {
-		connects := f.Annotations[ConnectionFlags] != nil || f.Name == "kubeconfig" || f.Name == "context"
-		if connects && first == "" {
+		if connects(f) && first == "" {
 			first = f.Name
 		}
 	})
@@ -113,20 +111,42 @@ func (c *Cluster) Connects() string {
 func (c *Cluster) Take(given *pflag.FlagSet) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.AddNamespacedFlags(flags)
-	flags.VisitAll(func(f *pflag.Flag) {
-		g := given.Lookup(f.Name)
-		if g == nil {
+	CopyFlags(flags, given)
+}
+
+// CopyFlags sets flags as others were given that have their names and types.
+func CopyFlags(to, given *pflag.FlagSet) {
+	given.Visit(func(f *pflag.Flag) {
+		mine := to.Lookup(f.Name)
+		if mine == nil || mine.Value.Type() != f.Value.Type() {
 			return
 		}
-		for _, value := range Values(g) {
-			if value != "" && g.Value.Type() == f.Value.Type() {
-				_ = flags.Set(f.Name, value) // it was accepted before
-			}
+		if several, ok := mine.Value.(pflag.SliceValue); ok {
+			mine.Changed = true
+			_ = several.Replace(Values(f)) // it was accepted before
+			return
 		}
+		_ = to.Set(f.Name, f.Value.String()) // the same
 	})
 }
 
-// Words are the flags as they were given, for the commands that come next.
+// Given are the flags that say which cluster is meant and how to connect to it, as they were given, each with its value.
+func (c *Cluster) Given() (args []string) {
+	c.flags.Visit(func(f *pflag.Flag) {
+		if connects(f) {
+			for _, value := range Values(f) {
+				args = append(args, "--"+f.Name+"="+value)
+			}
+		}
+	})
+	return args
+}
+
+func connects(f *pflag.Flag) bool {
+	return f.Annotations[ConnectionFlags] != nil || f.Name == "kubeconfig" || f.Name == "context"
+}
+
+// Words are the flags as they were given, for the commands that come next, but for secrets.
 func (c *Cluster) Words() []string {
 	var words []string
 	if c.Kubeconfig != "" {
@@ -135,14 +155,8 @@ func (c *Cluster) Words() []string {
 	if c.Context != "" {
 		words = append(words, "--context", shell.Quote(c.Context))
 	}
-	return append(words, c.connection()...)
-}
-
-// connection are the flags of kubectl as they were given, but for secrets.
-func (c *Cluster) connection() []string {
-	var words []string
 	if c.flags == nil {
-		return nil
+		return words
 	}
 	c.flags.Visit(func(f *pflag.Flag) {
 		if f.Annotations[ConnectionFlags] != nil && f.Name != clientcmd.FlagBearerToken {
@@ -216,11 +230,16 @@ func Dial(kubeconfig []byte) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ClientFor(config)
+}
+
+// ClientFor returns a client that knows the kinds of the rings.
+func ClientFor(config *rest.Config) (client.WithWatch, error) {
 	known, err := kube.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(config, client.Options{Scheme: known})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: known})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
@@ -233,15 +252,7 @@ func (c *Cluster) Client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := kube.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	watcher, err := client.NewWithWatch(config, client.Options{Scheme: known})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return watcher, nil
+	return ClientFor(config)
 }
 
 // Connect returns a client for the cluster that was meant, and the namespace.
@@ -306,7 +317,6 @@ func (c *Cluster) Loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
-// unusable says what is wrong with a kubeconfig.
 func (c *Cluster) unusable(err error) error {
 	if t := c.overrides.Timeout; t != "" {
 		if _, failed := clientcmd.ParseTimeout(t); failed != nil {
@@ -334,7 +344,6 @@ func (c *Cluster) unusable(err error) error {
 	return c.incomplete(&raw, err)
 }
 
-// incomplete says what a kubeconfig lacks that can be read.
 func (c *Cluster) incomplete(raw *clientcmdapi.Config, err error) error {
 	contexts := slices.Sorted(maps.Keys(raw.Contexts))
 	name := cmp.Or(c.Context, raw.CurrentContext)
@@ -354,7 +363,6 @@ func (c *Cluster) incomplete(raw *clientcmdapi.Config, err error) error {
 	return fmt.Errorf("kubeconfig: %w", err)
 }
 
-// noCluster says where a kubeconfig was looked for.
 func (c *Cluster) noCluster() error {
 	const action = "name a kubeconfig with --kubeconfig or $KUBECONFIG"
 	switch variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); {
@@ -367,7 +375,6 @@ func (c *Cluster) noCluster() error {
 	}
 }
 
-// missingFile is an error if a flag names a file that cannot be read.
 func (c *Cluster) missingFile() error {
 	for _, file := range []struct{ flag, path string }{
 		{clientcmd.FlagCAFile, c.overrides.ClusterInfo.CertificateAuthority},

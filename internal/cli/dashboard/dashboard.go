@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -30,7 +29,6 @@ const (
 	headerBytes = 16 << 10
 )
 
-// serving is one run of the command.
 type serving struct {
 	*command.Query
 
@@ -86,12 +84,8 @@ func (s *serving) run(cmd *cobra.Command) error {
 	address, _ := listener.Addr().(*net.TCPAddr)
 	token := dashboard.NewToken()
 	server := newServer(ctx, dashboard.New(ctx, source, token, address.Port))
-	say(cmd.OutOrStdout(), address.Port, token)
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "The dashboard is at http://127.0.0.1:%d/?%s\nStop it with Ctrl+C.\n", address.Port, url.Values{"token": {token}}.Encode())
 	return serve(ctx, server, netutil.LimitListener(listener, connections))
-}
-
-func say(out io.Writer, port int, token string) {
-	_, _ = fmt.Fprintf(out, "The dashboard is at http://127.0.0.1:%d/?%s\nStop it with Ctrl+C.\n", port, url.Values{"token": {token}}.Encode())
 }
 
 // newServer returns a server that does not wait long for a client.
@@ -102,7 +96,6 @@ func newServer(ctx context.Context, pages http.Handler) *http.Server {
 	}
 }
 
-// serve serves until the context ends.
 func serve(ctx context.Context, server *http.Server, on net.Listener) error {
 	return serveBy(ctx, server, func() error { return server.Serve(on) })
 }

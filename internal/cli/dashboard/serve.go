@@ -26,7 +26,7 @@ import (
 
 	fleetv1alpha1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	kudov1beta1 "github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/dashboard"
 	"github.com/spillway-dev/spillway/internal/dashboard/hosted"
@@ -38,7 +38,6 @@ import (
 // streams is how many requests a client may make at a time by one connection.
 const streams = 50
 
-// hosting is one run of the command dashboard serve.
 type hosting struct {
 	*command.Query
 
@@ -61,7 +60,6 @@ type hosting struct {
 	offered     []string
 }
 
-// newServe returns the command dashboard serve.
 func newServe(env command.Environment) (*cobra.Command, *hosting) {
 	h := &hosting{limits: hosted.DefaultLimits()}
 	cmd := &cobra.Command{
@@ -175,7 +173,6 @@ func (h *hosting) run(cmd *cobra.Command) error {
 	return errors.Join(err, <-ended)
 }
 
-// alive answers to a probe.
 func alive(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 		w.WriteHeader(http.StatusNotFound)
@@ -192,7 +189,6 @@ func CheckArguments(env command.Environment, args []string) error {
 	return err
 }
 
-// choose checks what must be said: the address, and how people are known.
 func (h *hosting) choose() (*hosted.Options, error) {
 	self, err := url.Parse(h.self)
 	if err != nil || h.self == "" {
@@ -322,7 +318,6 @@ var shown = []schema.GroupResource{
 	{Group: kudov1beta1.GroupVersion.Group, Resource: "instances"}, {Group: fleetv1alpha1.GroupVersion.Group, Resource: "modules"},
 }
 
-// open reads a namespace, all if it is empty, as a person.
 func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string) (*dashboard.Source, error) {
 	r := reader{Query: h.asGiven()}
 	if err := r.Cluster.ActAs(who.User, who.Groups); err != nil {
@@ -347,20 +342,7 @@ func (h *hosting) open(ctx context.Context, who hosted.Person, namespace string)
 func (h *hosting) asGiven() *command.Query {
 	cmd := &cobra.Command{}
 	q := command.NewUnprinted(h.Env, cmd)
-	h.given.Visit(func(f *pflag.Flag) {
-		mine := cmd.Flags().Lookup(f.Name)
-		if mine == nil {
-			return
-		}
-		mine.Changed = true
-		from, several := f.Value.(pflag.SliceValue)
-		to, _ := mine.Value.(pflag.SliceValue)
-		if several && to != nil {
-			_ = to.Replace(from.GetSlice()) // it was accepted before
-			return
-		}
-		_ = mine.Value.Set(f.Value.String()) // the same
-	})
+	command.CopyFlags(cmd.Flags(), h.given)
 	return q
 }
 
@@ -402,7 +384,7 @@ func (h *hosting) namespaces(ctx context.Context, who hosted.Person) ([]string, 
 // mayList is true if a person may list something of a namespace that the pages show.
 func mayList(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	for _, of := range shown {
-		ok, err := change.May(ctx, c, &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: of.Group, Resource: of.Resource})
+		ok, err := act.May(ctx, c, &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: of.Group, Resource: of.Resource})
 		if err != nil {
 			return false, fmt.Errorf("ask what may be seen in namespace %s: %w", namespace, err)
 		}

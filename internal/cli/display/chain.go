@@ -52,7 +52,6 @@ func writeBecauses(w io.Writer, links []explain.Link) {
 	}
 }
 
-// writeBecause writes a link.
 func writeBecause(w io.Writer, link *explain.Link, depth int) {
 	indent := strings.Repeat(" ", min(2*depth, deepest))
 	for i, line := range Wrap("because "+namely(link), lineWidth-len(indent)-2) {

@@ -63,7 +63,6 @@ func (t *Tree) Lines(units []describe.Unit) []string {
 	return lines
 }
 
-// shownUnit is a unit that is shown, or how many more there are.
 type shownUnit struct {
 	unit *describe.Unit
 	more string
@@ -123,7 +122,6 @@ func inNamespace(u *describe.Unit, namespace string) string {
 	return "cluster"
 }
 
-// row is that of one unit.
 func (t *Tree) row(u *describe.Unit, said string) Row {
 	r := Row{Name: Name(u), Phase: string(u.Phase), Progress: progress(u), sentence: Plain(u.Sentence)}
 	if t.Namespaces && u.Namespace != "" {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/fleet/fluxspec"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -53,17 +53,17 @@ func (i *importer) run(cmd *cobra.Command, name string) error {
 	if i.release {
 		of = &helmv2.HelmRelease{ObjectMeta: head}
 	}
-	if err := change.Get(cmd.Context(), c, of); err != nil {
+	if err := act.Get(cmd.Context(), c, of); err != nil {
 		return err
 	}
 	sync, notes, err := syncOf(cmd.Context(), c, of)
 	if err != nil {
-		return fmt.Errorf("%s: %w", change.Name(c, of), err)
+		return fmt.Errorf("%s: %w", act.Name(c, of), err)
 	}
 	for _, note := range notes {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s: %s\n", change.Name(c, of), note)
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s: %s\n", act.Name(c, of), note)
 	}
-	tell(cmd, change.Name(c, of), of)
+	tell(cmd, act.Name(c, of), of)
 	return command.Show(cmd.OutOrStdout(), command.OutputYAML, i.module(of, &sync), nil)
 }
 
@@ -98,7 +98,7 @@ func chartOf(ctx context.Context, c client.Client, r *helmv2.HelmRelease) (from 
 	switch {
 	case ref != nil && ref.Kind == sourcev1.HelmChartKind:
 		chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(ref.Namespace, r.Namespace), Name: ref.Name}}
-		if err := change.Get(ctx, c, chart); err != nil {
+		if err := act.Get(ctx, c, chart); err != nil {
 			return from, nil, err
 		}
 		return helmv2.CrossNamespaceObjectReference{Kind: chart.Spec.SourceRef.Kind, Name: chart.Spec.SourceRef.Name, Namespace: chart.Namespace}, &chart.Spec, nil
@@ -111,10 +111,9 @@ func chartOf(ctx context.Context, c client.Client, r *helmv2.HelmRelease) (from 
 	}
 }
 
-// sourceOn is a source of Flux on a cluster.
 func sourceOn(ctx context.Context, c client.Client, kind, name, namespace string) (client.Object, error) {
 	source := sourceOf(kind, metav1.ObjectMeta{Namespace: namespace, Name: name})
-	if err := change.Get(ctx, c, source); err != nil {
+	if err := act.Get(ctx, c, source); err != nil {
 		return nil, fmt.Errorf("the source: %w", err)
 	}
 	return source, nil

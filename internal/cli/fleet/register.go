@@ -1,25 +1,32 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	klabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
@@ -27,7 +34,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// registrar is what the commands that register clusters on the hub have in common.
 type registrar struct {
 	hub    command.Cluster
 	dryRun command.DryRun
@@ -67,7 +73,6 @@ func newUnregister(r *registrar) *cobra.Command {
 	return cmd
 }
 
-// command is one about a cluster of the hub.
 func (r *registrar) command(verb, short, example string, run func(context.Context) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " CLUSTER", Short: short, Example: "  spillway fleet " + verb + " " + example,
@@ -84,7 +89,6 @@ func (r *registrar) command(verb, short, example string, run func(context.Contex
 	return cmd
 }
 
-// reaches adds the flags that say how the user reaches the cluster.
 func (r *registrar) reaches(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.to.Kubeconfig, "to-kubeconfig", "", "path of the kubeconfig for the cluster (default: as --kubeconfig)")
 	cmd.Flags().StringVar(&r.to.Context, "to-context", "", "context for the cluster (default: its name)")
@@ -115,7 +119,6 @@ func (r *registrar) connect(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-// connectHub connects to the hub, in the namespace that was meant.
 func (r *registrar) connectHub(cmd *cobra.Command) error {
 	c, namespace, err := r.hub.Connect()
 	if err != nil {
@@ -159,7 +162,7 @@ func (r *registrar) register(ctx context.Context) error {
 // rotate makes another token, gives it to the hub, and only then deletes those before.
 func (r *registrar) rotate(ctx context.Context) error {
 	secret := r.secret()
-	if err := change.Get(ctx, r.client, secret); err != nil {
+	if err := act.Get(ctx, r.client, secret); err != nil {
 		return err
 	}
 	r.server = serverOf(secret)
@@ -185,11 +188,10 @@ func (r *registrar) rotate(ctx context.Context) error {
 
 // handOver writes a kubeconfig for the hub, to which the cluster has answered.
 func (r *registrar) handOver(ctx context.Context, kubeconfig []byte, label func(*corev1.Secret)) error {
-	return r.ensure(ctx, r.client, "hub", r.secret(), func(o client.Object) {
-		if s, ok := o.(*corev1.Secret); ok {
-			label(s)
-			s.Data = map[string][]byte{cluster.KubeconfigKey: kubeconfig}
-		}
+	s := r.secret()
+	return r.ensure(ctx, r.client, "hub", s, func() {
+		label(s)
+		s.Data = map[string][]byte{cluster.KubeconfigKey: kubeconfig}
 	})
 }
 
@@ -212,7 +214,7 @@ func (r *registrar) prove(ctx context.Context, kubeconfig []byte) error {
 // unregister lets the hub forget a cluster on which no module runs, or leaves there what runs.
 func (r *registrar) unregister(ctx context.Context) error {
 	secret := r.secret()
-	if err := change.Get(ctx, r.client, secret); err != nil {
+	if err := act.Get(ctx, r.client, secret); err != nil {
 		return err
 	}
 	if vocabulary.Cluster.Get(secret.Labels) != "true" {
@@ -242,21 +244,20 @@ func (r *registrar) unregister(ctx context.Context) error {
 
 // leave deletes an assemblage, and leaves what it has applied.
 func (r *registrar) leave(ctx context.Context, a client.Object) error {
-	err := change.Apply(ctx, r.client, a, func() error {
-		annotate(a, vocabulary.AbandonCluster.Native, "true")
+	err := act.Apply(ctx, r.client, a, func() error {
+		act.Annotate(a, vocabulary.AbandonCluster.Native, "true")
 		return nil
 	})
 	if err == nil {
 		err = r.client.Delete(ctx, a)
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s: %w", change.Name(r.client, a), err)
+		return fmt.Errorf("delete %s: %w", act.Name(r.client, a), err)
 	}
-	r.say("hub", change.Name(r.client, a), "deleted, what runs is left")
+	r.say("hub", act.Name(r.client, a), "deleted, what runs is left")
 	return nil
 }
 
-// assigned are the assemblages of the cluster, and the modules in them.
 func (r *registrar) assigned(ctx context.Context) (all []client.Object, modules []string, err error) {
 	name := cluster.SecretName(r.name)
 	proxies, remotes := &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{}
@@ -283,18 +284,18 @@ func (r *registrar) assigned(ctx context.Context) (all []client.Object, modules 
 }
 
 // ensure creates an object, or changes what it lacks of what is set.
-func (r *registrar) ensure(ctx context.Context, c client.Client, where string, o client.Object, set func(client.Object)) error {
+func (r *registrar) ensure(ctx context.Context, c client.Client, where string, o client.Object, set func()) error {
 	done, err := controllerutil.CreateOrUpdate(ctx, c, o, func() error {
-		set(o)
+		set()
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s: write %s: %w", where, change.Name(c, o), err)
+		return fmt.Errorf("%s: write %s: %w", where, act.Name(c, o), err)
 	}
 	if done == controllerutil.OperationResultNone {
 		done = "unchanged"
 	}
-	r.say(where, change.Name(c, o), string(done))
+	r.say(where, act.Name(c, o), string(done))
 	return nil
 }
 
@@ -302,12 +303,10 @@ func (r *registrar) say(where, what, done string) {
 	_, _ = fmt.Fprintf(r.out, "%s: %s %s%s\n", where, what, done, r.dryRun.Note())
 }
 
-// secret is the one of the hub with the kubeconfig of the cluster.
 func (r *registrar) secret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.hub.Namespace, Name: cluster.SecretName(r.name)}}
 }
 
-// newFleetClusters lists the clusters of a namespace.
 func newFleetClusters(r *registrar) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "clusters", Short: "List the clusters that are registered on the hub", Example: "  spillway fleet clusters -n clusters", Args: command.None("name the namespace with -n"),
@@ -343,4 +342,123 @@ func labelsOf(labels map[string]string) string {
 	others := maps.Clone(labels)
 	delete(others, vocabulary.Cluster.Native)
 	return klabels.FormatLabels(others)
+}
+
+// account is the name of the ServiceAccount of the hub on a cluster, and of its Role.
+const account = "spillway-hub"
+
+// tokenWithin is how long the cluster may take to write a token.
+const tokenWithin = 30 * time.Second
+
+type wanted struct {
+	object client.Object
+	set    func()
+}
+
+// account is what the hub needs on the cluster, and nothing else: the namespace of its
+// assemblages, and an account that may write these there.
+func (r *registrar) account() []wanted {
+	head := metav1.ObjectMeta{Namespace: r.hub.Namespace, Name: account}
+	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.hub.Namespace, Name: account}}
+	role, binding, none := &rbacv1.Role{ObjectMeta: head}, &rbacv1.RoleBinding{ObjectMeta: head}, func() {}
+	all := []wanted{
+		{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.hub.Namespace}}, none},
+		{&corev1.ServiceAccount{ObjectMeta: head}, none},
+		{role, func() {
+			role.Rules = []rbacv1.PolicyRule{{
+				APIGroups: []string{fleetv1.GroupVersion.Group}, Resources: []string{"assemblages"},
+				Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+			}}
+		}},
+		{binding, func() {
+			binding.Subjects, binding.RoleRef = subject, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account}
+		}},
+	}
+	for _, role := range r.roles {
+		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account + "-" + r.hub.Namespace + "-" + role}}
+		all = append(all, wanted{b, func() {
+			b.Subjects, b.RoleRef = subject, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+		}})
+	}
+	return all
+}
+
+// kubeconfig is one for the hub, with a token that was made for it, and to which the cluster has answered. Of a dry
+// run there is no token, and it is not asked.
+func (r *registrar) kubeconfig(ctx context.Context) ([]byte, error) {
+	config, err := r.to.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("cluster %s: read the certificate of its authority: %w", r.name, err)
+	}
+	token, err := r.token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := clientcmdapi.NewConfig()
+	k.Clusters[r.name] = &clientcmdapi.Cluster{
+		Server: cmp.Or(r.server, config.Host), CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName, InsecureSkipTLSVerify: config.Insecure,
+	}
+	k.AuthInfos[account] = &clientcmdapi.AuthInfo{Token: token}
+	k.Contexts[r.name] = &clientcmdapi.Context{Cluster: r.name, AuthInfo: account, Namespace: r.hub.Namespace}
+	k.CurrentContext = r.name
+	raw, err := clientcmd.Write(*k)
+	if err != nil {
+		return nil, fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	if r.dryRun.On() {
+		return raw, nil
+	}
+	return raw, r.prove(ctx, raw)
+}
+
+// serverOf is the address in the kubeconfig that the hub has, empty if it has none that can be read.
+func serverOf(secret *corev1.Secret) string {
+	config, err := cluster.ClientConfig(secret.Data[cluster.KubeconfigKey])
+	if err != nil {
+		return ""
+	}
+	return config.Host
+}
+
+// token makes a Secret of which the cluster makes a token, and waits for it. Of a dry run there is none.
+func (r *registrar) token(ctx context.Context) (string, error) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.hub.Namespace, GenerateName: account + "-", Annotations: map[string]string{corev1.ServiceAccountNameKey: account},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
+	}
+	if r.dryRun.On() {
+		return "", nil
+	}
+	if err := r.there.Create(ctx, secret); err != nil {
+		return "", fmt.Errorf("cluster %s: make a token: %w", r.name, err)
+	}
+	key := client.ObjectKeyFromObject(secret)
+	err := wait.PollUntilContextTimeout(ctx, tokenWithin/100, tokenWithin, true, func(ctx context.Context) (bool, error) {
+		err := r.there.Get(ctx, key, secret)
+		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, err //nolint:wrapcheck // it is below
+	})
+	if err != nil {
+		return "", fmt.Errorf("cluster %s: wait for the token in Secret %s: %w", r.name, key.Name, err)
+	}
+	r.say("cluster "+r.name, "secret/"+key.Name, "created")
+	return string(secret.Data[corev1.ServiceAccountTokenKey]), nil
+}
+
+func (r *registrar) tokens(ctx context.Context) ([]corev1.Secret, error) {
+	list := &corev1.SecretList{}
+	if err := r.there.List(ctx, list, client.InNamespace(r.hub.Namespace), client.MatchingFields{"type": string(corev1.SecretTypeServiceAccountToken)}); err != nil {
+		return nil, fmt.Errorf("cluster %s: list the tokens of the hub: %w", r.name, err)
+	}
+	var tokens []corev1.Secret
+	for i := range list.Items {
+		if list.Items[i].Annotations[corev1.ServiceAccountNameKey] == account {
+			tokens = append(tokens, list.Items[i])
+		}
+	}
+	return tokens, nil
 }

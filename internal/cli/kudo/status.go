@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
@@ -58,7 +58,6 @@ func (g *grammar) client() (client.Client, error) {
 	return cluster.Client()
 }
 
-// read reads the Instance that is named.
 func (g *grammar) read(ctx context.Context, s *settings) (*v1beta1.Instance, client.Client, error) {
 	if _, err := s.about(); err != nil {
 		return nil, nil, err
@@ -69,7 +68,7 @@ func (g *grammar) read(ctx context.Context, s *settings) (*v1beta1.Instance, cli
 	}
 	i := &v1beta1.Instance{}
 	i.Namespace, i.Name = g.namespace, s.instance
-	return i, c, change.Get(ctx, c, i)
+	return i, c, act.Get(ctx, c, i)
 }
 
 // writeHistory writes the plans that ran as KUDO does, all or those of an OperatorVersion: the
@@ -99,19 +98,16 @@ func versionOf(ctx context.Context, c client.Client, i *v1beta1.Instance) (*v1be
 	v := &v1beta1.OperatorVersion{}
 	key := choice.VersionKey(i.Namespace, &i.Spec)
 	v.Namespace, v.Name = key.Namespace, key.Name
-	return v, change.Get(ctx, c, v)
+	return v, act.Get(ctx, c, v)
 }
 
-// notActive is how KUDO calls a plan that has not run.
 const notActive = "NOT ACTIVE"
 
-// node is a line of a tree, with those beneath it.
 type node struct {
 	text     string
 	children []node
 }
 
-// writePlans writes the plans as a tree, as KUDO does.
 func writePlans(w io.Writer, i *v1beta1.Instance, v *v1beta1.OperatorVersion) {
 	active := i.Status.AggregatedStatus.ActivePlan
 	if x := i.Status.Execution; active == "" && x != nil {
@@ -167,7 +163,6 @@ func reason(message string) string {
 	return " (" + message + ")"
 }
 
-// writeTree writes a tree, beneath a dot.
 func writeTree(w io.Writer, nodes []node) {
 	_, _ = fmt.Fprintln(w, ".")
 	writeNodes(w, nodes, "")

@@ -21,9 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/cli/failure"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -36,7 +35,6 @@ const (
 	shortestHidden = 4
 )
 
-// diagnosis collects what is known of an Instance.
 type diagnosis struct {
 	operation
 
@@ -77,7 +75,7 @@ func (d *diagnosis) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	i := d.instance(args[0])
-	if err := change.Get(ctx, d.client, i); err != nil {
+	if err := act.Get(ctx, d.client, i); err != nil {
 		return err
 	}
 	for _, spec := range specsOf(i) {
@@ -159,7 +157,7 @@ func (d *diagnosis) add(file string, obj client.Object) {
 }
 
 func (d *diagnosis) lacks(what string, err error) {
-	d.missing = append(d.missing, what+": "+failure.Plain(err).Error())
+	d.missing = append(d.missing, what+": "+command.PlainError(err).Error())
 }
 
 func (d *diagnosis) read(ctx context.Context, file string, ref object.Ref) {
@@ -172,7 +170,6 @@ func (d *diagnosis) read(ctx context.Context, file string, ref object.Ref) {
 	d.add(file, u)
 }
 
-// pods reads the Pods of the Instance, and the logs of their containers.
 func (d *diagnosis) pods(ctx context.Context, i *v1beta1.Instance) {
 	list := &corev1.PodList{}
 	if err := d.client.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{vocabulary.InstanceLabel: i.Name}); err != nil {
@@ -208,7 +205,6 @@ func (d *diagnosis) log(ctx context.Context, pod *corev1.Pod, container string) 
 	d.files[filepath.Join("pods", pod.Name+"-"+container+".log")] = string(raw)
 }
 
-// events reads the Events about the Instance and what it has applied.
 func (d *diagnosis) events(ctx context.Context, i *v1beta1.Instance) {
 	list := &corev1.EventList{}
 	if err := d.client.List(ctx, list, client.InNamespace(i.Namespace)); err != nil {
@@ -232,7 +228,6 @@ func (d *diagnosis) events(ctx context.Context, i *v1beta1.Instance) {
 	d.files["events.txt"] = text.String()
 }
 
-// write writes the files to a new directory.
 func (d *diagnosis) write() error {
 	if len(d.missing) > 0 {
 		d.files["missing.txt"] = strings.Join(d.missing, "\n") + "\n"

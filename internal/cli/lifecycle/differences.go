@@ -9,8 +9,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,15 +21,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/definition"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/plans/write"
+	"github.com/spillway-dev/spillway/internal/shell"
+	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// difference is what a plan would do to an object.
 type difference struct {
 	Ref object.Ref
 	// before and after are the object as it is and as it would be, nil if it does not exist.
@@ -144,7 +149,6 @@ func (t trial) breaks(ctx context.Context, i *v1beta1.Instance, d *difference) {
 	d.Refused, d.Unchecked = result.Breaks, result.Unchecked
 }
 
-// readAll reads the objects of a plan.
 func (t trial) readAll(ctx context.Context, live map[object.Ref]*unstructured.Unstructured, previews []task.Preview) error {
 	for _, p := range previews {
 		for _, u := range p.Objects {
@@ -211,7 +215,6 @@ func (t trial) knownScope(gvk schema.GroupVersionKind) object.Scope {
 	return t.scope(gvk)
 }
 
-// write writes what would become of an object, if anything.
 func (d *difference) write(w io.Writer) {
 	name := strings.ToLower(d.Ref.Kind) + "/" + d.Ref.Name
 	switch {
@@ -257,7 +260,6 @@ func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return c
 }
 
-// text is an object as YAML, empty if there is none.
 func text(u *unstructured.Unstructured) []byte {
 	if u == nil {
 		return nil
@@ -284,7 +286,6 @@ func withoutValues(before, after *unstructured.Unstructured) (_, _ *unstructured
 	return before, after
 }
 
-// isSecret is true of a Secret.
 func isSecret(u *unstructured.Unstructured) bool {
 	return u != nil && u.GroupVersionKind().GroupKind() == object.SecretKind
 }
@@ -364,4 +365,210 @@ func hide(live, wanted any) (after, before any) {
 		}
 	}
 	return wanted, live
+}
+
+func newDiff(env command.Environment) *cobra.Command {
+	u := &upgrade{operation: operation{env: env}, allowDowngrade: true}
+	cmd := &cobra.Command{
+		Use: "diff instance/NAME [PACKAGE]", Short: "Show what other parameters or another version would change",
+		Long: "Show the plan that other parameters or another version of the package would run, and how\n" +
+			"objects would change, by server-side dry run. Immutable fields that would change are named.\n" +
+			"Nothing is written. Values of Secrets are not shown. Where no plan would run, objects are\n" +
+			"shown that other clients have changed or deleted since they were applied. The exit code is\n" +
+			"0, also if there are differences, or 1 with an error if the plan would fail.",
+		Example: "  spillway package diff instance/zk -n shop -p NODE_COUNT=5\n" +
+			"  spillway package diff instance/zk zookeeper-0.4.0.tgz -n shop",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the Instance, as in: spillway package diff instance/zk -p NAME=VALUE")
+			}
+			return command.AtMost(2, "name the Instance, and a package")(cmd, args)
+		},
+		RunE: u.connected(u.diff),
+	}
+	u.addFlags(cmd)
+	u.from.AddFlags(cmd.Flags())
+	u.settings.addFlags(cmd)
+	u.addUnset(cmd)
+	return cmd
+}
+
+func (u *upgrade) diff(ctx context.Context, args []string) error {
+	i := u.instance(args[0])
+	if err := u.get(ctx, i); err != nil {
+		return err
+	}
+	former, err := u.formerOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	next, err := u.wantedVersion(ctx, i, args[1:])
+	if err != nil {
+		return err
+	}
+	chosen, err := u.propose(i, former, next)
+	if err != nil {
+		return err
+	}
+	if chosen.Plan == "" {
+		_, _ = fmt.Fprintf(u.out, "instance/%s: no plan would run\n", i.Name)
+		return u.drift(ctx, i, next)
+	}
+	_, _ = fmt.Fprintf(u.out, "instance/%s: plan %s would run (%s)\n", i.Name, chosen.Plan, chosen.Changed)
+	if former != nil {
+		for _, line := range parameterChanges(former.Spec, next.Spec) {
+			_, _ = fmt.Fprintln(u.out, line)
+		}
+	}
+	all, err := u.trial().differences(ctx, i, next, chosen.Plan)
+	if err != nil {
+		return err
+	}
+	refused := 0
+	for k := range all {
+		if all[k].Refused != "" {
+			refused++
+		}
+		all[k].write(u.out)
+	}
+	if err := checkTasks(i, next.Spec, chosen.Plan); err != nil {
+		return err
+	}
+	if refused > 0 {
+		return fmt.Errorf("plan %s would fail: the API server would not accept %d of its objects", chosen.Plan, refused)
+	}
+	return nil
+}
+
+// drift shows which objects differ from what was applied, and how the plan deploy would change them.
+func (u *upgrade) drift(ctx context.Context, i *v1beta1.Instance, version *choice.Version) error {
+	d := i.Status.Drift
+	if d == nil {
+		return nil
+	}
+	_, _ = fmt.Fprintf(u.out, "instance/%s: %s; spillway plan trigger %s would change:\n",
+		i.Name, task.DriftSentence(d), shell.Join(i.Name, v1beta1.DeployPlan, "-n", i.Namespace))
+	all, err := u.trial().differences(ctx, i, version, v1beta1.DeployPlan)
+	for k := range all {
+		if slices.ContainsFunc(d.Objects, func(o v1beta1.DriftedObject) bool {
+			return all[k].Ref.Same(object.EntryRef(v1beta1.InventoryEntry{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}))
+		}) {
+			all[k].write(u.out)
+		}
+	}
+	return err
+}
+
+// wantedVersion is the OperatorVersion of the package that is named, or the one that the
+// Instance has.
+func (u *upgrade) wantedVersion(ctx context.Context, i *v1beta1.Instance, args []string) (*choice.Version, error) {
+	if len(args) == 0 {
+		return u.versionOf(ctx, i)
+	}
+	p, _, err := u.load(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	version, err := p.VersionObject()
+	if err != nil {
+		return nil, err
+	}
+	version.Namespace = u.namespace
+	installed, err := u.versionAt(ctx, i.Namespace, &i.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if installed != nil && installed.Name == version.Name && !packages.SameContent(installed.Spec, &version.Spec) {
+		_, _ = fmt.Fprintf(u.env.Err, "note: operatorversion/%s exists with other content; upgrade needs a new operatorVersion in operator.yaml\n", version.Name)
+	}
+	if installed == nil || installed.Name != version.Name {
+		return choice.NewVersion(version), u.checkSteps(ctx, i, version)
+	}
+	return choice.NewVersion(version), nil
+}
+
+// trial renders plans, and asks the API server by dry run what would become of objects.
+type trial struct {
+	// Client is nil where the API server must not be asked.
+	Client client.Client
+	Now    func() time.Time
+}
+
+// render renders a plan as it would run for an Instance. live are the objects that exist.
+func (t trial) render(i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]task.Preview, error) {
+	values, problems := choice.Values(version.Spec, choice.WithTokens(&i.Spec), i.Status.ImmutableParameters)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
+	}
+	run := task.Run{
+		Snapshot:  &task.Snapshot{Instance: i, Objects: live},
+		Execution: &v1beta1.Execution{Plan: plan, Spec: i.Spec, Advances: true},
+		Version:   version, Values: values,
+	}
+	previews, err := run.Preview(t.scope)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", plan, err)
+	}
+	return previews, nil
+}
+
+// scope asks the cluster where objects of a kind live, if there is one. A kind that is not
+// known may be defined by the package; most are namespaced.
+func (t trial) scope(gvk schema.GroupVersionKind) object.Scope {
+	isNamespaced := source.IsNamespaced(gvk.GroupKind())
+	if t.Client != nil {
+		if mapping, err := t.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			isNamespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
+		}
+	}
+	if isNamespaced {
+		return object.Namespaced
+	}
+	return object.ClusterScoped
+}
+
+// check lets the API server check an object, where it is asked and can know the kind.
+func (t trial) check(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, defined map[schema.GroupKind]bool) error {
+	if t.Client == nil || defined[u.GroupVersionKind().GroupKind()] {
+		return nil
+	}
+	return t.try(ctx, i, u.DeepCopy())
+}
+
+// definedBy are the kinds that CustomResourceDefinitions of the plan define: the API server
+// does not know them yet.
+func definedBy(previews []task.Preview) map[schema.GroupKind]bool {
+	defined := map[schema.GroupKind]bool{}
+	for _, p := range previews {
+		for _, u := range p.Objects {
+			if u.GroupVersionKind().GroupKind() != object.CRDKind {
+				continue
+			}
+			group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+			defined[schema.GroupKind{Group: group, Kind: kind}] = true
+		}
+	}
+	return defined
+}
+
+// retiredError is that a kind is not served in this version, and never will be again.
+type retiredError string
+
+func (e retiredError) Error() string { return string(e) }
+
+// try lets the API server check an object as the manager would apply it, and changes it to
+// what it would be.
+func (t trial) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured) error {
+	_, err := write.Known(u, func() error {
+		return t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(write.FieldOwner(i.Name)), client.ForceOwnership, client.DryRunAll)
+	})
+	if advice := object.RetiredAdvice(u.GroupVersionKind()); apimeta.IsNoMatchError(err) && advice != "" {
+		return retiredError(advice)
+	}
+	if apimeta.IsNoMatchError(err) {
+		gvk := u.GroupVersionKind()
+		return fmt.Errorf("the API server does not know kind %s of %s; install what defines it", gvk.Kind, gvk.GroupVersion())
+	}
+	return err
 }

@@ -1,5 +1,6 @@
 // Package lifecycle holds the commands that install, update, upgrade, compare and uninstall
-// Instances of packages.
+// Instances of packages, those that show and steer their plans, and those that compare revisions
+// of workloads that keep their config and return to an earlier one.
 //
 // # Invariants
 //

@@ -10,44 +10,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/cli/change"
-	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/act"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
-// Rollback is the return of an Instance to what an earlier execution has applied: to its
+// back is the return of an Instance to what an earlier execution has applied: to its
 // OperatorVersion and its parameters.
-type Rollback struct {
-	Cluster command.Cluster
-	DryRun  command.DryRun
-	// Output is the form of the answer, To the execution by the beginning of its UID, and
-	// Reason what the Event says.
-	Output, To, Reason string
-	Yes, Wait          bool
-	Timeout            time.Duration
-}
-
-// Run makes the return, after it has been shown and confirmed.
-func (r Rollback) Run(env command.Environment, cmd *cobra.Command, name string) error {
-	b := &back{to: r.To, operation: operation{
-		env: env, cluster: r.Cluster, output: r.Output, dryRun: r.DryRun, wait: r.Wait, yes: r.Yes, timeout: r.Timeout,
-	}}
-	if err := b.connect(cmd); err != nil {
-		return err
-	}
-	return b.run(cmd.Context(), name, r.Reason)
-}
-
 type back struct {
 	operation
 
 	to string
 }
 
-// earlier is what an Instance can return to.
 type earlier struct {
 	*v1beta1.InstanceSpec
 
@@ -134,7 +109,6 @@ func (b *back) differs(ctx context.Context, i *v1beta1.Instance, to *earlier, fo
 	return err != nil || chosen.Plan != "", nil //nolint:nilerr // the same error is given once it was chosen
 }
 
-// byUID is the execution that --to names.
 func (b *back) byUID(i *v1beta1.Instance) (*earlier, error) {
 	var found []*v1beta1.PastExecution
 	for k := range i.Status.History {
@@ -164,13 +138,11 @@ func executionText(past *v1beta1.PastExecution) string {
 	return fmt.Sprintf("execution %s (plan %s of %s, %s)", past.UID, past.Plan, past.StartedAt.UTC().Format(time.DateTime), strings.ToLower(string(past.Result)))
 }
 
-// unknown says why the parameters of an execution are not known, and what to do.
 func (b *back) unknown(i *v1beta1.Instance) string {
 	return "its parameters are not kept, because it applied no change, an earlier version of the manager ran it, or they are too long; " + b.choices(i) +
 		", or set them with: " + b.next("package", "update", "instance/"+i.Name, "-p", "NAME=VALUE")
 }
 
-// choices are the executions that --to can name.
 func (b *back) choices(i *v1beta1.Instance) string {
 	uids := Returns(i)
 	if len(uids) == 0 {
@@ -191,7 +163,6 @@ func Returns(i *v1beta1.Instance) []string {
 	return uids
 }
 
-// installed is the OperatorVersion to return to.
 func (b *back) installed(ctx context.Context, i *v1beta1.Instance, to *earlier) (*choice.Version, error) {
 	version, err := b.versionAt(ctx, i.Namespace, to.InstanceSpec)
 	if err != nil {
@@ -241,7 +212,6 @@ func (b *back) show(i *v1beta1.Instance, before *v1beta1.InstanceSpec, to *earli
 	}
 }
 
-// showParameters names the parameters that differ.
 func showParameters(w io.Writer, before, after map[string]string) {
 	names := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))
 	slices.Sort(names)
@@ -272,11 +242,10 @@ func (b *back) write(ctx context.Context, i *v1beta1.Instance, to *earlier, next
 	return errors.Join(b.record(ctx, i, reason), b.finish(ctx, r, i, next, chosen.Plan))
 }
 
-// record records in an Event who rolled the Instance back, and why.
 func (b *back) record(ctx context.Context, i *v1beta1.Instance, reason string) error {
 	if b.dryRun.On() {
 		return nil
 	}
-	who := change.Author{By: change.Whoami(ctx, b.client), Reason: reason}
-	return change.RecordEvent(ctx, b.client, change.About(v1beta1.GroupVersion.WithKind("Instance"), i), change.ReasonRolledBackTo, who, b.env.Now())
+	who := act.Author{By: act.Whoami(ctx, b.client), Reason: reason}
+	return act.RecordEvent(ctx, b.client, act.About(v1beta1.GroupVersion.WithKind("Instance"), i), act.ReasonRolledBackTo, who, b.env.Now())
 }

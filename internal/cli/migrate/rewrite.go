@@ -17,7 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// newRewrite returns the command that gives manifests the native spelling.
 func newRewrite() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
@@ -60,7 +59,6 @@ func rewriteAll(w io.Writer, root string, dryRun bool) error {
 	})
 }
 
-// rewriteFile rewrites one file.
 func rewriteFile(w io.Writer, path string, dryRun bool) error {
 	text, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if err != nil {
@@ -79,7 +77,6 @@ func rewriteFile(w io.Writer, path string, dryRun bool) error {
 	return nil
 }
 
-// renaming is one name in a text that is replaced.
 type renaming struct {
 	line, column int
 	from, to     string

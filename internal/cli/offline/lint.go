@@ -27,7 +27,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// linting holds the arguments and flags of the command.
 type linting struct {
 	files, exclude            []string
 	namespace, output, failOn string
@@ -164,7 +163,6 @@ func unreadable(name string, err error) error {
 	return &source.Error{File: name, Problem: problem, Action: action}
 }
 
-// documentsOf are the objects of a package.
 func documentsOf(ctx context.Context, from *origin.Origin, name string) ([]source.Document, error) {
 	p, err := from.Load(ctx, name)
 	if err != nil {
@@ -226,7 +224,6 @@ func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings
 	})
 }
 
-// showSARIF writes findings for code scanning.
 func showSARIF(w io.Writer, findings []report.Finding, all []report.Rule) error {
 	directory, _ := os.Getwd() // without it, paths stay as they are
 	return command.Show(w, command.OutputJSON, report.ToSARIF(findings, all, command.CurrentVersion(), directory), nil)

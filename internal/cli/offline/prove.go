@@ -21,7 +21,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate"
 )
 
-// proof is one run of the command.
 type proof struct {
 	simulation
 
@@ -30,7 +29,6 @@ type proof struct {
 	spend    time.Duration
 }
 
-// proveGuide documents the rules.
 const proveGuide = "https://github.com/spillway-dev/spillway/blob/main/docs/prove.md#rules"
 
 // outputMarkdown is the form of a comment on a pull request.
@@ -100,7 +98,6 @@ func (p *proof) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// readRules reads files of rules.
 func readRules(files []string) ([]*prove.UserRule, error) {
 	var all []*prove.UserRule
 	for _, file := range files {
@@ -183,7 +180,6 @@ func rulesOf(r *prove.Report) []report.Rule {
 	return all
 }
 
-// write shows the report to people.
 func (p *proof) write(w io.Writer, r *prove.Report) {
 	for i := range r.Counterexamples {
 		c := &r.Counterexamples[i]
@@ -204,7 +200,6 @@ func (p *proof) write(w io.Writer, r *prove.Report) {
 	}
 }
 
-// headOf says which rule is broken, and how.
 func headOf(c *prove.Counterexample) string {
 	text := c.Rule + ": "
 	if c.Object != "" {
@@ -217,7 +212,6 @@ func headOf(c *prove.Counterexample) string {
 	return text
 }
 
-// remedyOf says what prevents it, and whether that was explored.
 func remedyOf(c *prove.Counterexample) string {
 	if c.Verified == "" {
 		return c.Action

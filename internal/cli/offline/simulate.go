@@ -6,6 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,14 +24,20 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	config "github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	plans "github.com/spillway-dev/spillway/internal/plans/decision"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
-// simulation is one run of the command.
 type simulation struct {
 	env command.Environment
 	// called is the name of the command.
@@ -84,7 +95,6 @@ func NewSimulate(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// addFlags adds the flags about the change, and about the world in which it is made.
 func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&s.files, "filename", "f", nil, "files and directories of manifests that run already; - is standard input")
 	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests to apply as the change")
@@ -150,7 +160,6 @@ func (s *simulation) world(cmd *cobra.Command) (o simulate.Options, base, change
 	return o, base, change, err
 }
 
-// play plays the change, and says on a terminal how far that is.
 func (s *simulation) play(cmd *cobra.Command, base, change []*unstructured.Unstructured, o simulate.Options) (simulate.Result, error) {
 	var played atomic.Int64
 	o.Progress = func(after time.Duration) { played.Store(int64(after)) }
@@ -162,7 +171,6 @@ func (s *simulation) play(cmd *cobra.Command, base, change []*unstructured.Unstr
 	})
 }
 
-// unsettled says whether a rollout does not complete, or not within the time that was simulated.
 func (s *simulation) unsettled(r *simulate.Result) error {
 	for _, wait := range r.Stuck {
 		if wait.Next.IsZero() && !r.WaitedBefore(wait) {
@@ -235,7 +243,6 @@ func (s *simulation) readSince(ctx context.Context) (base, change []*unstructure
 	return base, change, nil
 }
 
-// look reads the present state of the cluster that is meant.
 func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*unstructured.Unstructured) error {
 	s.cluster.Namespace = s.namespace
 	reader, namespace, err := s.cluster.Connect()
@@ -253,7 +260,6 @@ func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*un
 	return err
 }
 
-// options checks the flags.
 func (s *simulation) options() (simulate.Options, error) {
 	o := simulate.Options{Now: s.env.Now(), Nodes: s.nodes, Within: s.within}
 	var err error
@@ -301,7 +307,6 @@ func stopping(value string) (*time.Duration, error) {
 	return &d, nil
 }
 
-// unprepared reads the values of --unprepared.
 func unprepared(values []string) ([]string, error) {
 	var all []string
 	for _, value := range values {
@@ -314,7 +319,6 @@ func unprepared(values []string) ([]string, error) {
 	return all, nil
 }
 
-// gatesOf reads the values of --gate.
 func gatesOf(values []string) (map[string]v1alpha1.GateResult, error) {
 	all := map[string]v1alpha1.GateResult{}
 	for _, value := range values {
@@ -327,7 +331,6 @@ func gatesOf(values []string) (map[string]v1alpha1.GateResult, error) {
 	return all, nil
 }
 
-// readiness reads the values of --ready.
 func readiness(values []string) (world.Readiness, error) {
 	r := world.Readiness{Default: world.DefaultReady}
 	for _, value := range values {
@@ -351,7 +354,6 @@ func readiness(values []string) (world.Readiness, error) {
 	return r, nil
 }
 
-// readyTime is a time, or never.
 func readyTime(text string) (d time.Duration, ok bool) {
 	if text == "never" {
 		return world.Never, true
@@ -406,4 +408,344 @@ func (s *simulation) checked(documents []source.Document, err error) ([]*unstruc
 		objects = append(objects, documents[i].Object)
 	}
 	return objects, simulate.Check(documents, kinds)
+}
+
+// simulatedLine is a step or a wait.
+type simulatedLine struct {
+	at record.Offset
+	// steps is how many steps it is: none if it is a wait.
+	steps      int
+	head, text string
+}
+
+func (s *simulation) write(w io.Writer, r *simulate.Result, o *simulate.Options) {
+	number := 0
+	for _, l := range s.lines(r) {
+		mark := ""
+		if l.steps > 0 {
+			mark = fmt.Sprintf("%d.", number+1)
+			number += l.steps
+		}
+		display.WriteHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, l.at, l.head), l.text)
+	}
+	s.writeEnd(w, r, o)
+}
+
+func (s *simulation) lines(r *simulate.Result) []simulatedLine {
+	all := s.steps(r)
+	waits := slices.DeleteFunc(slices.Clone(r.Waits), func(w record.Wait) bool { return slices.Contains(passing, w.Reason) })
+	for wait, text := range few(waits, waitText) {
+		all = append(all, simulatedLine{wait.At, 0, "waits", s.placed(wait.Namespace, text)})
+	}
+	slices.SortStableFunc(all, func(a, b simulatedLine) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// eachCluster is how many clusters of a stage are shown one by one. More are one line.
+const eachCluster = 20
+
+// steps are those that were taken; of a stage with many clusters all that do the same together.
+func (s *simulation) steps(r *simulate.Result) []simulatedLine {
+	var all []simulatedLine
+	together := map[record.Step][]record.Step{}
+	for _, step := range r.Steps {
+		if step.Ring == record.RingFleet {
+			key := clusters(r, step)
+			together[key] = append(together[key], step)
+		}
+	}
+	for _, step := range r.Steps {
+		stage := clusters(r, step)
+		switch many := together[stage]; {
+		case len(many) <= eachCluster:
+			all = append(all, simulatedLine{step.At, 1, step.Ring, s.placed(step.Namespace, step.String())})
+		case many[0] == step:
+			stage.Unit = strings.TrimSpace(fmt.Sprintf("%s %d clusters", stage.Unit, len(many)))
+			stage.Does = strings.Replace(stage.Does, "is", "are", 1)
+			text := fmt.Sprintf("%s: %s first, %s last at %s", stage, many[0].Unit, many[len(many)-1].Unit, many[len(many)-1].At)
+			all = append(all, simulatedLine{step.At, len(many), step.Ring, s.placed(step.Namespace, text)})
+		}
+	}
+	return all
+}
+
+// clusters is a step of the fleet without what differs between the clusters of a stage, and with that in place of the cluster.
+func clusters(r *simulate.Result, step record.Step) record.Step {
+	stage := ""
+	for i := range r.Stages {
+		if of := &r.Stages[i]; of.Object == step.Object && of.Namespace == step.Namespace && of.Begun <= step.At {
+			stage = "stage " + of.Name + ":"
+		}
+	}
+	step.At, step.Decision, step.Unit = 0, 0, stage
+	return step
+}
+
+// passing are the reasons that say no more than that a step takes its time, or waits
+// for one that does.
+var passing = []rollout.Reason{
+	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonTurn, rollout.ReasonBudget, config.ReasonCoalescing, plans.ReasonInProgress,
+}
+
+func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Options) {
+	switch {
+	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
+		_, _ = fmt.Fprintln(w, "nothing is rolled")
+	case r.Settled && o.Readiness.Default != world.Never:
+		display.WriteHanging(w, "", takes(r, o))
+	}
+	if len(r.Assumed) > 0 {
+		_, _ = fmt.Fprintln(w, "unknown, and assumed to exist:")
+	}
+	for i := range r.Assumed {
+		a := &r.Assumed[i]
+		display.WriteHanging(w, "  ? ", s.placed(a.Namespace, a.Object+": "+a.Why))
+	}
+	if len(r.Stuck)+len(r.Risks) > 0 {
+		_, _ = fmt.Fprintln(w, "what could get stuck:")
+	}
+	for wait, text := range few(r.Stuck, func(w record.Wait) string { return s.stuck(r, w) }) {
+		display.WriteHanging(w, s.mark(r, wait), s.placed(wait.Namespace, text))
+	}
+	for _, risk := range r.Risks {
+		display.WriteHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Action))
+	}
+}
+
+// alike is how many waits are shown of those that differ in nothing but the object.
+const alike = 3
+
+// few are of waits that differ in nothing but the object a few, each as its text says it. The
+// last one says how many more there are.
+func few(waits []record.Wait, text func(record.Wait) string) iter.Seq2[record.Wait, string] {
+	same := func(w record.Wait) string {
+		return w.At.String() + w.Namespace + strings.ReplaceAll(text(w), w.Object[strings.LastIndex(w.Object, "/")+1:], "*")
+	}
+	number, shown := map[string]int{}, map[string]int{}
+	for _, w := range waits {
+		number[same(w)]++
+	}
+	return func(yield func(record.Wait, string) bool) {
+		for _, w := range waits {
+			key, said := same(w), text(w)
+			if shown[key]++; shown[key] > alike {
+				continue
+			}
+			if rest := number[key] - alike; shown[key] == alike && rest > 0 {
+				said += fmt.Sprintf("; and %d more for the same reason", rest)
+			}
+			if !yield(w, said) {
+				return
+			}
+		}
+	}
+}
+
+// takes says how long it takes, and what is assumed of Pods for that.
+func takes(r *simulate.Result, o *simulate.Options) string {
+	format := "takes %s, if each Pod is ready within %s and stops within %s"
+	if len(r.Prepared) > 0 {
+		format = "takes %s, if each Pod is ready within %s, stops within %s, and prepares for a downscale immediately when it is called"
+	}
+	return fmt.Sprintf(format, time.Duration(r.Took), readyText(o.Readiness), stopText(o.Stop))
+}
+
+// placed names the namespace of what is not in the usual one.
+func (s *simulation) placed(namespace, text string) string {
+	if namespace == s.namespace || namespace == "" {
+		return text
+	}
+	return namespace + " " + text
+}
+
+// mark says of what waits in the end whether anything ends that.
+func (s *simulation) mark(r *simulate.Result, w record.Wait) string {
+	switch {
+	case r.WaitedBefore(w):
+		return "  - "
+	case !w.Next.IsZero():
+		return "  ? "
+	default:
+		return "  ✗ "
+	}
+}
+
+// stuck says of what waits in the end what ends that.
+func (s *simulation) stuck(r *simulate.Result, w record.Wait) string {
+	switch text := waitText(w); {
+	case r.WaitedBefore(w):
+		return text + ", as before the change" + actionOf(w)
+	case !w.Next.IsZero():
+		return fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
+	case w.Reason == config.ReasonConfigMissing:
+		return text + actionOf(w) + "; if it exists elsewhere, name it with --assume"
+	default:
+		return text + actionOf(w)
+	}
+}
+
+// waitText is the sentence of a wait, which may name its object already.
+func waitText(w record.Wait) string {
+	if w.Ring == record.RingConfig || w.Ring == record.Kubernetes {
+		return w.Sentence
+	}
+	return w.Object + ": " + w.Sentence
+}
+
+func stopText(stop *time.Duration) string {
+	if stop == nil {
+		return "its grace period"
+	}
+	return stop.String()
+}
+
+func readyText(r world.Readiness) string {
+	text := r.Default.String()
+	if len(r.Of) > 0 {
+		text += ", or as --ready says,"
+	}
+	return text
+}
+
+// actionOf is what to do about a wait that nothing ends.
+func actionOf(w record.Wait) string {
+	if _, action, ok := reasons.Of(w.Reason); ok {
+		return "; " + action
+	}
+	return ""
+}
+
+// assumeFile stands beside manifests, and names what --assume would, one a line.
+const assumeFile = ".spillwayassume"
+
+// lacks are the config that Pods of the manifests need and no manifest has, each with the
+// keys that are needed.
+type lacks map[content.Object]map[string]bool
+
+// assumptions are the config that is taken to exist though no manifest has it: what a
+// person has named, and what something among the manifests may make.
+func (s *simulation) assumptions() ([]simulate.Assumption, error) {
+	asked, fromFiles, err := s.asked()
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.copied()
+	if err != nil {
+		return nil, err
+	}
+	missing := lacksOf(m)
+	var assumed []simulate.Assumption
+	met := map[content.Object]bool{}
+	for _, ref := range slices.SortedFunc(maps.Keys(missing), content.Object.Compare) {
+		anywhere := content.Object{Kind: ref.Kind, Name: ref.Name}
+		why := m.PossibleMaker(ref)
+		switch {
+		case asked[anywhere]:
+			met[anywhere], why = true, "--assume"
+		case fromFiles[anywhere] != "":
+			why = fromFiles[anywhere]
+		case why == "":
+			continue
+		}
+		assumed = append(assumed, simulate.Assume(ref, slices.Sorted(maps.Keys(missing[ref])), why))
+	}
+	for ref := range asked {
+		if !met[ref] {
+			return nil, fmt.Errorf("--assume: no Pod lacks %s %s; correct the name, or leave it out", ref.Kind, ref.Name)
+		}
+	}
+	return assumed, nil
+}
+
+// copied are the manifests as lint reads them, which completes what it reads.
+func (s *simulation) copied() (*manifest.Manifests, error) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	documents := slices.Clone(s.documents)
+	for i := range documents {
+		documents[i].Object = documents[i].Object.DeepCopy()
+	}
+	return manifest.New(documents, nil, manifest.Options{Scheme: scheme, Namespace: s.namespace, Now: s.env.Now()}), nil
+}
+
+func lacksOf(m *manifest.Manifests) lacks {
+	missing := lacks{}
+	for _, o := range m.Objects {
+		template, _ := o.Pods()
+		if template == nil {
+			continue
+		}
+		for _, use := range content.References(o.Namespace(), &template.Spec, nil, false) {
+			if !use.Required || m.Configs[use.Object] != nil {
+				continue
+			}
+			if missing[use.Object] == nil {
+				missing[use.Object] = map[string]bool{}
+			}
+			for _, key := range use.Keys {
+				missing[use.Object][key.Name] = true
+			}
+		}
+	}
+	return missing
+}
+
+// asked is what --assume names, and what files beside the manifests name, each with its
+// file; whatever the namespace.
+func (s *simulation) asked() (asked map[content.Object]bool, fromFiles map[content.Object]string, err error) {
+	asked, fromFiles = map[content.Object]bool{}, map[content.Object]string{}
+	for _, text := range s.assume {
+		ref, ok := assumable(text)
+		if !ok {
+			return nil, nil, fmt.Errorf("--assume: %q cannot be read; name config as secret/NAME or configmap/NAME", text)
+		}
+		asked[ref] = true
+	}
+	for _, path := range slices.Concat(s.files, s.changes) {
+		if err := readAssumptions(path, fromFiles); err != nil {
+			return nil, nil, err
+		}
+	}
+	return asked, fromFiles, nil
+}
+
+// readAssumptions reads the file beside a manifest, or in a directory of manifests.
+func readAssumptions(path string, into map[content.Object]string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil // standard input has none, and what cannot be read was refused before
+	}
+	if !info.IsDir() {
+		path = filepath.Dir(path)
+	}
+	file := filepath.Join(path, assumeFile)
+	raw, err := os.ReadFile(file) //nolint:gosec // beside the manifests that a person has named
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &source.Error{File: file, Problem: "cannot be read: " + err.Error(), Action: "make it a readable file, or delete it"}
+	}
+	number := 0
+	for line := range strings.Lines(string(raw)) {
+		number++
+		text, _, _ := strings.Cut(line, "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		ref, ok := assumable(text)
+		if !ok {
+			return &source.Error{File: file, Line: number, Problem: fmt.Sprintf("%q cannot be read", text), Action: "name config as secret/NAME or configmap/NAME, one on a line"}
+		}
+		into[ref] = file
+	}
+	return nil
+}
+
+// assumable is the ConfigMap or the Secret that a text names.
+func assumable(text string) (content.Object, bool) {
+	ref, ok := command.NamedAs(strings.ToLower(text), string(content.ConfigMap), string(content.Secret))
+	return content.Object{Kind: content.Kind(ref.Kind), Name: ref.Name}, ok
 }

@@ -36,7 +36,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// installing holds the flags of the command.
 type installing struct {
 	env     command.Environment
 	cluster command.Cluster
@@ -98,7 +97,6 @@ func NewInstall(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// reloaderFlags adds the flags for what annotations of Reloader do.
 func reloaderFlags(flags *pflag.FlagSet, of *manifests.Reloader) {
 	flags.BoolVar(&of.Annotations, command.ReloaderAnnotations, false, "roll workloads also by the annotations of Reloader: the manager may restart Rollouts of Argo")
 	flags.BoolVar(&of.CronJobs, command.ReloaderCronJobs, false, "start a run of CronJobs whose config changes, where these annotations on them ask for it: the manager may create Jobs, and change CronJobs")
@@ -136,7 +134,6 @@ func (i *installing) run(cmd *cobra.Command, args []string) error {
 	return i.write(cmd.Context(), cmd.OutOrStdout(), i.dryRun.Client(writer), objects)
 }
 
-// print writes the manifests, or their names.
 func (i *installing) print(w io.Writer) error {
 	objects, err := manifests.Objects(i.options)
 	if err != nil {
@@ -280,7 +277,6 @@ func checkContradiction(env command.Environment, own, args []string) error {
 	return err
 }
 
-// check refuses what would be installed and not work.
 func (i *installing) check(cmd *cobra.Command, args []string) error {
 	if name := i.options.Values.Dashboard.Namespace; name != "" {
 		if err := command.CheckNamespaces("dashboard-namespace", name); err != nil {
@@ -302,7 +298,6 @@ func (i *installing) check(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// checkArguments refuses arguments that the manager would not start with.
 func checkArguments(env command.Environment, args []string) error {
 	m, root := NewManager(env), &cobra.Command{Use: "spillway"}
 	root.AddCommand(m) // its name is in the message
@@ -315,7 +310,6 @@ func checkArguments(env command.Environment, args []string) error {
 	return nil
 }
 
-// checkDashboard refuses arguments that the dashboard would not start with.
 func checkDashboard(env command.Environment, d *manifests.Dashboard) error {
 	if !d.Enabled {
 		return nil
@@ -402,7 +396,6 @@ func plainYAML(err error) string {
 	return text
 }
 
-// inValues are the flags for which the values have fields.
 var inValues = []string{
 	"image-pull-policy", "watch-namespaces", "pin-namespaces", "pin-namespace-selector", "pin-by", "reloader-annotations", "reloader-cronjobs", "reloader-metrics", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
 	"default-config-policy", "metrics-secure", "fail-closed", "package-kinds", "plan-accounts", "default-service-account", "wave-cleanup", "no-crds", "dashboard", "dashboard-namespace", "dashboard-steering", "dashboard-groups", "dashboard-arg",
@@ -419,7 +412,6 @@ func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// apply applies objects, and says of each what that did.
 func (i *installing) apply(ctx context.Context, w io.Writer, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, obj := range objects {
 		verdict, err := applyObject(ctx, c, obj)
@@ -436,13 +428,11 @@ func (i *installing) apply(ctx context.Context, w io.Writer, c client.Client, ob
 	return nil
 }
 
-// isNamespaceMissing is true of the error about an object whose namespace does not exist.
 func isNamespaceMissing(err error, obj *unstructured.Unstructured) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) && obj.GetNamespace() != "" && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// named is how kubectl names an object.
 func named(obj *unstructured.Unstructured) string {
 	return strings.ToLower(obj.GetKind()) + "/" + obj.GetName()
 }
@@ -453,7 +443,6 @@ func writeNames(w io.Writer, objects []*unstructured.Unstructured) {
 	}
 }
 
-// applyObject applies an object and says what that did.
 func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstructured) (string, error) {
 	what := named(obj)
 	before := &unstructured.Unstructured{}

@@ -30,7 +30,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
-// managerFlags are the flags of the manager alone.
 type managerFlags struct {
 	cluster command.Cluster
 	rings   command.RingFlags
@@ -130,7 +129,6 @@ func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA and the keys of paths into, separated by commas (default: all that are labeled)")
 }
 
-// addZones adds the flags of what the zones ring does about replicas and evictions.
 func (f *managerFlags) addZones(flags *pflag.FlagSet) {
 	o := &f.options.Guard
 	flags.StringVar(&o.ClusterDomain, "cluster-domain", preparehook.DefaultDomain, "DNS domain of the cluster, to call Pods by name that have no IP address yet")
@@ -335,7 +333,6 @@ func (f *managerFlags) network(own *outbound.Own) (*cluster.Network, error) {
 	return n, nil
 }
 
-// newLog is a structured log that a person can read.
 func newLog(w io.Writer, format, level string) (logr.Logger, error) {
 	options := &slog.HandlerOptions{ReplaceAttr: shorten}
 	var l slog.Level

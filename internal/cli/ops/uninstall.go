@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // NewUninstall returns the command uninstall.
@@ -96,45 +98,30 @@ type uninstall struct {
 	plans bool
 }
 
+// run takes the steps in an order that leaves no workload blocked.
 func (u *uninstall) run(ctx context.Context) error {
-	if err := u.findManager(ctx); err != nil {
-		return err
+	removing := func(kinds []schema.GroupVersionKind) func(context.Context) error {
+		return func(ctx context.Context) error { return u.remove(ctx, kinds) }
 	}
-	// 0. No Instance is blocked that needs the manager.
-	if err := u.checkInstances(ctx); err != nil {
-		return err
+	steps := []func(context.Context) error{
+		u.findManager,
+		u.checkInstances,                     // no Instance is blocked that needs the manager
+		removing(manifests.AdmissionKinds()), // nothing is suspended from now on
+		removing(manifests.ManagerKinds()),   // no manager suspends or releases at the same time
+		u.releaseSuspended,                   // every workload can be scheduled
+		u.resumeJobs, u.removeRecords,
+		u.letInstancesGo,    // every Instance can be deleted
+		u.removeCertificate, // which the manager made for itself
 	}
-	// 1. Nothing is suspended from now on.
-	if err := u.remove(ctx, manifests.AdmissionKinds()); err != nil {
-		return err
+	if !u.prepare {
+		steps = append(steps, removing(manifests.OtherKinds())) // the rest, the permissions last
 	}
-	// 2. No manager suspends or releases at the same time.
-	if err := u.remove(ctx, manifests.ManagerKinds()); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	// 3. Every workload can be scheduled.
-	if err := u.releaseSuspended(ctx); err != nil {
-		return fmt.Errorf("release what is suspended: %w", err)
-	}
-	if err := u.endConfig(ctx); err != nil {
-		return err
-	}
-	// 4. Every Instance can be deleted.
-	if err := u.letInstancesGo(ctx); err != nil {
-		return err
-	}
-	// 5. The certificate, which the manager made for itself.
-	if err := u.removeCertificate(ctx); err != nil {
-		return err
-	}
-	if u.prepare {
-		return nil
-	}
-	// 6. The rest, the permissions last.
-	if err := u.remove(ctx, manifests.OtherKinds()); err != nil {
-		return err
-	}
-	if u.output != "" {
+	if u.prepare || u.output != "" {
 		return nil
 	}
 	return u.tellRest(ctx)
@@ -146,27 +133,24 @@ func (u *uninstall) releaseSuspended(ctx context.Context) error {
 	report := func(n workload.Name) {
 		u.tell(strings.ToLower(n.Kind)+"/"+n.Name, " in namespace "+n.Namespace+" released")
 	}
-	if !u.dryRun.On() {
-		return config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, report)
-	}
-	traces, err := config.Traces(ctx, u.client)
-	for i := range traces {
-		if t := &traces[i]; t.Suspended() && (len(u.watched) == 0 || slices.Contains(u.watched, t.Namespace)) {
-			report(t.Name)
+	var err error
+	if u.dryRun.On() {
+		var traces []config.Trace
+		traces, err = config.Traces(ctx, u.client)
+		for i := range traces {
+			if t := &traces[i]; t.Suspended() && (len(u.watched) == 0 || slices.Contains(u.watched, t.Namespace)) {
+				report(t.Name)
+			}
 		}
+	} else {
+		err = config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, report)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("release what is suspended: %w", err)
+	}
+	return nil
 }
 
-// endConfig resumes the Jobs that wait for pins, and then removes what is recorded.
-func (u *uninstall) endConfig(ctx context.Context) error {
-	if err := u.resumeJobs(ctx); err != nil {
-		return err
-	}
-	return u.removeRecords(ctx)
-}
-
-// removeRecords removes what only the manager needs: the records of config that has failed.
 func (u *uninstall) removeRecords(ctx context.Context) error {
 	for _, namespace := range kube.OrAll(u.watched) {
 		records := &v1alpha1.ConfigRolloutList{}
@@ -196,7 +180,6 @@ func (u *uninstall) removeRecord(ctx context.Context, r *v1alpha1.ConfigRollout)
 	return nil
 }
 
-// resumeJobs resumes the Jobs that wait for pins.
 func (u *uninstall) resumeJobs(ctx context.Context) error {
 	for _, namespace := range u.pinned {
 		released, err := jobs.Release(ctx, u.client, namespace)
@@ -210,7 +193,6 @@ func (u *uninstall) resumeJobs(ctx context.Context) error {
 	return nil
 }
 
-// tell says what was done with an object, or only names it.
 func (u *uninstall) tell(name, done string) {
 	if done += u.dryRun.Note(); u.output != "" {
 		done = ""
@@ -382,4 +364,82 @@ func (u *uninstall) awaitGone(ctx context.Context, obj *unstructured.Unstructure
 		}
 		return false, client.IgnoreNotFound(err)
 	})
+}
+
+// prune removes the webhook configurations and policies of rings that are not
+// installed any more, or that do not declare them any more, and the dashboard if it is not. A note follows what is said of each.
+func prune(ctx context.Context, w io.Writer, c client.Client, o *manifests.Options, installed []*unstructured.Unstructured, note string) error {
+	namespace := o.Namespace
+	for _, kind := range manifests.AdmissionKinds() {
+		if err := pruneKind(ctx, w, c, kind, installed, note, client.MatchingLabels(manifests.InstalledLabels(namespace)), client.HasLabels{vocabulary.Ring}); err != nil {
+			return err
+		}
+	}
+	if err := prunePins(ctx, w, c, o, installed, note); err != nil {
+		return err
+	}
+	return pruneDashboard(ctx, w, c, namespace, installed, note)
+}
+
+// prunePins takes the permissions of pins away where there are none any more: no policy limits them there.
+func prunePins(ctx context.Context, w io.Writer, c client.Client, o *manifests.Options, installed []*unstructured.Unstructured, note string) error {
+	for _, kind := range []string{"RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole"} {
+		err := pruneKind(ctx, w, c, rbacv1.SchemeGroupVersion.WithKind(kind), installed, note,
+			client.MatchingLabels(manifests.InstalledLabels(o.Namespace)), client.MatchingFields{"metadata.name": o.Values.PinRole()})
+		if err != nil && !apierrors.IsForbidden(err) { // who may not list them in all namespaces may not remove them
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneDashboard removes the dashboard if it is not installed any more, or in another namespace.
+func pruneDashboard(ctx context.Context, w io.Writer, c client.Client, namespace string, installed []*unstructured.Unstructured, note string) error {
+	labels := client.MatchingLabels(manifests.InstalledDashboardLabels(namespace))
+	found := &appsv1.DeploymentList{}
+	if err := c.List(ctx, found, labels); err != nil {
+		return fmt.Errorf("look for what is not installed any more: %w", err)
+	}
+	if len(found.Items) == 0 {
+		return nil
+	}
+	for _, kind := range append(manifests.ManagerKinds(), manifests.OtherKinds()...) {
+		if err := pruneKind(ctx, w, c, kind, installed, note, labels); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pruneKind(ctx context.Context, w io.Writer, c client.Client, kind schema.GroupVersionKind, installed []*unstructured.Unstructured, note string, which ...client.ListOption) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	err := c.List(ctx, list, which...)
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil // an older API server does not have the kind
+	}
+	if err != nil {
+		return fmt.Errorf("look for what is not installed any more: %w", err)
+	}
+	for i := range list.Items {
+		if err := pruneOne(ctx, w, c, &list.Items[i], installed, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pruneOne(ctx context.Context, w io.Writer, c client.Client, obj *unstructured.Unstructured, installed []*unstructured.Unstructured, note string) error {
+	if slices.ContainsFunc(installed, func(i *unstructured.Unstructured) bool {
+		return i.GetKind() == obj.GetKind() && i.GetNamespace() == obj.GetNamespace() && i.GetName() == obj.GetName()
+	}) {
+		return nil
+	}
+	what, uid, version := strings.ToLower(obj.GetKind())+"/"+obj.GetName(), obj.GetUID(), obj.GetResourceVersion()
+	err := c.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", what, err)
+	}
+	_, _ = fmt.Fprintf(w, "%s deleted%s\n", what, note)
+	return nil
 }

@@ -1,3 +1,3 @@
-// Package show holds the commands that read: explain, status, history and events. They
+// Package show holds the commands that read: explain, status, history, events and forecast. They
 // write nothing. Of config they show what the manager has recorded.
 package show

@@ -25,7 +25,6 @@ type lineWriter struct {
 	isBlind bool
 }
 
-// misses implements [onlooker].
 func (l *lineWriter) misses(err error, now time.Time) {
 	if !l.isBlind {
 		l.write(now, "spillway", "API server not reachable, retrying: "+display.Plain(err.Error()))
@@ -33,7 +32,6 @@ func (l *lineWriter) misses(err error, now time.Time) {
 	l.isBlind = true
 }
 
-// sees implements [onlooker].
 func (l *lineWriter) sees(units []describe.Unit, now time.Time) {
 	if l.isBlind {
 		l.isBlind = false
@@ -70,7 +68,6 @@ func nameAbove(above string, u *describe.Unit) string {
 	return strings.Join(parts[:min(len(parts), 2)], "/") + " " + name
 }
 
-// hears implements [onlooker].
 func (l *lineWriter) hears(n *history.Event) {
 	if n.At.Before(l.began.Add(-time.Second)) {
 		return
@@ -109,13 +106,10 @@ type valueWriter struct {
 	said map[describe.Ref]string
 }
 
-// misses implements [onlooker].
 func (*valueWriter) misses(error, time.Time) {}
 
-// hears implements [onlooker].
 func (*valueWriter) hears(*history.Event) {}
 
-// sees implements [onlooker].
 func (v *valueWriter) sees(units []describe.Unit, _ time.Time) {
 	if !v.one {
 		units = describe.Rolled(units)

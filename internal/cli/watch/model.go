@@ -90,7 +90,6 @@ type watchModel struct {
 	blind string
 }
 
-// question asks for the reason of a command.
 type question struct {
 	// does is the command that it is about, as it will be given but for the reason.
 	does   []string
@@ -182,7 +181,6 @@ func (m *watchModel) hear(n history.Event) {
 	m.notes = m.notes[max(len(m.notes)-rememberedNotes, 0):]
 }
 
-// press does what a key stands for.
 func (m *watchModel) press(key tea.KeyPressMsg) tea.Cmd {
 	switch name := key.String(); {
 	case m.asking != nil:
@@ -294,7 +292,6 @@ func (m *watchModel) toggle() {
 	}
 }
 
-// verbs are what the keys stand for.
 var verbs = map[string]string{"p": "pause", "r": "resume", "t": "retry", "a": "approve"}
 
 // ask asks why what is selected is to be steered, if it can be.
@@ -312,7 +309,6 @@ func (m *watchModel) ask(key string) {
 	m.said = &steered{said: verbs[key] + ": not of " + display.Name(b.unit) + "; " + steerable[verbs[key]]}
 }
 
-// current is what is selected, nil if there is nothing.
 func (m *watchModel) current() *branch { return m.currentOf(m.branches()) }
 
 func (m *watchModel) currentOf(branches []branch) *branch {
@@ -395,7 +391,6 @@ func (m *watchModel) find(key tea.KeyPressMsg) {
 	m.selectShown()
 }
 
-// selectShown selects something that is shown, if there is anything.
 func (m *watchModel) selectShown() {
 	if branches := m.branches(); len(branches) > 0 && indexOf(branches, m.selected) < 0 {
 		m.selected = branches[min(max(m.top, 0), len(branches)-1)].key

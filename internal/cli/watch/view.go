@@ -53,7 +53,6 @@ func (m *watchModel) frame() []string {
 	return lines[:min(len(lines), m.height)]
 }
 
-// header is the title and the time.
 func (m *watchModel) header() string {
 	at := m.now.UTC().Format("15:04:05 UTC")
 	if m.width < 2*len(at) {
@@ -82,7 +81,6 @@ func (m *watchModel) footer(b *branch) []string {
 	return append(sentence, m.prompt())
 }
 
-// prompt is the question that is open, what was said last, or the keys.
 func (m *watchModel) prompt() string {
 	switch {
 	case m.filtering:
@@ -121,7 +119,6 @@ func (m *watchModel) keys() string {
 	return strings.Join(append(fit, line), "  ")
 }
 
-// keyHelp is what the keys do.
 var keyHelp = [][2]string{
 	{"↑ ↓, k j", "move"}, {"pgup pgdown", "move by a screen"}, {"home end, g G", "move to the first or the last"}, {"w", "move to the next that waits or failed"},
 	{"← →, h l", "fold and unfold, also by enter"}, {"/", "show only what contains a text"}, {"esc", "show everything again"},
@@ -129,7 +126,6 @@ var keyHelp = [][2]string{
 	{"p r", "pause, resume"}, {"t", "retry"}, {"a", "approve"}, {"q", "quit"},
 }
 
-// help is what the keys do, as much as fits.
 func (m *watchModel) help(room int) []string {
 	lines := make([]string, room)
 	for i := range min(len(keyHelp), room) {
@@ -158,7 +154,6 @@ func cutFront(line string, width int) string {
 	return "…" + string(typed[len(typed)-max(width-1, 0):])
 }
 
-// beside puts the lines of two columns beside one another.
 func beside(left, right []string, width int) []string {
 	lines := make([]string, len(left))
 	for i := range left {
@@ -295,7 +290,6 @@ func (m *watchModel) told(width, room int) []string {
 	return lines
 }
 
-// note is an Event or a sentence, wrapped.
 func (m *watchModel) note(n *history.Event, width int) []string {
 	text := n.Reason + " " + display.EventText(n)
 	if len(m.units) != 1 || n.About != m.units[0].Ref {

@@ -11,14 +11,19 @@ import (
 	"sync"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
@@ -28,7 +33,6 @@ import (
 // exitTimeout is the exit code of a watch that ended before the rollout did.
 const exitTimeout = 2
 
-// errInterrupted ends the watch of an object that has not ended.
 var errInterrupted = errors.New("interrupted; the rollout continues without this command")
 
 // looksApart is how much time is between two reads at least, and how often times are
@@ -38,7 +42,6 @@ const looksApart = time.Second
 // justNow is how old an Event may be that is faster than the watch of what it is about.
 const justNow = 10 * time.Second
 
-// watching is what is watched, and how.
 type watching struct {
 	*command.Query
 
@@ -102,7 +105,6 @@ func (w *watching) run(cmd *cobra.Command, args []string) error {
 	return w.verdict(ctx, end, err)
 }
 
-// writer writes what a program reads, or lines for people.
 func (w *watching) writer(out io.Writer) onlooker {
 	if w.Output != "" {
 		return &valueWriter{out: out, output: w.Output, one: w.ref != nil, said: map[describe.Ref]string{}}
@@ -110,7 +112,6 @@ func (w *watching) writer(out io.Writer) onlooker {
 	return &lineWriter{out: out, style: display.StyleOf(out, w.Env.Lookup), began: w.began}
 }
 
-// prepare finds out what is to be watched, and connects.
 func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if w.namespace, err = w.Cluster.ResolveNamespace(); err != nil {
 		return err
@@ -147,7 +148,6 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	return command.NamespaceMissing(ctx, w.live, w.namespace)
 }
 
-// check refuses what contradicts itself.
 func (w *watching) check(args []string) error {
 	switch {
 	case w.all && w.Cluster.Namespace != "":
@@ -400,4 +400,182 @@ func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 
 func hasFailed(u *describe.Unit) bool {
 	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, describe.PhaseStalled, describe.PhaseRolledBack}, u.Phase)
+}
+
+func (w *watching) foresee(ctx context.Context, units []describe.Unit) error {
+	moves := func(u describe.Unit) bool { return !u.IsComplete() }
+	if !w.eta || !slices.ContainsFunc(units, moves) {
+		return nil
+	}
+	if err := show.Ends(ctx, w.Query, present{w.mirror, w.live}, w.look.Config, w.namespace, units); err != nil {
+		return lookError{fmt.Errorf("--eta: %w", err)}
+	}
+	return nil
+}
+
+// present is what a forecast begins with: what is watched, and from the API server itself the
+// config, of which a watch keeps digests. What it gives is the caller's own.
+type present struct {
+	client.Client
+
+	values client.Reader
+}
+
+// Get implements [client.Reader].
+func (p present) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	switch obj.(type) {
+	case *corev1.ConfigMap, *corev1.Secret:
+		return p.values.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
+	default:
+		return p.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
+	}
+}
+
+// List implements [client.Reader].
+func (p present) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	switch list.(type) {
+	case *corev1.ConfigMapList, *corev1.SecretList:
+		return p.values.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the client
+	}
+	if err := p.Client.List(ctx, list, opts...); err != nil {
+		return err //nolint:wrapcheck // stands in for the client
+	}
+	var own []runtime.Object
+	err := apimeta.EachListItem(list, func(obj runtime.Object) error {
+		own = append(own, obj.DeepCopyObject())
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("copy a list: %w", err)
+	}
+	return apimeta.SetList(list, own) //nolint:wrapcheck // as above
+}
+
+type sender struct{ program *tea.Program }
+
+func (s sender) glimpses(part describe.Partial) { s.program.Send(glimpsed(part)) }
+
+func (s sender) misses(err error, _ time.Time) { s.program.Send(missed{err}) }
+
+func (s sender) hears(n *history.Event) { s.program.Send(heard{*n}) }
+
+// interactively watches in a terminal, until the rollout has ended or the person quits.
+// How it ended stays on the terminal.
+func (w *watching) interactively(ctx context.Context, out io.Writer) error {
+	watch, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errands := &errands{}
+	model := w.model(ctx, out, errands)
+	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithOutput(out), tea.WithoutSignalHandler())
+	var end *ended
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		end, failed = w.follow(watch, sender{program})
+		program.Send(finished{})
+	}()
+	_, err := program.Run()
+	cancel()
+	<-done
+	for _, answer := range errands.unheard() {
+		_, _ = fmt.Fprintln(out, answer)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return w.verdict(ctx, nil, nil)
+	case err != nil:
+		return err //nolint:wrapcheck // the terminal's own
+	case model.interrupted && w.ref != nil:
+		return errInterrupted
+	case !model.ended: // the person has quit
+		return nil
+	}
+	if end != nil {
+		lines := &lineWriter{out: out, style: model.style, began: w.began}
+		lines.sees([]describe.Unit{end.unit}, w.Env.Now())
+	}
+	return w.verdict(ctx, end, failed)
+}
+
+func (s sender) sees(units []describe.Unit, now time.Time) { s.program.Send(seen{units, now}) }
+
+func (w *watching) model(ctx context.Context, out io.Writer, errands *errands) *watchModel {
+	title := "spillway watch  namespace " + w.namespace
+	switch {
+	case w.ref != nil:
+		title = strings.TrimSuffix("spillway watch  "+w.ref.String()+"  namespace "+w.namespace, "  namespace ")
+	case w.namespace == "":
+		title = "spillway watch  all namespaces"
+	}
+	return &watchModel{
+		title: title, namespaces: w.namespace == "", style: display.StyleOf(out, w.Env.Lookup), steer: w.steer(ctx, errands), now: w.began,
+		sentences: map[describe.Ref]string{}, folded: map[string]bool{},
+	}
+}
+
+// errands are the commands that were given during the watch. What was asked for is
+// done, also if they quit before it is.
+type errands struct {
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	given []*errand
+}
+
+// errand is a command, and what became of it; heard is true once the person was shown that.
+type errand struct {
+	answer steered
+	heard  bool
+}
+
+// unheard waits for the commands that run, and returns the answers that were not shown.
+// It is called once nothing is shown any more.
+func (e *errands) unheard() []string {
+	e.running.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var answers []string
+	for _, errand := range e.given {
+		if !errand.heard {
+			answers = append(answers, errand.answer.said)
+		}
+	}
+	return answers
+}
+
+// steer gives a command as a person would type it, to the cluster that is watched.
+func (w *watching) steer(ctx context.Context, errands *errands) func(args []string) tea.Cmd {
+	return func(args []string) tea.Cmd {
+		args = append([]string{w.Env.Args[0]}, args...)
+		for flag, value := range map[string]string{"--kubeconfig": w.Cluster.Kubeconfig, "--context": w.Cluster.Context} {
+			if value != "" {
+				args = append(args, flag, value)
+			}
+		}
+		return errands.do(func() steered {
+			var said strings.Builder
+			code := w.execute(ctx, command.Environment{Args: args, Out: &said, Err: &said, Lookup: w.Env.Lookup, Now: w.Env.Now})
+			line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+			return steered{said: display.Plain(line), ok: code == 0}
+		})
+	}
+}
+
+// do begins a command, whose answer comes as a message.
+func (e *errands) do(command func() steered) tea.Cmd {
+	errand := &errand{}
+	e.mu.Lock()
+	e.given = append(e.given, errand)
+	e.mu.Unlock()
+	answered := make(chan struct{})
+	e.running.Go(func() {
+		errand.answer = command()
+		errand.answer.heard = &errand.heard
+		close(answered)
+	})
+	return func() tea.Msg {
+		<-answered
+		return errand.answer
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
@@ -20,7 +19,7 @@ import (
 func (w *world) retry() error {
 	w.t.Helper()
 	ref := describe.Ref{Kind: model.KindModule, Namespace: w.namespace, Name: app}
-	_, err := act.Do(w.t.Context(), w.client, act.Request{Verb: act.Retry, Ref: ref}, change.Author{By: "carol", Reason: "it was the registry", At: metav1.Now()})
+	_, err := act.Do(w.t.Context(), w.client, act.Request{Verb: act.Retry, Ref: ref}, act.Author{By: "carol", Reason: "it was the registry", At: metav1.Now()})
 	return err
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/act"
-	"github.com/spillway-dev/spillway/internal/cli/change"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -288,7 +287,7 @@ func TestARetryCountsMoreThanCopies(t *testing.T) {
 	w.phase("RolledBack")
 	w.publish("v2")
 	ref := describe.Ref{Kind: model.KindModule, Namespace: w.namespace, Name: "shop"}
-	if _, err := act.Do(t.Context(), w.hub, act.Request{Verb: act.Retry, Ref: ref}, change.Author{By: "carol", At: metav1.Now()}); err != nil {
+	if _, err := act.Do(t.Context(), w.hub, act.Request{Verb: act.Retry, Ref: ref}, act.Author{By: "carol", At: metav1.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	w.runs("v2", "v1", "v1")

@@ -1,6 +1,4 @@
-// Package forecast is the command forecast: how rollouts that are under way go on, and how they
-// would if something happened.
-package forecast
+package show
 
 import (
 	"context"
@@ -25,7 +23,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// forecaster is one run of the command.
 type forecaster struct {
 	*command.Query
 
@@ -34,8 +31,8 @@ type forecaster struct {
 	ifs   []string
 }
 
-// New returns the command forecast.
-func New(env command.Environment) *cobra.Command {
+// NewForecast returns the command forecast.
+func NewForecast(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forecast [KIND/NAME]",
 		Short: "Show which steps remain of the rollouts that are under way, and when they end",
@@ -103,7 +100,6 @@ func (f *forecaster) run(cmd *cobra.Command, args []string) error {
 	return unended(&answer)
 }
 
-// ask foresees one object, or all if it is empty.
 func ask(ctx context.Context, o simulate.Options, object string, suppositions []forecast.Supposition) (forecast.Answer, error) {
 	answer, err := forecast.Compare(ctx, o, object, suppositions)
 	if errors.Is(err, forecast.ErrNotSupposed) {
@@ -157,7 +153,6 @@ func (f *forecaster) suppositions() ([]forecast.Supposition, error) {
 	return all, nil
 }
 
-// look reads the present state.
 func (f *forecaster) look(ctx context.Context, namespace string) (simulate.Options, error) {
 	reader, rules, err := f.Connect(ctx, namespace)
 	if err != nil {
@@ -213,7 +208,6 @@ func setEnds(units []describe.Unit, rollouts []forecast.Course) {
 	}
 }
 
-// unended is an error if a rollout does not end.
 func unended(a *forecast.Answer) error {
 	courses := a.Rollouts
 	if a.If != nil {
@@ -227,7 +221,6 @@ func unended(a *forecast.Answer) error {
 	return nil
 }
 
-// write shows the answer to people.
 func (f *forecaster) write(w io.Writer, a *forecast.Answer, object string) {
 	if len(a.Rollouts) == 0 && (a.If == nil || len(a.If.Rollouts) == 0) {
 		if object != "" {
@@ -264,7 +257,6 @@ func writeAllEnd(w io.Writer, a *forecast.Answer) {
 	_, _ = fmt.Fprintln(w, line)
 }
 
-// writeSteps writes the end of a rollout, and its steps below.
 func writeSteps(w io.Writer, p forecast.Pair, a *forecast.Answer, placed bool) {
 	name := p.Any().Object
 	if placed {

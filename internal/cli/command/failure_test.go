@@ -1,4 +1,4 @@
-package failure_test
+package command_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/spillway-dev/spillway/internal/cli/failure"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 )
 
 // TestPlain has the failures that no test can bring about on a machine of its own. The
@@ -58,7 +58,7 @@ func TestPlain(t *testing.T) {
 		"interrupted":     {fmt.Errorf("read: %w", context.Canceled), "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := failure.Plain(test.err)
+			got := command.PlainError(test.err)
 			if got.Error() != test.want || strings.Contains(got.Error(), "\n") {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -72,7 +72,7 @@ func TestPlain(t *testing.T) {
 		webhook(`admission webhook "check.example.com" denied the request: no`),
 		forbidden("ValidatingAdmissionPolicy 'notspillway.dev' with binding 'b' denied request: no"),
 	} {
-		if got := failure.Plain(err); !errors.Is(got, err) || got.Error() != err.Error() {
+		if got := command.PlainError(err); !errors.Is(got, err) || got.Error() != err.Error() {
 			t.Errorf("got %v, want it as it was: %v", got, err)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package failure says in plain words why a command could not do its work: connection, credentials,
-// permissions and kinds that are not installed.
-package failure
+package command
 
 import (
 	"context"
@@ -22,9 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Plain says in one line why a command could not do its work, and what to do about it,
+// PlainError says in one line why a command could not do its work, and what to do about it,
 // where the libraries say it in words of their own. Other errors stay as they are.
-func Plain(err error) error {
+func PlainError(err error) error {
 	for _, plain := range []func(error) string{interrupted, contradiction, noCredentials, unauthorized, forbidden, denied, notInstalled, untrusted, unreachable, unavailable, strange} {
 		if text := plain(err); text != "" {
 			return &plainError{text: text, err: err}
@@ -33,13 +31,11 @@ func Plain(err error) error {
 	return err
 }
 
-// plainError is an error in other words.
 type plainError struct {
 	text string
 	err  error
 }
 
-// Error implements error.
 func (e *plainError) Error() string { return e.text }
 
 // Unwrap returns the error as the libraries gave it.
@@ -112,7 +108,6 @@ func forbidden(err error) string {
 	return strings.Replace(err.Error(), status.Error(), notPermitted(m), 1)
 }
 
-// clusterWide are resources that are in no namespace.
 var clusterWide = []string{"nodes", "namespaces", "customresourcedefinitions", "clusterroles", "clusterrolebindings"}
 
 // notPermitted says who may not do what, and what to ask for.
@@ -131,7 +126,6 @@ func notPermitted(m []string) string {
 	return fmt.Sprintf("user %s is not permitted to %s %s %s: %s", user, verb, resource, where, advice)
 }
 
-// notInstalled is about kinds that the API server does not know.
 func notInstalled(err error) string {
 	const action = `install it with "spillway install", or with what it belongs to`
 	var (
@@ -148,7 +142,6 @@ func notInstalled(err error) string {
 	}
 }
 
-// untrusted is about the certificate of the API server.
 func untrusted(err error) string {
 	server := serverOf(err)
 	var (
@@ -168,7 +161,6 @@ func untrusted(err error) string {
 	}
 }
 
-// namesOf are the names for which a certificate is good.
 func namesOf(c *x509.Certificate) []string {
 	names := append([]string(nil), c.DNSNames...)
 	for _, ip := range c.IPAddresses {
@@ -180,7 +172,6 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// unreachable is about the network between here and the API server.
 func unreachable(err error) string {
 	server := serverOf(err)
 	if server == "" {
@@ -236,7 +227,6 @@ func says(status *apierrors.StatusError, text string) bool {
 	return details != nil && slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return strings.Contains(c.Message, text) })
 }
 
-// unavailable is about an API server that has no answer now.
 func unavailable(err error) string {
 	var status *apierrors.StatusError
 	switch {
@@ -260,4 +250,22 @@ func serverOf(err error) string {
 		return asked.URL
 	}
 	return at.Scheme + "://" + at.Host
+}
+
+// denial is how the API server passes on what a policy or a webhook of Spillway says. Those of
+// others keep their names, by which a user finds whom to ask.
+var denial = regexp.MustCompile(`(?s)^(?:[^']* is forbidden: ValidatingAdmissionPolicy '(?:[^']+\.)?spillway\.dev' with binding '[^']*' denied request|admission webhook "(?:[^"]+\.)?spillway\.dev" denied the request): (.+)$`)
+
+// denied keeps what the command says itself, and the sentence of Spillway's own admission, which
+// says what to do.
+func denied(err error) string {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		return ""
+	}
+	m := denial.FindStringSubmatch(status.Error())
+	if m == nil {
+		return ""
+	}
+	return strings.Replace(err.Error(), status.Error(), m[1], 1)
 }

@@ -1,4 +1,4 @@
-package change
+package act
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ import (
 // Apply reads an object, lets change edit it, and writes it if it is still as it was
 // read. On a conflict it starts again from a new read: the manager writes there as well.
 func Apply(ctx context.Context, c client.Client, obj client.Object, change func() error) error {
-	return Retry(Name(c, obj), func() error {
+	return OnConflict(Name(c, obj), func() error {
 		if err := Get(ctx, c, obj); err != nil {
 			return err
 		}
@@ -42,12 +42,12 @@ func Apply(ctx context.Context, c client.Client, obj client.Object, change func(
 		if err := change(); err != nil {
 			return err
 		}
-		return Write(ctx, c, obj, before)
+		return Patch(ctx, c, obj, before)
 	})
 }
 
-// Retry runs a change again while it loses a conflict.
-func Retry(what string, change func() error) error {
+// OnConflict runs a change again while it loses a conflict.
+func OnConflict(what string, change func() error) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, change)
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("%s: conflict with another client; nothing was changed, try again", what)
@@ -55,8 +55,8 @@ func Retry(what string, change func() error) error {
 	return err //nolint:wrapcheck // the change has said what it is
 }
 
-// Write writes an object if it is still as it was before.
-func Write(ctx context.Context, c client.Client, obj, before client.Object) error {
+// Patch writes an object if it is still as it was before.
+func Patch(ctx context.Context, c client.Client, obj, before client.Object) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Patch(ctx, obj, patch, client.FieldOwner(FieldOwner)); err != nil {
 		return fmt.Errorf("change %s: %w", Name(c, obj), err)
@@ -242,7 +242,6 @@ func Decide(ctx context.Context, c client.Client, g *v1alpha1.RolloutGate, verdi
 	return WriteVerdict(ctx, c, g, before)
 }
 
-// words are what is shown of a verdict.
 func (a *Author) words() string {
 	switch {
 	case a.By == "":
@@ -253,3 +252,31 @@ func (a *Author) words() string {
 		return a.By + " says: " + a.Reason
 	}
 }
+
+// The reasons of the Events that commands record.
+const (
+	// ReasonPaused: a user has paused a rollout.
+	ReasonPaused = rollout.ReasonPaused
+	// ReasonResumed: a user has resumed a paused rollout.
+	// Action: nothing, for information only.
+	ReasonResumed rollout.Reason = "Resumed"
+	// ReasonRetried: a user has retried a rollout that had failed.
+	ReasonRetried = reasons.Retried
+	// ReasonTriggered: a user has triggered a plan of an Instance.
+	// Action: nothing, for information only.
+	ReasonTriggered rollout.Reason = "Triggered"
+	// ReasonAbandoned: a user has abandoned the plan that was running.
+	// Action: to continue from the step that failed: spillway plan retry.
+	ReasonAbandoned rollout.Reason = "Abandoned"
+	// ReasonPinned: a user has pinned a cluster at its revision.
+	// Action: to let it follow the rollout again: spillway fleet unpin.
+	ReasonPinned rollout.Reason = "Pinned"
+	// ReasonUnpinned: a user lets a pinned cluster follow the rollout again.
+	// Action: nothing, for information only.
+	ReasonUnpinned rollout.Reason = "Unpinned"
+	// ReasonRolledBackTo: a user has set the revision of a module or a workload, or returned to
+	// the revision of the template of a module, or an Instance to an earlier execution.
+	// Action: to follow the template of a module again: spillway fleet rollback --to latest; to
+	// roll a workload for the present config: spillway retry for the object.
+	ReasonRolledBackTo rollout.Reason = "RolledBackTo"
+)

@@ -1,4 +1,4 @@
-package packaging_test
+package offline_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package packaging
+package offline
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/packages/repository"
 )
 
-// Commands returns the commands about packages that need no cluster.
-func Commands(env command.Environment) []*cobra.Command {
+// PackageCommands returns the commands about packages that need no cluster.
+func PackageCommands(env command.Environment) []*cobra.Command {
 	return []*cobra.Command{NewRepo(env), NewSearch(env), newPush(env), newModernize(), newNew(), NewAdd()}
 }
 
@@ -30,18 +30,18 @@ func NewRepo(env command.Environment) *cobra.Command {
 		Long: "Manage repositories of packages: a file index.yaml, and the archives that it names, served\n" +
 			"over HTTP. The list of repositories is the one of KUDO, ~/.kudo/repository/repositories.yaml.",
 	}
-	cmd.AddCommand(newRepoAdd(env), newRepoRemove(env), newRepoList(env), newRepoContext(env), newRepoIndex(env))
+	cmd.AddCommand(newRepoAdd(env), newRepoList(env), newRepoIndex(env),
+		newRepoEdit(env, "remove", "Remove a repository from the list", "removed", (*repository.List).Remove),
+		newRepoEdit(env, "context", "Set the repository that is used where none is named", "is used where none is named", (*repository.List).SetContext))
 	return cmd
 }
 
-// listing is a command about the list of repositories.
-type listing struct {
+type repositories struct {
 	env  command.Environment
 	home command.KUDOHome
 }
 
-// change changes the list of repositories.
-func (l *listing) change(edit func(*repository.List) error) error {
+func (l *repositories) change(edit func(*repository.List) error) error {
 	home := l.home.Dir(l.env.Lookup)
 	list, err := repository.Open(home)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *listing) change(edit func(*repository.List) error) error {
 }
 
 func newRepoAdd(env command.Environment) *cobra.Command {
-	l, skipCheck := listing{env: env}, false
+	l, skipCheck := repositories{env: env}, false
 	cmd := &cobra.Command{
 		Use: "add NAME URL", Short: "Add a repository of packages",
 		Long:    "Add a repository of packages, after its index was read. The first one becomes the context.",
@@ -79,17 +79,9 @@ func newRepoAdd(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-func newRepoRemove(env command.Environment) *cobra.Command {
-	return newRepoEdit(env, "remove", "Remove a repository from the list", "removed", (*repository.List).Remove)
-}
-
-func newRepoContext(env command.Environment) *cobra.Command {
-	return newRepoEdit(env, "context", "Set the repository that is used where none is named", "is used where none is named", (*repository.List).SetContext)
-}
-
 // newRepoEdit is a command that does something with a repository of the list, and says what.
 func newRepoEdit(env command.Environment, verb, short, done string, edit func(*repository.List, string) error) *cobra.Command {
-	l := listing{env: env}
+	l := repositories{env: env}
 	cmd := &cobra.Command{
 		Use: verb + " REPOSITORY", Short: short,
 		Example: "  spillway package repo " + verb + " team",
@@ -107,7 +99,7 @@ func newRepoEdit(env command.Environment, verb, short, done string, edit func(*r
 }
 
 func newRepoList(env command.Environment) *cobra.Command {
-	l, output := listing{env: env}, ""
+	l, output := repositories{env: env}, ""
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the repositories; * is the one that is used where none is named",
 		Example: "  spillway package repo list",
@@ -142,16 +134,15 @@ func writeRepositories(w io.Writer, list *repository.List) {
 	_ = table.Flush()
 }
 
-// indexing is the command repo index.
 type indexing struct {
-	listing
+	repositories
 
 	served, servedBy, merged, mergedAt string
 	overwrite, dry                     bool
 }
 
 func newRepoIndex(env command.Environment) *cobra.Command {
-	x := indexing{listing: listing{env: env}}
+	x := indexing{repositories: repositories{env: env}}
 	cmd := &cobra.Command{
 		Use: "index DIR", Short: "Write the index of a directory of archives",
 		Long: "Write index.yaml for a directory of archives (.tgz), with the digest of each. Serve the\n" +
@@ -208,7 +199,6 @@ func (x *indexing) run(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// address is where the directory will be served.
 func (x *indexing) address(list *repository.List) (string, error) {
 	switch {
 	case x.served != "" && x.servedBy != "":
@@ -245,4 +235,94 @@ func (x *indexing) merge(ctx context.Context, list *repository.List, index *repo
 		index.Merge(other)
 	}
 	return err
+}
+
+// NewSearch returns the command search, which KUDO has as well.
+func NewSearch(env command.Environment) *cobra.Command {
+	var (
+		from   command.Packages
+		all    bool
+		output string
+	)
+	cmd := &cobra.Command{
+		Use: "search [TEXT]", Short: "Find packages in a repository",
+		Long:    "Find the packages of a repository that have a text in their name, or all of them.",
+		Example: "  spillway package search kafka --all-versions",
+		Args:    command.AtMost(1, "name a part of the name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			origin := from.Origin(env)
+			list, err := repository.Open(origin.Home)
+			if err != nil {
+				return err
+			}
+			r, err := list.Get(origin.Repository)
+			if err != nil {
+				return err
+			}
+			index, err := repository.NewClient().Index(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			found := append([]repository.Entry{}, index.Search(first(args), all)...)
+			return command.Show(cmd.OutOrStdout(), output, found, func(w io.Writer) { writeFound(w, r.Name, first(args), found) })
+		},
+	}
+	from.Home.AddFlag(cmd.Flags())
+	from.AddRepositoryFlag(cmd.Flags())
+	cmd.Flags().BoolVarP(&all, "all-versions", "a", false, "show all versions, not only the latest")
+	command.OutputFlag(cmd, &output)
+	return cmd
+}
+
+// first is the first argument, empty if there is none.
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+func writeFound(w io.Writer, from, text string, found []repository.Entry) {
+	switch {
+	case len(found) > 0:
+	case text == "":
+		_, _ = fmt.Fprintf(w, "repository %s has no packages\n", from)
+		return
+	default:
+		_, _ = fmt.Fprintf(w, "no package of repository %s has that text in its name; to see all: spillway package search --repo %s\n", from, from)
+		return
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tVERSION\tAPP VERSION\tDESCRIPTION")
+	for i := range found {
+		e := &found[i]
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Name, e.OperatorVersion, e.AppVersion, e.Description)
+	}
+	_ = table.Flush()
+}
+
+func newPush(env command.Environment) *cobra.Command {
+	var from command.Packages
+	cmd := &cobra.Command{
+		Use: "push PACKAGE oci://REGISTRY/NAME:TAG", Short: "Push a package to a registry, and print its digest",
+		Long: "Push a package to a registry as an OCI artifact, with the credentials of Docker's\n" +
+			"configuration, and print the reference with its digest. For the same files the digest is\n" +
+			"the same. Name a package by its digest, and no other content is ever installed.",
+		Example: "  spillway package push ./zookeeper oci://registry.example.com/zookeeper:0.3.0",
+		Args:    command.Exactly(2, "name a package and where to push it, as in: spillway package push ./zookeeper oci://registry.example.com/zookeeper:0.3.0"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := from.Load(cmd.Context(), env, args[0])
+			if err != nil {
+				return err
+			}
+			digest, err := from.Origin(env).Push(cmd.Context(), p, args[1])
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s@%s\n", args[1], digest)
+			return nil
+		},
+	}
+	from.AddFlags(cmd.Flags())
+	return cmd
 }
