@@ -29,6 +29,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	inj := fault.New()
 	run := manager.Options{Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Gates: gates.Options{Off: true}, Notify: notify.Options{Off: true}}
 	stop := w.barrier.Run(t, testenv.Shared().ConfigAs(user), inj, run)
+	w.budget("shared", `maxClusters: 9`)
 	w.tell(noFault)
 	w.apply(model.KindBootstrap, "v1", everywhere)
 	w.eventually(func() error { return w.remotes("a:v1", "b:v1") })
