@@ -107,7 +107,7 @@ func TestAnInstallation(t *testing.T) {
 	for i := range 3 {
 		must(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: fmt.Sprintf("c%d-kubeconfig", i), Labels: map[string]string{"spillway.dev/cluster": "true"}}}))
 	}
-	says(1, "! memory is limited to 64Mi, and the objects here need at most about 128Mi, for 3 clusters among them", "set the value resources.limits.memory to 128Mi")
+	says(1, "! memory is limited to 64Mi, and the objects here need at most about 128Mi (clusters among them: 3)", "set the value resources.limits.memory to 128Mi")
 
 	now := metav1.NowMicro()
 	holder, seconds := "replica-1", int32(3600)

@@ -46,7 +46,7 @@ func (i *installation) checkMemory(ctx context.Context, c client.Reader) finding
 	}
 	f := finding{OK: limit.Cmp(need) >= 0, What: fmt.Sprintf("memory is limited to %s, and the objects here need at most about %s", limit, &need)}
 	if clusters > 0 {
-		f.What += fmt.Sprintf(", for %d clusters among them", clusters)
+		f.What += fmt.Sprintf(" (clusters among them: %d)", clusters)
 	}
 	if !f.OK {
 		f.Advice, f.Action = true, fmt.Sprintf("set the value resources.limits.memory to %s", &need)
