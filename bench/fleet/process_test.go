@@ -38,7 +38,12 @@ const (
 )
 
 // memoryOf is the memory of a process in MiB, once it has returned what it does not use.
-type memoryOf struct{ Heap, Stacks, Resident, Peak float64 }
+type memoryOf struct {
+	Heap     float64 `json:"heap"`
+	Stacks   float64 `json:"stacks"`
+	Resident float64 `json:"-"`
+	Peak     float64 `json:"-"`
+}
 
 // process is a manager in a process of its own.
 type process struct {
@@ -151,7 +156,7 @@ func child() int {
 	go func() { done <- manager.Run(ctx, requests.Wrap(cfg), o) }()
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		if in.Text() == "requests" {
-			_ = json.NewEncoder(os.Stdout).Encode(callsOf(requests.Requests()))
+			_ = json.NewEncoder(os.Stdout).Encode(callsOf(requests.Requests())) //nolint:errchkjson // it can be written, and who does not read it has ended
 			continue
 		}
 		requests.Reset()
@@ -159,7 +164,7 @@ func child() int {
 		debug.FreeOSMemory()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		_ = json.NewEncoder(os.Stdout).Encode(memoryOf{Heap: float64(m.HeapAlloc) / (1 << 20), Stacks: float64(m.StackInuse) / (1 << 20)})
+		_ = json.NewEncoder(os.Stdout).Encode(memoryOf{Heap: float64(m.HeapAlloc) / (1 << 20), Stacks: float64(m.StackInuse) / (1 << 20)}) //nolint:errchkjson // it can be written, and who does not read it has ended
 	}
 	cancel()
 	if err := <-done; err != nil {

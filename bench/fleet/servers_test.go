@@ -121,10 +121,10 @@ func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *servers) answer(w http.ResponseWriter, a *v1alpha1.Assemblage) {
 	if a == nil {
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}) //nolint:errchkjson // it can be written, and who does not read it has ended
 		return
 	}
-	_ = json.NewEncoder(w).Encode(a)
+	_ = json.NewEncoder(w).Encode(a) //nolint:errchkjson // it can be written, and who does not read it has ended
 }
 
 // apply keeps what is sent. A moment later it has succeeded.
@@ -171,7 +171,7 @@ func (s *servers) watch(ctx context.Context, w http.ResponseWriter, host string)
 		now, changed := s.has[host], s.changed
 		s.mu.Unlock()
 		if now != last {
-			_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": now})
+			_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": now}) //nolint:errchkjson // it can be written, and who does not read it has ended
 			last = now
 		}
 		_ = http.NewResponseController(w).Flush()

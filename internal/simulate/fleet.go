@@ -72,7 +72,7 @@ type Stage struct {
 // stages are those that have begun, in order.
 func (s *simulation) stages() []Stage {
 	var all []Stage
-	for _, kind := range slices.Sorted(maps.Keys(s.World.Modules)) {
+	for _, kind := range slices.Sorted(maps.Keys(s.Modules)) {
 		for _, obj := range s.Store.Objects(model.New(kind), "") {
 			_, status := model.Parts(obj)
 			for i := range status.Stages {

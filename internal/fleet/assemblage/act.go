@@ -147,7 +147,7 @@ func (a *Actor[W]) confirm(ctx context.Context, pass *Pass[W], p *Plan[W]) (repo
 	case itself == len(p.Writes):
 		return false, nil
 	case itself > 0 || !a.begins(pass, p):
-		return false, ring.Confirm(ctx, a.Live, a.Kind, pass.Read) //nolint:wrapcheck // it says what it is about
+		return false, ring.Confirm(ctx, a.Live, a.Kind, pass.Read)
 	}
 	read, err := a.writeStatus(ctx, pass.Read, p)
 	if err == nil && read == nil { // it is gone
@@ -194,7 +194,7 @@ func (a *Actor[W]) writeStatus(ctx context.Context, read client.Object, p *Plan[
 	if apierrors.IsConflict(err) {
 		return nil, ring.ErrConflict
 	}
-	return now, client.IgnoreNotFound(err) //nolint:wrapcheck // it says what it is about
+	return now, client.IgnoreNotFound(err) //nolint:wrapcheck // ring.UpdateStatus wraps it
 }
 
 func (a Act) isItself() bool { return a == AddFinalizer || a == RemoveFinalizer || a == Retire }

@@ -93,22 +93,22 @@ func (r routed) context(ctx context.Context) context.Context {
 
 // Get implements [Client].
 func (r routed) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return r.all.Get(r.context(ctx), key, obj, opts...) //nolint:wrapcheck // the kind of it matters
+	return r.all.Get(r.context(ctx), key, obj, opts...)
 }
 
 // Create implements [Client].
 func (r routed) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return r.all.Create(r.context(ctx), obj, opts...) //nolint:wrapcheck,forbidigo // act.go calls it
+	return r.all.Create(r.context(ctx), obj, opts...)
 }
 
 // Patch implements [Client].
 func (r routed) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return r.all.Patch(r.context(ctx), obj, patch, opts...) //nolint:wrapcheck,forbidigo // act.go calls it
+	return r.all.Patch(r.context(ctx), obj, patch, opts...)
 }
 
 // Delete implements [Client].
 func (r routed) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return r.all.Delete(r.context(ctx), obj, opts...) //nolint:wrapcheck,forbidigo // act.go calls it
+	return r.all.Delete(r.context(ctx), obj, opts...)
 }
 
 // dialless makes a connection without connecting.
@@ -160,7 +160,7 @@ func (c *Connection) request(ctx context.Context, path, query, accept string) (*
 	req.URL = c.base.JoinPath(path)
 	req.URL.RawQuery = query
 	req.Header.Set("Accept", accept)
-	return c.http.Do(req) //nolint:wrapcheck // the kind of it matters
+	return c.http.Do(req) //nolint:wrapcheck // it says what it is about
 }
 
 // answers returns an error unless the API server answers, whatever the answer: a refusal
@@ -193,16 +193,16 @@ func (c *Connection) Follow(ctx context.Context, resource schema.GroupVersionRes
 	}
 	defer func() { _ = res.Body.Close() }() // nothing of it matters any more
 	if res.StatusCode != http.StatusOK {
-		return apierrors.NewGenericServerResponse(res.StatusCode, http.MethodGet, resource.GroupResource(), key.Name, "", 0, true)
+		return apierrors.NewGenericServerResponse(res.StatusCode, http.MethodGet, resource.GroupResource(), key.Name, "", 0, true) //nolint:wrapcheck // its status matters
 	}
 	changed()
 	first := make([]byte, 1)
 	for {
 		if _, err := io.ReadFull(res.Body, first); err != nil {
-			return nil //nolint:nilerr // the watch ends
+			return nil
 		}
 		if err := readLine(res.Body); err != nil {
-			return nil //nolint:nilerr // the watch ends
+			return nil
 		}
 		changed()
 	}

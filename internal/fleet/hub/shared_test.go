@@ -224,7 +224,7 @@ func (w *world) nothingNoted() error {
 
 const (
 	byRegion = `maxClusters: 1, groupBy: {labelKey: region}`
-	calm     = `maxModulesPerCluster: 1`
+	alone    = `maxModulesPerCluster: 1`
 )
 
 // Without a budget the witness sees what a budget is for.
@@ -251,7 +251,7 @@ func TestModulesShareABudget(t *testing.T) {
 	x := w.witness()
 	w.manage()
 	w.clusters("eu1 region=eu", "eu2 region=eu", "us1 region=us")
-	w.budget("calm", calm)
+	w.budget("alone", alone)
 	w.budget("regions", byRegion)
 	w.allAt("v1")
 	w.areAt("v1", noFault)
@@ -269,7 +269,7 @@ func TestFaultTwoHubsShareABudget(t *testing.T) {
 	w.managed(lagging)
 	w.managed(fault.New())
 	w.clusters("eu1 region=eu", "eu2 region=eu", "us1 region=us")
-	w.budget("calm", calm)
+	w.budget("alone", alone)
 	w.budget("regions", byRegion)
 	w.allAt("v1")
 	w.areAt("v1", noFault)
@@ -289,7 +289,7 @@ func TestFaultTheManagerStopsAtEveryWriteOfASharedBudget(t *testing.T) {
 			w := newWorld(t)
 			x := w.witness()
 			w.clusters("eu1 region=eu", "eu2 region=eu", "us1 region=us")
-			w.budget("calm", calm)
+			w.budget("alone", alone)
 			w.budget("regions", byRegion)
 			w.allAt("v1")
 			relay := fault.NewRelay(when, func(i *fault.Injector) func() { return w.managed(i) })

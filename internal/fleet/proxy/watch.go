@@ -128,7 +128,7 @@ func (w *watches) once(ctx context.Context, key types.NamespacedName, this *watc
 	if err == nil {
 		w.wake(key) // in case the cluster has gone
 	}
-	return err //nolint:wrapcheck // the kind of it matters
+	return err
 }
 
 func (w *watches) setOpen(key types.NamespacedName, this *watching, open bool) {

@@ -21,7 +21,7 @@ import (
 // Modules that share a budget note in it which clusters they are updating, each in an entry of its own, by
 // compare-and-swap, before they permit a move. What was noted names the assemblage as it was then, and permits moves of
 // that alone. So it can be taken back once a view that is not older shows another one, in which the module is
-// settled: no move that it permitted can be made any more, whoever has permitted it. Where nothing comes of it, the
+// settled: no move that it permitted can be made any more, by whichever hub it was permitted. Where nothing comes of it, the
 // assemblage is changed first, as for a move that is withdrawn.
 
 const (
@@ -139,7 +139,7 @@ func (d *decision) readNoted(s *shared, noted *spillway.BudgetModule) {
 	}
 }
 
-// readBegun counts what the module is updating and has not noted: it began before the budget was there.
+// readBegun counts what the module is updating and has not noted: it began before the budget existed.
 func (d *decision) readBegun(s *shared) {
 	for _, members := range []map[string]*member{d.known, d.absent} {
 		for name, m := range members {
@@ -328,7 +328,7 @@ func (d *decision) isUpdating(m *member) bool {
 		return false
 	case r.HasSucceeded():
 		return m.belongs && d.isSoaking(m)
-	case d.gone && r.Reported && r.State == v1alpha1.StateFailed: // nobody is there to correct it
+	case d.gone && r.Reported && r.State == v1alpha1.StateFailed: // no owner is left to correct it
 		return false
 	default:
 		return !r.Proven && !d.isTolerated(m)
@@ -456,7 +456,7 @@ func (d *decision) noteCluster(s *shared, name string, claims bool) *spillway.Bu
 		kept := *c
 		kept.Failed = m != nil && m.hasFailed() && !claimed
 		return &kept
-	case m != nil && s.applies && s.concerns(m) && d.isUpdating(m) && !d.o.Module.Deleting: // it began before the budget was there
+	case m != nil && s.applies && s.concerns(m) && d.isUpdating(m) && !d.o.Module.Deleting: // it began before the budget existed
 		begun := noteOf(m)
 		begun.Failed = m.hasFailed()
 		return begun
@@ -473,7 +473,7 @@ func noteOf(m *member) *spillway.BudgetCluster {
 	return c
 }
 
-// Leave is what is left to do once a module is gone: the budgets that it has shared are told when what it was
+// Leave is what is left to do once a module is gone: it gives back its places of the budgets that it has shared, when what it was
 // updating is settled.
 func Leave(o model.Observed) Plan {
 	d := &decision{o: &o, gone: true, claims: map[string]bool{}}

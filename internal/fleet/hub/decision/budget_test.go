@@ -158,7 +158,7 @@ func TestSharedBudgets(t *testing.T) {
 			"a v1 up", `maxModulesPerCluster: 1`, []string{mine, other + " a depends=app"},
 			"notes a", "",
 		},
-		"nor by another that is there": {
+		"nor by another that is up": {
 			"a v1 up", `maxModulesPerCluster: 2`, []string{mine, other + " a depends=middle", "Module/middle a depends=app", "Module/more a"},
 			"notes a", "",
 		},

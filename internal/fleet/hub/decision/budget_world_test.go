@@ -69,7 +69,7 @@ func newTown(seed uint64) *town {
 		w.state.clusters[fmt.Sprintf("c%d", i)] = c
 	}
 	w.state.budgets = []model.Budget{
-		{Name: "calm", ResourceVersion: "1", Generation: 1, Spec: spillway.ClusterBudgetSpec{MaxModulesPerCluster: new(int32(1))}},
+		{Name: "alone", ResourceVersion: "1", Generation: 1, Spec: spillway.ClusterBudgetSpec{MaxModulesPerCluster: new(int32(1))}},
 		{Name: "regions", ResourceVersion: "1", Generation: 1, Spec: spillway.ClusterBudgetSpec{MaxClusters: new(int32(1)), GroupBy: &spillway.GroupBy{LabelKey: "region"}}},
 	}
 	return w

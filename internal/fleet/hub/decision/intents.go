@@ -65,24 +65,28 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if r := d.record(name); r != nil && len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) && d.isNoted(d.known[name], step.To) {
-			move := v1alpha1.Move{
-				Cluster: name, Revision: step.To, Repair: step.Repair, UID: r.UID, Generation: r.Generation, Fence: r.Fence, At: metav1.NewMicroTime(d.o.Now),
-			}
-			if step.To == rollout.Removed {
-				c := d.known[name]
-				// With a move that may still be made it counted as down, and the budget was not asked.
-				move.Revision, move.Remove, move.Repair = step.From, true, !c.isUp() || c.move != nil
-				move.Approved, move.AssignedAt = d.approved > 0, microOrNil(c.record.AssignedAt)
-			}
-			if c := d.known[name]; c != nil && !move.Remove {
-				move.Unready = c.isNew || c.unready || c.leaf.NoEvidence != ""
-				move.Repair = move.Repair || len(d.budgets) > 0 && c.isDown()
-			}
-			d.date(&move)
-			moves = append(moves, move)
+			moves = append(moves, d.newMove(name, &step, r))
 		}
 	}
 	return moves
+}
+
+// newMove is the one for a step.
+func (d *decision) newMove(name string, step *rollout.Step, r *model.Record) v1alpha1.Move {
+	move := v1alpha1.Move{
+		Cluster: name, Revision: step.To, Repair: step.Repair, UID: r.UID, Generation: r.Generation, Fence: r.Fence, At: metav1.NewMicroTime(d.o.Now),
+	}
+	switch c := d.known[name]; {
+	case step.To == rollout.Removed:
+		// With a move that may still be made it counted as down, and the budget was not asked.
+		move.Revision, move.Remove, move.Repair = step.From, true, !c.isUp() || c.move != nil
+		move.Approved, move.AssignedAt = d.approved > 0, microOrNil(c.record.AssignedAt)
+	case c != nil:
+		move.Unready = c.isNew || c.unready || c.leaf.NoEvidence != ""
+		move.Repair = move.Repair || len(d.budgets) > 0 && c.isDown()
+	}
+	d.date(&move)
+	return move
 }
 
 // moves are the intents in the status of the module, as this decision sees them.

@@ -51,17 +51,13 @@ func Decide(o model.Observed) Plan {
 		p.Status.RolledBack, p.Status.GivenUp = d.wanted, given
 		return p
 	}
-	if p.Writes = d.takes(); len(p.Writes) > 0 { // nothing rolls before it is known what runs
-		p.Status = d.status()
-		return p
-	}
-	if p.Writes = d.creates(); len(p.Writes) > 0 { // nothing rolls before that, and no gate measures
-		p.Status = d.status()
-		return p
-	}
-	if p.Writes = d.budgetNotes(); len(p.Writes) > 0 { // before what they permit
-		p.Status = d.status()
-		return p
+	// Nothing rolls before it is known what runs, before there is a gate, which measures nothing until then, and before what
+	// permits it.
+	for _, first := range []func() []Write{d.takes, d.creates, d.budgetNotes} {
+		if p.Writes = first(); len(p.Writes) > 0 {
+			p.Status = d.status()
+			return p
+		}
 	}
 	if status, permits := d.permit(); permits {
 		p.Permits, p.Status = true, *status
