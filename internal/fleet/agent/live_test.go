@@ -100,3 +100,49 @@ func TestWhatFluxAppliesIsTakenOver(t *testing.T) {
 		return nil
 	})
 }
+
+// The three ways to treat what a user changes by hand, as docs/fleet.md has them: Flux corrects it when it looks again; it keeps
+// an object that says so; and it leaves all as it is while the Kustomization is suspended, which Spillway does not end.
+func TestChangesByHand(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.publishFiles("v1", map[string]string{"cm.yaml": w.configMap("corrected", "{of: git}") + "---\n" + w.configMap("kept", "{of: git}")})
+	w.assign("c1", w.sync("shop", "v1", ""))
+	w.becomes("c1", "shop", "shop-v1", v1alpha1.StateSucceeded, "")
+	w.annotate(&corev1.ConfigMap{}, "kept", "kustomize.toolkit.fluxcd.io/reconcile", "disabled")
+	byHand, ofGit := map[string]string{"of": "hand"}, map[string]string{"of": "git"}
+	edit := func() {
+		for _, name := range []string{"corrected", "kept"} {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"data": {"of": "hand"}}`))
+			if err := w.client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, patch); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	suspend := func(is bool) {
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"suspend": %t}}`, is))
+		if err := w.client.Patch(t.Context(), &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "c1-shop"}}, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit()
+	w.annotate(&kustomizev1.Kustomization{}, "c1-shop", "reconcile.fluxcd.io/requestedAt", "1")
+	w.data("corrected", ofGit)
+	w.data("kept", byHand)
+
+	suspend(true)
+	w.becomes("c1", "shop", "shop-v1", v1alpha1.StateWaiting, "is suspended")
+	edit()
+	w.annotate(&kustomizev1.Kustomization{}, "c1-shop", "reconcile.fluxcd.io/requestedAt", "2")
+	w.assign("c1", w.sync("shop", "v1", "interval: 7m")) // Spillway applies the Kustomization again, and leaves it suspended
+	testenv.Eventually(t, func(context.Context) error {
+		if k := w.kustomization("c1-shop"); k.Spec.Interval.Minutes() != 7 || !k.Spec.Suspend {
+			return fmt.Errorf("the Kustomization is %+v", k.Spec)
+		}
+		return nil
+	})
+	w.data("corrected", byHand)
+	suspend(false)
+	w.data("corrected", ofGit)
+	w.data("kept", byHand)
+}
