@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,12 +103,19 @@ func TestAnInstallation(t *testing.T) {
 
 	deployment := &appsv1.Deployment{}
 	must(c.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "spillway"}, deployment))
-	deployment.Spec.Template.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory] = resource.MustParse("64Mi")
+	container := &deployment.Spec.Template.Spec.Containers[0]
+	container.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("64Mi")
+	rings := slices.IndexFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, "--rings=") })
+	container.Args[rings] += ",fleet"
 	must(c.Update(t.Context(), deployment))
 	for i := range 3 {
 		must(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: fmt.Sprintf("c%d-kubeconfig", i), Labels: map[string]string{"spillway.dev/cluster": "true"}}}))
 	}
 	says(1, "! memory is limited to 64Mi, and the objects here need at most about 128Mi (clusters among them: 3)", "set the value resources.limits.memory to 128Mi")
+	must(c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
+	container = &deployment.Spec.Template.Spec.Containers[0]
+	container.Args[rings] = strings.TrimSuffix(container.Args[rings], ",fleet")
+	must(c.Update(t.Context(), deployment))
 
 	now := metav1.NowMicro()
 	holder, seconds := "replica-1", int32(3600)

@@ -293,7 +293,7 @@ var otherWords = map[string][]string{
 	"describe": {"explain"}, "why": {"explain"}, "trace": {"explain"}, "log": {"events"}, "logs": {"events"},
 	"suspend": {"pause"}, "stop": {"pause"}, "hold": {"pause"}, "continue": {"resume"}, "unpause": {"resume"}, "unsuspend": {"resume"},
 	"undo": {"rollback"}, "revert": {"rollback"}, "promote": {"approve"}, "deny": {"refuse"}, "reject": {"refuse"}, "abort": {"abandon", "refuse"}, "cancel": {"abandon"},
-	"apply": {"install"}, "init": {"install"}, "upgrade": {"install"}, "bootstrap": {"install"}, "delete": {"uninstall"}, "remove": {"uninstall"},
+	"apply": {"install"}, "init": {"install"}, "deploy": {"install"}, "bootstrap": {"install"}, "delete": {"uninstall"}, "remove": {"uninstall"},
 	"validate": {"lint", "verify"}, "dry-run": {"simulate"}, "preview": {"simulate", "diff"}, "eta": {"forecast"}, "doctor": {"check"}, "preflight": {"check"},
 	"run": {"trigger"}, "start": {"trigger"}, "execute": {"trigger"}, "build": {"create"}, "template": {"render"}, "params": {"parameters"},
 }

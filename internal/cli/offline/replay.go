@@ -46,8 +46,8 @@ func NewReplay(env command.Environment) *cobra.Command {
 			"its flag --record-decisions, or a file that --export has written. The same version\n" +
 			"decides the same; of another one, every decision that differs is shown. The exit code\n" +
 			"is 1 if one does. No cluster is asked.",
-		Example: "  kubectl exec -n spillway deploy/spillway -- spillway replay /decisions --export > decisions\n" +
-			"  spillway replay decisions",
+		Example: "  spillway replay record\n" +
+			"  kubectl exec deploy/spillway -- /spillway replay /decisions --export > record",
 		Args: command.AtLeast(1, "name the folder of --record-decisions, or a file that --export has written"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if export {
