@@ -10,6 +10,8 @@ import (
 
 // Decision is one that was recorded.
 type Decision struct {
+	// Version is that of the program that has decided.
+	Version string
 	// Of is what it is about, in the words of its ring: "Module clusters/shop".
 	Of string
 	// Observed is what it was decided from.
@@ -72,7 +74,7 @@ func Decide(of string, o rollout.Observed) rollout.Plan {
 	}
 	o.Now = o.Now.Round(0) // a record has no monotonic clock, by which times may differ from those of the clock on the wall
 	plan := rollout.Decide(o)
-	r.add(&Decision{Of: of, Observed: o, Decided: decided(&plan)})
+	r.add(&Decision{Version: r.options.Version, Of: of, Observed: o, Decided: decided(&plan)})
 	return plan
 }
 

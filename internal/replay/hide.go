@@ -17,7 +17,7 @@ func (r *Recorder) hidden(d *Decision) *Decision {
 	o.Self = h.name(o.Self)
 	o.Root = h.unit(o.Root)
 	plan := rollout.Decide(o)
-	return &Decision{Of: r.digest(d.Of), Observed: o, Decided: decided(&plan)}
+	return &Decision{Version: d.Version, Of: r.digest(d.Of), Observed: o, Decided: decided(&plan)}
 }
 
 // hider has the number of each name.

@@ -17,7 +17,7 @@ import (
 
 // Read reads the decisions in a folder, or in a file, in the order in which they were made. A file that ends in the middle of a
 // decision is of a manager that was stopped, or that decides still.
-func Read(path string, each func(Header, *Decision) error) error {
+func Read(path string, each func(*Decision) error) error {
 	files := []string{path}
 	if info, err := os.Stat(path); err != nil {
 		return fmt.Errorf("read decisions: %w", err)
@@ -37,7 +37,7 @@ func Read(path string, each func(Header, *Decision) error) error {
 	return nil
 }
 
-func readFile(path string, each func(Header, *Decision) error) error {
+func readFile(path string, each func(*Decision) error) error {
 	f, err := os.Open(path) //nolint:gosec // the user names it
 	if err != nil {
 		return fmt.Errorf("read decisions: %w", err)
@@ -50,40 +50,32 @@ func readFile(path string, each func(Header, *Decision) error) error {
 	if err != nil {
 		return fmt.Errorf("%s is no record of decisions: %w", path, err)
 	}
-	decoder, header := gob.NewDecoder(zip), Header{}
-	for err = decoder.Decode(&header); err == nil; {
+	for decoder := gob.NewDecoder(zip); ; {
 		d := &Decision{}
-		if err = decoder.Decode(d); err == nil {
-			if err := each(header, d); err != nil {
-				return err
-			}
+		err := decoder.Decode(d)
+		if isCut(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s is no record of decisions: %w", path, err)
+		}
+		if err := each(d); err != nil {
+			return err
 		}
 	}
-	if isCut(err) {
-		return nil
-	}
-	return fmt.Errorf("%s is no record of decisions: %w", path, err)
 }
 
 func isCut(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // Export writes the decisions in folders and files as one file.
 func Export(to io.Writer, paths []string) error {
-	var out *stream
+	out := newStream(nopCloser{to})
 	for _, path := range paths {
-		err := Read(path, func(h Header, d *Decision) (err error) {
-			if out == nil {
-				if out, err = newStream(nopCloser{to}, h); err != nil {
-					return err
-				}
-			}
-			return out.encode(d)
-		})
-		if err != nil {
+		if err := Read(path, out.encode); err != nil {
 			return err
 		}
 	}
-	if out == nil {
+	if out.size == 0 {
 		return errors.New("nothing was decided yet")
 	}
 	return out.Close()
@@ -97,25 +89,29 @@ func (nopCloser) Close() error { return nil }
 
 // Difference is a decision that this program makes in another way.
 type Difference struct {
-	// Version is that of the program that has made it.
-	Version string
-	Decision
-
-	// Now is what this program decides.
-	Now Decided
+	At time.Time `json:"at"`
+	// Of is what it is about, and Version that of the program that has made it.
+	Of      string `json:"of"`
+	Version string `json:"version"`
+	// Differences are what differs, by unit.
+	Differences []string `json:"differences"`
 }
 
 // Replayed is what came of deciding again what was recorded.
 type Replayed struct {
-	// Decisions is how many there are, made From one time To another by these Versions of the program.
-	Decisions int
-	From, To  time.Time
-	Versions  []string
-	Differing []Difference
+	// Decisions is how many there are, made From one time To another.
+	Decisions int       `json:"decisions"`
+	From      time.Time `json:"from,omitzero"`
+	To        time.Time `json:"to,omitzero"`
+	// Versions are those of the programs that have decided, and Version is that of the one that decides now.
+	Versions  []string     `json:"versions"`
+	Version   string       `json:"version"`
+	Differing []Difference `json:"differing"`
 }
 
-// Again decides what was recorded in folders and files once more.
-func Again(paths []string) (r Replayed, err error) {
+// Again decides what was recorded in folders and files once more, with this version of the program.
+func Again(version string, paths []string) (r Replayed, err error) {
+	r = Replayed{Version: version, Differing: []Difference{}}
 	for _, path := range paths {
 		if err := Read(path, r.again); err != nil {
 			return r, err
@@ -124,14 +120,14 @@ func Again(paths []string) (r Replayed, err error) {
 	return r, nil
 }
 
-func (r *Replayed) again(h Header, d *Decision) error {
+func (r *Replayed) again(d *Decision) error {
 	if r.Decisions == 0 {
 		r.From = d.Observed.Now
 	}
 	r.Decisions++
 	r.To = d.Observed.Now
-	if !slices.Contains(r.Versions, h.Version) {
-		r.Versions = append(r.Versions, h.Version)
+	if !slices.Contains(r.Versions, d.Version) {
+		r.Versions = append(r.Versions, d.Version)
 	}
 	plan := rollout.Decide(d.Observed)
 	now := decided(&plan)
@@ -141,7 +137,7 @@ func (r *Replayed) again(h Header, d *Decision) error {
 	}
 	is, err := encoded(&now)
 	if err == nil && !bytes.Equal(was, is) {
-		r.Differing = append(r.Differing, Difference{Version: h.Version, Decision: *d, Now: now})
+		r.Differing = append(r.Differing, Difference{At: d.Observed.Now, Of: d.Of, Version: d.Version, Differences: differences(&d.Decided, &now)})
 	}
 	return err
 }
@@ -155,9 +151,9 @@ func encoded(d *Decided) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Lines say how the decisions differ: for each unit, and for the whole, what was decided and what is decided now.
-func (d *Difference) Lines() (lines []string) {
-	was, is := said(&d.Decided), said(&d.Now)
+// differences say how two decisions differ: for each unit, and for the whole, what was decided and what is decided now.
+func differences(before, now *Decided) (lines []string) {
+	was, is := said(before), said(now)
 	var names []string
 	for name := range was {
 		names = append(names, name)

@@ -39,12 +39,6 @@ type Options struct {
 	Log     logr.Logger
 }
 
-// Header begins each file.
-type Header struct {
-	// Version is that of the program that has decided.
-	Version string
-}
-
 // Recorder records decisions. It is safe for concurrent use.
 type Recorder struct {
 	options Options
@@ -122,8 +116,8 @@ func (r *Recorder) next() error {
 		return fmt.Errorf("begin a file of decisions: %w", err)
 	}
 	r.last = map[string]Decided{}
-	r.file, err = newStream(f, Header{Version: r.options.Version})
-	return err
+	r.file = newStream(f)
+	return nil
 }
 
 // close ends the record, because of an error if there is one.
@@ -152,15 +146,15 @@ type stream struct {
 	encoder *gob.Encoder
 }
 
-func newStream(to io.WriteCloser, h Header) (*stream, error) {
+func newStream(to io.WriteCloser) *stream {
 	s := &stream{to: to}
 	s.zip, _ = gzip.NewWriterLevel(s, gzip.BestSpeed) // the level exists
 	s.encoder = gob.NewEncoder(s.zip)
-	return s, s.encode(h)
+	return s
 }
 
-func (s *stream) encode(v any) error {
-	if err := s.encoder.Encode(v); err != nil {
+func (s *stream) encode(d *Decision) error {
+	if err := s.encoder.Encode(d); err != nil {
 		return fmt.Errorf("write a decision: %w", err)
 	}
 	if err := s.zip.Flush(); err != nil {

@@ -55,7 +55,7 @@ func starts(t *testing.T, o Options) (end func()) {
 
 func again(t *testing.T, paths ...string) Replayed {
 	t.Helper()
-	r, err := Again(paths)
+	r, err := Again("1.2.4", paths)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestADifferenceIsNamed(t *testing.T) {
 	o := zones(noon, "secret-v1")
 	o.Root.Pause, o.Root.Gates, o.Root.Lock, o.Root.Children[0].Pause = nil, nil, nil, nil
 	plan := rollout.Decide(o)
-	d := Decision{Of: "RolloutGroup a/b", Observed: o, Decided: decided(&plan)}
+	d := Decision{Version: "0.9.0", Of: "RolloutGroup a/b", Observed: o, Decided: decided(&plan)}
 	if len(d.Steps) != 1 {
 		t.Fatalf("there are %d steps, want 1: %+v", len(d.Steps), plan)
 	}
@@ -119,11 +119,8 @@ func TestADifferenceIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newStream(f, Header{Version: "0.9.0"})
-	if err == nil {
-		err = errors.Join(s.encode(&d), s.Close())
-	}
-	if err != nil {
+	s := newStream(f)
+	if err := errors.Join(s.encode(&d), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	r := again(t, dir)
@@ -136,7 +133,7 @@ func TestADifferenceIsNamed(t *testing.T) {
 		"unit secret-zone-b/secret-b-0: waits (Blocked) until 4 May 12:00:00 UTC -> waits (Blocked)",
 		"unit secret-zone-b/secret-b-1: waits (Blocked) until 4 May 12:00:00 UTC -> waits (Blocked)",
 	}
-	if got := r.Differing[0].Lines(); !slices.Equal(got, want) {
+	if got := r.Differing[0].Differences; !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -195,7 +192,7 @@ func TestAFileThatIsCut(t *testing.T) {
 		t.Errorf("%d decisions are read, want 2", most)
 	}
 	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none"), "replay_test.go"} {
-		if _, err := Again([]string{path}); err == nil {
+		if _, err := Again("1.2.4", []string{path}); err == nil {
 			t.Errorf("%s is read as a record", path)
 		}
 	}

@@ -16,26 +16,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
-// replayed is what came of deciding again what was recorded, for machines.
-type replayed struct {
-	Decisions int       `json:"decisions"`
-	From      time.Time `json:"from,omitzero"`
-	To        time.Time `json:"to,omitzero"`
-	// Versions are those that have decided, and Version is that which decides now.
-	Versions  []string    `json:"versions"`
-	Version   string      `json:"version"`
-	Differing []differing `json:"differing"`
-}
-
-// differing is a decision that differs.
-type differing struct {
-	At      time.Time `json:"at"`
-	Of      string    `json:"of"`
-	Version string    `json:"version"`
-	// Differences are what differs, by unit.
-	Differences []string `json:"differences"`
-}
-
 // NewReplay returns the command replay.
 func NewReplay(env command.Environment) *cobra.Command {
 	output, export := "", false
@@ -53,14 +33,14 @@ func NewReplay(env command.Environment) *cobra.Command {
 			if export {
 				return replay.Export(cmd.OutOrStdout(), args)
 			}
-			r, err := decideAgain(args)
+			r, err := replay.Again(command.CurrentVersion(), args)
 			if err != nil {
 				return err
 			}
-			if err := command.Show(cmd.OutOrStdout(), output, r, r.write); err != nil {
+			if err := command.Show(cmd.OutOrStdout(), output, r, func(w io.Writer) { writeReplayed(w, &r) }); err != nil {
 				return err
 			}
-			return r.verdict()
+			return verdict(&r)
 		},
 	}
 	cmd.Flags().BoolVar(&export, "export", false, "write all decisions to standard output, as one file")
@@ -68,22 +48,8 @@ func NewReplay(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// decideAgain decides again what was recorded.
-func decideAgain(paths []string) (*replayed, error) {
-	all, err := replay.Again(paths)
-	if err != nil {
-		return nil, err
-	}
-	r := &replayed{Decisions: all.Decisions, From: all.From, To: all.To, Versions: all.Versions, Version: command.CurrentVersion(), Differing: []differing{}}
-	for i := range all.Differing {
-		d := &all.Differing[i]
-		r.Differing = append(r.Differing, differing{At: d.Observed.Now, Of: d.Of, Version: d.Version, Differences: d.Lines()})
-	}
-	return r, nil
-}
-
-// write shows people what differs.
-func (r *replayed) write(w io.Writer) {
+// writeReplayed shows people what differs.
+func writeReplayed(w io.Writer, r *replay.Replayed) {
 	for _, d := range r.Differing {
 		_, _ = fmt.Fprintf(w, "%s  %s\n", d.At.UTC().Format(time.DateTime+" UTC"), d.Of)
 		for _, line := range d.Differences {
@@ -103,7 +69,7 @@ func (r *replayed) write(w io.Writer) {
 }
 
 // verdict is an error if something differs.
-func (r *replayed) verdict() error {
+func verdict(r *replay.Replayed) error {
 	if n := len(r.Differing); n > 0 {
 		return command.ExitError{Err: errors.New(report.Plural(n, "decision") + " differ"), Code: 1, Said: true}
 	}
@@ -121,7 +87,7 @@ type shadow struct {
 // shadowed is what came of it, for machines.
 type shadowed struct {
 	// Decided is what was recorded, nil if nothing was given.
-	Decided *replayed `json:"decided,omitempty"`
+	Decided *replay.Replayed `json:"decided,omitempty"`
 	// Begins are the steps that this version takes in the cluster as it is.
 	Begins []record.Step `json:"begins"`
 }
@@ -161,11 +127,11 @@ func (s *shadow) run(cmd *cobra.Command) error {
 	}
 	r := &shadowed{}
 	if len(s.decisions) > 0 {
-		decided, err := decideAgain(s.decisions)
+		decided, err := replay.Again(command.CurrentVersion(), s.decisions)
 		if err != nil {
 			return fmt.Errorf("--decisions: %w", err)
 		}
-		r.Decided = decided
+		r.Decided = &decided
 	}
 	begins, err := s.begins(cmd)
 	if err != nil {
@@ -176,7 +142,7 @@ func (s *shadow) run(cmd *cobra.Command) error {
 		return err
 	}
 	if r.Decided != nil && len(r.Decided.Differing) > 0 {
-		return r.Decided.verdict()
+		return verdict(r.Decided)
 	}
 	if n := len(r.Begins); n > 0 {
 		return command.ExitError{Err: errors.New(report.Plural(n, "step")), Code: 1, Said: true}
@@ -187,7 +153,7 @@ func (s *shadow) run(cmd *cobra.Command) error {
 // write shows people what differs, and what begins.
 func (r *shadowed) write(w io.Writer) {
 	if r.Decided != nil {
-		r.Decided.write(w)
+		writeReplayed(w, r.Decided)
 	}
 	if len(r.Begins) == 0 {
 		_, _ = fmt.Fprintln(w, "in the cluster as it is now, this version would begin nothing")

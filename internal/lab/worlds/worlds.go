@@ -99,7 +99,7 @@ func replayed(m *testing.M) int {
 
 	end()
 
-	r, err := replay.Again([]string{dir})
+	r, err := replay.Again("", []string{dir})
 	if err != nil {
 		panic(err)
 	}
@@ -108,7 +108,7 @@ func replayed(m *testing.M) int {
 
 	for i := range r.Differing {
 		d := &r.Differing[i]
-		fmt.Println(d.Observed.Now, d.Of, d.Lines())
+		fmt.Println(d.At, d.Of, d.Differences)
 	}
 
 	return max(code, min(len(r.Differing), 1))
