@@ -222,6 +222,7 @@ func (p *pass) observeWorkload(ctx context.Context, e *entry) error {
 		metrics.ConfigChanges.Inc()
 		e.changes.saw(p.now, e.workload.Namespace, e.config.Facts())
 	}
+	e.missed()
 	return nil
 }
 

@@ -283,29 +283,46 @@ func TestMistakesOfReloadersUsers(t *testing.T) {
 	w.rolledOnly(map[string]int{"web": 1, "mistyped": 1})
 }
 
-// The period of a pause begins with the first change, and no further one extends it; a manager that begins knows it.
+// The period of a pause begins with the first change, and no further one extends it; a manager that begins knows it,
+// also of an object of which the API server knows no edit.
 func TestThePausePeriodOfReloader(t *testing.T) {
-	w := newWorld(t)
-	reloads(w)
-	w.configMap("app", "a", "1")
-	w.apply(foreign("web", envFrom(configMapRef("app")), autoReload, "true", "deployment.reloader.stakater.com/pause-period", "10m"))
-	w.manage()
-	w.hashed("web", "")
-	w.settled()
-	w.configMap("app", "a", "2")
-	w.settled()
-	if e := w.explain("web"); e.Reason != "Coalescing" || !strings.HasSuffix(e.Sentence, "changes within 10m0s of the first become one roll") {
-		t.Errorf("it is %s: %s", e.Reason, e.Sentence)
+	for name, change := range map[string]func(*world){
+		"edited": func(*world) {},
+		"created again": func(w *world) {
+			w.halt()
+			w.remove(&corev1.ConfigMap{}, "app")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			reloads(w)
+			w.configMap("app", "a", "1")
+			w.apply(foreign("web", envFrom(configMapRef("app")), autoReload, "true", "deployment.reloader.stakater.com/pause-period", "10m"))
+			w.manage()
+			w.settled()
+			change(w)
+			w.configMap("app", "a", "2")
+			collects := func() {
+				t.Helper()
+				w.settled()
+				if e := w.explain("web"); e.Reason != "Coalescing" || !strings.HasSuffix(e.Sentence, "changes within 10m0s of the first become one roll") {
+					t.Errorf("it is %s: %s", e.Reason, e.Sentence)
+				}
+			}
+			if name == "edited" {
+				collects()
+				w.halt()
+			}
+			reloads(w)
+			w.manage()
+			collects()
+			w.barrier.Step(t, 9*time.Minute)
+			w.configMap("app", "a", "3")
+			w.rolledOnly(map[string]int{"web": 1})
+			w.barrier.Step(t, 2*time.Minute)
+			w.rolledOnly(map[string]int{"web": 2})
+		})
 	}
-	w.halt()
-	reloads(w)
-	w.manage()
-	w.settled()
-	w.barrier.Step(t, 9*time.Minute)
-	w.configMap("app", "a", "3")
-	w.rolledOnly(map[string]int{"web": 1})
-	w.barrier.Step(t, 2*time.Minute)
-	w.rolledOnly(map[string]int{"web": 2})
 }
 
 // Namespaces and objects that flags leave out roll nothing.

@@ -37,5 +37,9 @@ func (f Facts) WrittenAfter(o Object, at time.Time) time.Time {
 	return of.written
 }
 
+// WrittenAt is when the content of an object was written last, to the second: when it was created if nothing is known
+// to have been written since, and zero if it does not exist.
+func (f Facts) WrittenAt(o Object) time.Time { return f[o].written }
+
 // Writer is the field manager that wrote the content of an object last, empty if that is not known.
 func (f Facts) Writer(o Object) string { return f[o].writer }

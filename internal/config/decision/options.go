@@ -48,11 +48,7 @@ func (o Options) SettlesAt(w *workload.Workload, c *Change) time.Time {
 	if w.Settings.CollectFor <= 0 {
 		return c.SettlesAt(o.Window(w))
 	}
-	first := c.First
-	if edited := w.EditedFirst(); first.IsZero() || !edited.IsZero() && edited.Before(first) { // a manager that begins has seen none
-		first = edited
-	}
-	return first.Add(w.Settings.CollectFor)
+	return c.First.Add(w.Settings.CollectFor)
 }
 
 // Window is the coalesce window of a workload: its own, or the manager's.

@@ -149,8 +149,9 @@ func SlimFor(o *reloader.Options) func(client.Object) {
 	}
 }
 
-// EditedFirst is when an object was edited first of those of which the record of what counted has another content:
-// a manager that begins has not seen the edits. It is zero if none was.
+// EditedFirst is when an object was written first of those of which the record of what counted has another content:
+// a manager that begins has not seen the edits. One that was edited in the second of its creation, or deleted and
+// created again, counts as well. It is zero if none was.
 func (w *Workload) EditedFirst() (first time.Time) {
 	s, ok := readSeen(w.seen, w.Accepted())
 	if !ok {
@@ -158,7 +159,7 @@ func (w *Workload) EditedFirst() (first time.Time) {
 	}
 	for i := range w.Uses {
 		if u := &w.Uses[i]; !u.Ignored && w.isChanged(u.Object, s) {
-			first = ring.Earlier(first, w.Config.WrittenAfter(u.Object, time.Time{}))
+			first = ring.Earlier(first, w.Config.WrittenAt(u.Object))
 		}
 	}
 	return first
