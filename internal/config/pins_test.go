@@ -95,9 +95,7 @@ func (w *world) readyWith(app, secret string, n int) {
 	w.eventually(func() error {
 		got := 0
 		for _, p := range w.live(app) {
-			if p.Spec.Containers[0].EnvFrom[0].SecretRef.Name == secret && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			}) {
+			if p.Spec.Containers[0].EnvFrom[0].SecretRef.Name == secret && isReady(&p) {
 				got++
 			}
 		}
