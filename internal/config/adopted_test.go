@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
 // adopted is with what config a Deployment was taken over, zero if it was not.
@@ -220,16 +221,15 @@ func TestTheBaselineStandsOnTheWorkloadWithoutRecords(t *testing.T) {
 	w.settledWith("web", 1)
 }
 
-// The manager is stopped after each of its writes, and another one starts: a change that comes while a tool takes
+// The manager is stopped at each of its writes, and another one starts: a change that comes while a tool takes
 // away what was written is rolled, and only once.
 func TestFaultAdoption(t *testing.T) {
-	story := func(w *world, begin, meanwhile func()) {
-		w.t.Helper()
+	fault.AtEveryWrite(t, 2, func(t *testing.T, begin fault.Begin) {
+		w := newWorld(t)
 		w.options.CoalesceWindow = 0
 		hash := takenOver(w)
 		before := w.deploymentNow("web")
-		begin()
-		w.meanwhile = meanwhile
+		w.meanwhile = begin(w.managedBy)
 		w.awaitAdopted()
 		known := w.adopted("web")
 		w.replaced("web", before)
@@ -237,8 +237,7 @@ func TestFaultAdoption(t *testing.T) {
 		w.hashed("web", hash)
 		w.settledWith("web", 2)
 		if now := w.adopted("web"); now != known {
-			w.t.Errorf("it was taken over with %v, and then with %v", known, now)
+			t.Errorf("it was taken over with %v, and then with %v", known, now)
 		}
-	}
-	atEachWrite(t, story)
+	})
 }

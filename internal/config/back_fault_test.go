@@ -100,19 +100,11 @@ func (f *backFaults) tell(meanwhile func()) {
 	}
 }
 
-// The manager is stopped after every write of the story, and another one starts.
+// The manager is stopped at every write of the story, and another one starts.
 func TestFaultBackAtEveryWrite(t *testing.T) {
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		f, inj := backFaultsIn(newWorldNow(t)), fault.New()
-		f.managed(inj)
-		f.tell(func() {})
-		writes = len(inj.Writes())
-	})
-	t.Logf("the story has %d writes", writes)
-	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
 		f := backFaultsIn(newWorld(t))
-		f.tell(inj.WithSuccessor(f.managed))
+		f.tell(begin(f.managed))
 	})
 }
 

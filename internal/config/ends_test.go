@@ -12,17 +12,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-// tellEnds tells the story of a release that another one follows, by a manager and its successor:
-// a Notifier tells each beginning and each end, and both are traces that have ended.
-func tellEnds(w *world, inj *fault.Injector) {
-	w.t.Helper()
+// No beginning and no end of releases that follow one another is lost: a Notifier tells them, and both are traces that
+// have ended.
+func TestTheEndOfARelease(t *testing.T) {
+	w := newWorldNow(t)
 	w.options.CoalesceWindow = 0
 	underGates(w, "stages: [{name: first, workloads: 1}, {name: rest}]")
 	w.halt()
-	told, spans := w.notified(), traced.New(w.t)
-	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() {
-		return w.managedWith(i, measured.Reached(w.t), func(m *manager.Options) { m.Traces.Receiver = spans.URL() })
-	})
+	told, spans := w.notified(), traced.New(t)
+	w.managedWith(fault.New(), measured.Reached(t), func(m *manager.Options) { m.Traces.Receiver = spans.URL() })
 	for _, value := range []string{"fine", "next"} {
 		w.secret("db", "p", value)
 		w.ready("app1", "app2", "app3")
@@ -54,6 +52,3 @@ func tellEnds(w *world, inj *fault.Injector) {
 		return nil
 	})
 }
-
-// No beginning and no end of releases that follow one another is lost.
-func TestTheEndOfARelease(t *testing.T) { tellEnds(newWorldNow(t), fault.New()) }

@@ -170,17 +170,16 @@ func TestWhatIsSickIsNotRolledWithoutARecord(t *testing.T) {
 	w.hashed("app1", before)
 }
 
-// The manager is stopped after each of its writes, and another one starts: a workload that is not ready is
+// The manager is stopped at each of its writes, and another one starts: a workload that is not ready is
 // never rolled before that is recorded.
 func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
-	story := func(w *world, begin, meanwhile func()) {
-		w.t.Helper()
+	fault.AtEveryWrite(t, 3, func(t *testing.T, begin fault.Begin) {
+		w := newWorld(t)
 		w.options.CoalesceWindow = 0
 		startKubelets(w).breaks("app1")
 		w.secret("db", "p", "good")
 		w.apply(still(deployment("app1", envFrom(secretRef("db")))))
-		begin()
-		w.meanwhile = meanwhile
+		w.meanwhile = begin(w.managedBy)
 		before := w.hashed("app1", "")
 		w.crashesWith("app1", before)
 		w.eventually(func() error { return want("1", fmt.Sprint(w.deploymentNow("app1").Status.UpdatedReplicas)) })
@@ -189,7 +188,7 @@ func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
 			rolled := w.hash("app1") != before
 			switch r := w.record("Secret", "db"); {
 			case rolled && (r == nil || r.Before == nil || len(r.Before.NotReady) != 1):
-				w.t.Fatalf("it is rolled, and the record is %+v", r)
+				t.Fatalf("it is rolled, and the record is %+v", r)
 			case !rolled:
 				return errors.New("it is not rolled")
 			}
@@ -204,27 +203,7 @@ func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
 			return nil
 		})
 		if f := w.failedWith("Secret", "db"); len(f) > 0 {
-			w.t.Errorf("the record says that %v failed", f)
+			t.Errorf("the record says that %v failed", f)
 		}
-	}
-	atEachWrite(t, story)
-}
-
-// atEachWrite tells a story once without a fault, and then with a manager that is stopped after each of its
-// writes, and another one that starts.
-func atEachWrite(t *testing.T, story func(w *world, begin, meanwhile func())) {
-	t.Helper()
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		w, inj := newWorldNow(t), fault.New()
-		story(w, func() { w.managedBy(inj) }, func() {})
-		writes = len(inj.Writes())
-	})
-	t.Logf("the story has %d writes", writes)
-	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
-		w := newWorld(t)
-		f := &run{world: w}
-		successor := inj.WithSuccessor(f.managed)
-		story(w, func() { successor() }, func() { successor() })
 	})
 }

@@ -17,7 +17,7 @@ const gatedDuring = "stages: [{name: all, maxUnavailable: 1, gates: [{name: appr
 // tellThroughout tells the story of a release whose gate is measured while its only stage rolls, by
 // a manager and its successor. A gate that is refused stops the workloads that have not been
 // rolled yet; what they would be rolled for hangs, so that the first one is not ready before.
-func tellThroughout(w *world, inj *fault.Injector, rate string) *kubelets {
+func tellThroughout(w *world, begin fault.Begin, rate string) *kubelets {
 	w.t.Helper()
 	w.options.CoalesceWindow = 0
 	k, service := underGates(w, gatedDuring), measured.New(w.t)
@@ -26,7 +26,7 @@ func tellThroughout(w *world, inj *fault.Injector, rate string) *kubelets {
 	if err := w.client.Create(w.t.Context(), service.Throughout(w.namespace, "approve")); err != nil {
 		w.t.Fatal(err)
 	}
-	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() { return w.managedWith(i, service.ReachedBy(w.t, i)) })
+	w.meanwhile = begin(func(i *fault.Injector) func() { return w.managedWith(i, service.ReachedBy(w.t, i)) })
 	w.secret("db", "p", map[string]string{measured.Fine: "fine", measured.Bad: "hangs"}[rate])
 	if rate == measured.Fine {
 		w.ready("app1", "app2", "app3")
@@ -51,7 +51,7 @@ func tellThroughout(w *world, inj *fault.Injector, rate string) *kubelets {
 // follows has a gate of its own.
 func TestAGateStopsAStageWhileItRolls(t *testing.T) {
 	w := newWorld(t)
-	k := tellThroughout(w, fault.New(), measured.Bad)
+	k := tellThroughout(w, fault.Lives, measured.Bad)
 	g := w.gate()
 	if s := g.Spec; s.When != "During" || s.EndedAt != nil || s.Stage != "all" {
 		t.Errorf("the gate is %+v", s)
@@ -72,8 +72,8 @@ func TestAGateStopsAStageWhileItRolls(t *testing.T) {
 	}
 }
 
-// TestFaultTheManagerStopsDuringAStage stops the manager before and after each write of a gate
+// TestFaultTheManagerStopsDuringAStage stops the manager at each write of a gate
 // that is measured while a stage rolls, and starts another one.
 func TestFaultTheManagerStopsDuringAStage(t *testing.T) {
-	measured.EachStopDuring(t, 2, func(t *testing.T, inj *fault.Injector, rate string) { tellThroughout(newWorld(t), inj, rate) })
+	measured.EachStop(t, 4, 2, func(t *testing.T, begin fault.Begin, rate string) { tellThroughout(newWorld(t), begin, rate) })
 }

@@ -201,26 +201,14 @@ func tellGates(w *world, k *kubelets) {
 	}
 }
 
-// TestFaultGates stops the manager after each write of the story, and starts another
-// one.
+// TestFaultGates stops the manager at each write of the story, and starts another one.
 func TestFaultGates(t *testing.T) {
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		w, inj := newWorldNow(t), fault.New()
-		w.options.CoalesceWindow = 0
-		k := underGates(w, gatedStages)
-		w.halt()
-		w.managedBy(inj)
-		tellGates(w, k)
-		writes = len(inj.Writes())
-	})
-	t.Logf("the story has %d writes", writes)
-	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		w.options.CoalesceWindow = 0
 		k := underGates(w, gatedStages)
 		w.halt()
-		w.meanwhile = inj.WithSuccessor(w.managedBy)
+		w.meanwhile = begin(w.managedBy)
 		tellGates(w, k)
 	})
 }
@@ -238,7 +226,7 @@ func TestFaultTwoManagersAndGates(t *testing.T) {
 
 // tellMeasured tells the story of a release whose gate is measured twice, with one result, by a
 // manager and its successor.
-func tellMeasured(w *world, inj *fault.Injector, rate string) {
+func tellMeasured(w *world, begin fault.Begin, rate string) {
 	w.t.Helper()
 	w.options.CoalesceWindow = 0
 	k, service := underGates(w, gatedStages), measured.New(w.t)
@@ -248,7 +236,7 @@ func tellMeasured(w *world, inj *fault.Injector, rate string) {
 	if err := w.client.Create(w.t.Context(), service.TwoWindows(w.namespace, "approve")); err != nil {
 		w.t.Fatal(err)
 	}
-	w.meanwhile = inj.WithSuccessor(func(i *fault.Injector) func() {
+	w.meanwhile = begin(func(i *fault.Injector) func() {
 		return w.managedWith(i, service.ReachedBy(w.t, i))
 	})
 	w.secret("db", "p", "fine")
@@ -267,8 +255,8 @@ func tellMeasured(w *world, inj *fault.Injector, rate string) {
 	}
 }
 
-// TestFaultTheManagerStopsWhileItMeasures stops the manager before and after each write of a
-// gate that passes or is refused, and starts another one.
+// TestFaultTheManagerStopsWhileItMeasures stops the manager at each write of a gate that passes or is refused, and
+// starts another one.
 func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
-	measured.EachStop(t, 3, func(t *testing.T, inj *fault.Injector, rate string) { tellMeasured(newWorld(t), inj, rate) })
+	measured.EachStop(t, 3, 3, func(t *testing.T, begin fault.Begin, rate string) { tellMeasured(newWorld(t), begin, rate) })
 }

@@ -158,7 +158,7 @@ func TestAJobWaitsForItsPins(t *testing.T) {
 	}
 }
 
-// The manager is stopped after every write by which a Job gets its pins, and another
+// The manager is stopped at every write by which a Job gets its pins, and another
 // one starts. The Job never has a Pod without them.
 func TestFaultAJobAtEveryWrite(t *testing.T) {
 	tell := func(w *world, meanwhile func()) {
@@ -182,17 +182,9 @@ func TestFaultAJobAtEveryWrite(t *testing.T) {
 		w.secret("db", "p", "1")
 		return &run{world: w}
 	}
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		f, inj := begin(newWorldNow(t)), fault.New()
-		f.managed(inj)
-		tell(f.world, func() {})
-		writes = len(inj.Writes())
-	})
-	t.Logf("the story has %d writes", writes)
-	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+	fault.AtEveryWrite(t, 2, func(t *testing.T, relay fault.Begin) {
 		f := begin(newWorld(t))
-		tell(f.world, inj.WithSuccessor(f.managed))
+		tell(f.world, relay(f.managed))
 	})
 	t.Run("two managers", func(t *testing.T) {
 		f := begin(newWorld(t))

@@ -29,11 +29,7 @@ type pinFaults struct {
 
 func newPinFaults(t *testing.T) *pinFaults {
 	t.Helper()
-	return pinFaultsIn(newWorld(t))
-}
-
-func pinFaultsIn(w *world) *pinFaults {
-	w.t.Helper()
+	w := newWorld(t)
 	pinnable(w)
 	w.options.CoalesceWindow = 0
 	w.secret("db", "p", "1")
@@ -131,20 +127,12 @@ func (f *pinFaults) tell(meanwhile func()) {
 	}
 }
 
-// The manager is stopped after every write of the story, and another one starts. No
+// The manager is stopped at every write of the story, and another one starts. No
 // workload is pinned to what does not exist, or more often than without a fault.
 func TestFaultPinsAtEveryWrite(t *testing.T) {
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		f, inj := pinFaultsIn(newWorldNow(t)), fault.New()
-		f.managed(inj)
-		f.tell(func() {})
-		writes = len(inj.Writes())
-	})
-	t.Logf("the story has %d writes", writes)
-	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
 		f := newPinFaults(t)
-		f.tell(inj.WithSuccessor(f.managed))
+		f.tell(begin(f.managed))
 	})
 }
 

@@ -445,35 +445,6 @@ func aStory(w *world) *story {
 	return newStory(w, smallestCast, "ring0", true)
 }
 
-// TestFaultTheStory stops the manager before and after writes of the story, all of them before a
-// release, and starts another one that continues.
-func TestFaultTheStory(t *testing.T) {
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		s := aStory(newWorldNow(t))
-		s.managed(s.inj)
-		s.tell()
-		writes = len(s.inj.Writes())
-	})
-	t.Run("faults", func(t *testing.T) {
-		points := testenv.Size(2, writes)
-		for i := range points {
-			for _, when := range []fault.When{fault.Before, fault.After} {
-				n := 1 + i*writes/points
-				t.Run(fmt.Sprintf("%s write %d of %d", when, n, writes), func(t *testing.T) {
-					s := aStory(newWorld(t))
-					s.inj.StopAt(n, when)
-					s.meanwhile = s.inj.WithSuccessor(s.managed)
-					s.tell()
-					if !s.inj.HasStopped() && n < writes*3/4 { // how many writes of a status are one differs
-						t.Errorf("only %d writes, want to stop at %d", len(s.inj.Writes()), n)
-					}
-				})
-			}
-		}
-	})
-}
-
 // TestFaultEveryWriteOfTheStory tells the story with managers each of which stops at the first
 // write that it can, so that nothing is ever remembered but by what was written. Before a release
 // it does so with all workloads.
@@ -482,14 +453,14 @@ func TestFaultEveryWriteOfTheStory(t *testing.T) {
 		for _, when := range []fault.When{fault.Before, fault.After} {
 			t.Run(fmt.Sprintf("%s each write, %d workloads", when, len(c.members())), func(t *testing.T) {
 				s := newStory(newWorld(t), c, "ring0", true)
-				relay := fault.NewRelay(when, s.managed)
-				s.meanwhile = relay.Next
-				s.tell()
+				n := fault.Relay(when, nil, func(begin fault.Begin) {
+					s.meanwhile = begin(s.managed)
+					s.tell()
+				})
 				// Each workload says that the value failed, and gets the good one; nothing is taken back.
-				if n := relay.Stops(); n < 2*len(s.members) || n > 6*len(s.members)+20 {
-					t.Errorf("%d managers were stopped for %d workloads", n, len(s.members))
+				if n < 2*len(s.members) || n > 6*len(s.members)+20 {
+					t.Errorf("%d managers have stopped for %d workloads", n, len(s.members))
 				}
-				t.Logf("%d managers were stopped %s their write", relay.Stops(), when)
 			})
 		}
 	}

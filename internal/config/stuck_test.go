@@ -269,22 +269,12 @@ func tellStuck(w *world) {
 	}
 }
 
-// TestFaultAStuckPod stops the manager after each write of the story, and starts
-// another one.
+// TestFaultAStuckPod stops the manager at each write of the story, and starts another one.
 func TestFaultAStuckPod(t *testing.T) {
-	writes := 0
-	t.Run("without a fault", func(t *testing.T) {
-		w := newWorldNow(t)
-		_, inj := aSet(w)
-		w.managedBy(inj)
-		tellStuck(w)
-		writes = len(inj.Writes())
-	})
-	t.Logf("the story has %d writes", writes)
-	fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		aSet(w)
-		w.meanwhile = inj.WithSuccessor(w.managedBy)
+		w.meanwhile = begin(w.managedBy)
 		tellStuck(w)
 	})
 }

@@ -48,26 +48,22 @@ var updatedAgain = plot{
 // at the first write that it can: what the status says of the end follows from what was written,
 // and goes with the plan.
 func TestFaultEveryWriteOfAForecast(t *testing.T) {
-	for _, when := range []fault.When{fault.Before, fault.After} {
-		t.Run(when.String(), func(t *testing.T) {
-			s := newStory(t, updatedAgain)
-			relay := fault.NewRelay(when, func(i *fault.Injector) func() { return s.manageWith(i) })
-			s.tell(relay.Next)
-			i := s.now("web")
-			if i.Status.Forecast != nil {
-				t.Errorf("once the plan has ended it is %v", i.Status.Forecast)
+	fault.AtEveryWrite(t, 4, func(t *testing.T, begin fault.Begin) {
+		s := newStory(t, updatedAgain)
+		s.tell(begin(func(i *fault.Injector) func() { return s.manageWith(i) }))
+		i := s.now("web")
+		if i.Status.Forecast != nil {
+			t.Errorf("once the plan has ended it is %v", i.Status.Forecast)
+		}
+		for _, past := range i.Status.History {
+			if len(past.Steps) != 2 || past.Steps[0].Name != "main/a" || past.Steps[1].FinishedAt.After(past.FinishedAt.Time) {
+				t.Errorf("plan %s carried out %+v", past.Plan, past.Steps)
 			}
-			for _, past := range i.Status.History {
-				if len(past.Steps) != 2 || past.Steps[0].Name != "main/a" || past.Steps[1].FinishedAt.After(past.FinishedAt.Time) {
-					t.Errorf("plan %s carried out %+v", past.Plan, past.Steps)
-				}
-			}
-			s.witness.mu.Lock()
-			defer s.witness.mu.Unlock()
-			if steps := slices.Compact(s.witness.foreseen); !slices.Equal(steps, []string{"main/b"}) {
-				t.Errorf("steps that decide the end: %v", steps)
-			}
-			t.Logf("%d managers were stopped %s their write", relay.Stops(), when)
-		})
-	}
+		}
+		s.witness.mu.Lock()
+		defer s.witness.mu.Unlock()
+		if steps := slices.Compact(s.witness.foreseen); !slices.Equal(steps, []string{"main/b"}) {
+			t.Errorf("steps that decide the end: %v", steps)
+		}
+	})
 }

@@ -13,7 +13,7 @@ import (
 // tellThroughout tells the story of a plan with a gate that is measured while it runs, by a manager
 // and its successor. The plan waits for a user between its phases; one whose gate is refused does
 // not begin the second one, though the user has approved it.
-func (c *cluster) tellThroughout(inj *fault.Injector, rate string) {
+func (c *cluster) tellThroughout(begin fault.Begin, rate string) {
 	c.t.Helper()
 	service := measured.New(c.t)
 	service.Says("deploy", rate)
@@ -22,7 +22,7 @@ func (c *cluster) tellThroughout(inj *fault.Injector, rate string) {
 		c.t.Fatal(err)
 	}
 	c.instanceWith("web", "app-1", "[{plan: deploy, name: errors, when: During}, {plan: deploy, phase: one, name: ok}]")
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return c.manageWith(i, service.ReachedBy(c.t, i)) })
+	meanwhile := begin(func(i *fault.Injector) func() { return c.manageWith(i, service.ReachedBy(c.t, i)) })
 	const refused = "plan deploy is stopped: gate errors was refused: failed measurements: 1 (failureLimit 0)"
 	c.eventually(func() error {
 		meanwhile()
@@ -63,7 +63,7 @@ func (c *cluster) approvesOf(name string) {
 // read. Once a user approves it after all, the plan continues.
 func TestGateDuringAPlan(t *testing.T) {
 	c := newCluster(t)
-	c.tellThroughout(fault.New(), measured.Bad)
+	c.tellThroughout(fault.Lives, measured.Bad)
 	c.warns("GateRefused", "plan deploy is stopped: gate errors was refused")
 	for _, g := range c.gates() {
 		if g.Spec.Gate == "errors" {
@@ -101,8 +101,8 @@ func TestGateDuringAPlanThatFails(t *testing.T) {
 	})
 }
 
-// TestFaultTheManagerStopsDuringAPlan stops the manager before and after each write of a gate that
-// is measured while a plan runs, and starts another one.
+// TestFaultTheManagerStopsDuringAPlan stops the manager at each write of a gate that is
+// measured while a plan runs, and starts another one.
 func TestFaultTheManagerStopsDuringAPlan(t *testing.T) {
-	measured.EachStopDuring(t, 2, func(t *testing.T, inj *fault.Injector, rate string) { newCluster(t).tellThroughout(inj, rate) })
+	measured.EachStop(t, 4, 2, func(t *testing.T, begin fault.Begin, rate string) { newCluster(t).tellThroughout(begin, rate) })
 }

@@ -3,7 +3,6 @@ package zones_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -65,39 +64,14 @@ func (w *world) isHeld() error {
 
 func noFault() {}
 
-// storyWrites is how many writes the story has without a fault.
-var storyWrites = struct {
-	sync.Mutex
-	of map[string]int
-}{of: map[string]int{}}
-
-func countStory(t *testing.T, strategy string) int {
-	t.Helper()
-	storyWrites.Lock()
-	defer storyWrites.Unlock()
-	if n := storyWrites.of[strategy]; n > 0 {
-		return n
-	}
-	t.Run("without a fault", func(t *testing.T) {
-		w := newWorldNow(t)
-		w.manage()
-		w.tell(strategy, noFault)
-		storyWrites.of[strategy] = len(w.requests.Writes())
-	})
-	return storyWrites.of[strategy]
-}
-
-// TestFaultTheManagerStopsAtEveryWrite tells the story once for each write of it,
-// stopping the manager after that write and starting another.
+// TestFaultTheManagerStopsAtEveryWrite tells the story by managers that stop.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{onDelete, rollingUpdate} {
-		writes := countStory(t, strategy)
-		t.Logf("%s: the story has %d writes", strategy, writes)
 		t.Run(strategy, func(t *testing.T) {
-			fault.AtEveryWrite(t, writes, func(t *testing.T, inj *fault.Injector) {
+			fault.AtEveryWrite(t, 10, func(t *testing.T, begin fault.Begin) {
 				w := newWorld(t)
-				w.tell(strategy, inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i) }))
+				w.tell(strategy, begin(func(i *fault.Injector) func() { return w.managed(i) }))
 			})
 		})
 	}

@@ -77,19 +77,19 @@ func (w *world) approves(zone string) {
 	}
 }
 
-// TestFaultTheManagerStopsDuringAZone stops the manager before and after each write of a gate that
-// is measured while a zone rolls, and starts another one.
+// TestFaultTheManagerStopsDuringAZone stops the manager at each write of a gate that is
+// measured while a zone rolls, and starts another one.
 func TestFaultTheManagerStopsDuringAZone(t *testing.T) {
-	measured.EachStopDuring(t, 2, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).measuredThroughout(inj, rate) })
+	measured.EachStop(t, 4, 2, func(t *testing.T, begin fault.Begin, rate string) { newWorld(t).measuredThroughout(begin, rate) })
 }
 
 // measuredThroughout rolls a zone with a gate during it, by a manager and its successor.
-func (w *world) measuredThroughout(inj *fault.Injector, rate string) {
+func (w *world) measuredThroughout(begin fault.Begin, rate string) {
 	w.t.Helper()
 	p := measured.New(w.t)
 	p.Says("zone-a", rate)
 	w.create(p.Throughout(w.namespace, "error-rate"))
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, p.ReachedBy(w.t, i)) })
+	meanwhile := begin(func(i *fault.Injector) func() { return w.managed(i, p.ReachedBy(w.t, i)) })
 	w.create(zone("zone-a", onDelete, replicas(2)))
 	w.complete("v1", "zone-a")
 	seconds := map[string]int{measured.Fine: 0, measured.Bad: 60}[rate]

@@ -79,34 +79,31 @@ func noFault() {}
 // write that it can. What the status says of the end of the second rollout follows from what was
 // written, and goes with it.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
-	for _, when := range []fault.When{fault.Before, fault.After} {
-		t.Run(when.String(), func(t *testing.T) {
-			w := newWorld(t)
-			w.beginStory()
-			relay := fault.NewRelay(when, func(i *fault.Injector) func() { return w.managed(i) })
-			w.arrives("a:v1 b:v1 c:v1", relay.Next)
-			if s := w.status(); s.Forecast != nil || len(s.History) != 1 {
-				t.Errorf("after the first rollout: %+v", s)
+	fault.AtEveryWrite(t, 20, func(t *testing.T, begin fault.Begin) {
+		w := newWorld(t)
+		w.beginStory()
+		next := begin(func(i *fault.Injector) func() { return w.managed(i) })
+		w.arrives("a:v1 b:v1 c:v1", next)
+		if s := w.status(); s.Forecast != nil || len(s.History) != 1 {
+			t.Errorf("after the first rollout: %+v", s)
+		}
+		w.module("v2", story)
+		w.eventually(func() error { // the gate waits meanwhile
+			next()
+			f := w.status().Forecast
+			if f == nil || f.Decides != "rest" || f.Latest.Before(&f.Expected) || f.Expected.Before(&f.Earliest) {
+				return fmt.Errorf("foreseen is %+v: %s", f, w.says())
 			}
-			w.module("v2", story)
-			w.eventually(func() error { // the gate waits meanwhile
-				relay.Next()
-				f := w.status().Forecast
-				if f == nil || f.Decides != "rest" || f.Latest.Before(&f.Expected) || f.Expected.Before(&f.Earliest) {
-					return fmt.Errorf("foreseen is %+v: %s", f, w.says())
-				}
-				return nil
-			})
-			w.arrives("a:v2 b:v2 c:v2", relay.Next)
-			for i, past := range w.status().History {
-				if len(past.Stages) != 2 || past.Stages[0].Name != "canary" || past.Stages[1].FinishedAt.After(past.FinishedAt.Time) {
-					t.Errorf("rollout %d went through %+v", i, past.Stages)
-				}
-			}
-			w.endStory(relay.Next)
-			t.Logf("%d hubs were stopped %s their write", relay.Stops(), when)
+			return nil
 		})
-	}
+		w.arrives("a:v2 b:v2 c:v2", next)
+		for i, past := range w.status().History {
+			if len(past.Stages) != 2 || past.Stages[0].Name != "canary" || past.Stages[1].FinishedAt.After(past.FinishedAt.Time) {
+				t.Errorf("rollout %d went through %+v", i, past.Stages)
+			}
+		}
+		w.endStory(next)
+	})
 }
 
 // TestFaultTwoHubsParallel has two managers that know nothing of each other.

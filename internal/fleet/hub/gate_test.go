@@ -76,7 +76,7 @@ func TestGateIsMeasured(t *testing.T) {
 
 // tellMeasured tells the story of a module whose gate after the canary is measured twice, with
 // one result, by a hub and its successor.
-func (w *world) tellMeasured(inj *fault.Injector, rate string) {
+func (w *world) tellMeasured(begin fault.Begin, rate string) {
 	w.t.Helper()
 	service := measured.New(w.t)
 	service.Says("canary", rate)
@@ -84,7 +84,7 @@ func (w *world) tellMeasured(inj *fault.Injector, rate string) {
 	w.create(service.TwoWindows(w.namespace, "approve"))
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
-	meanwhile := inj.WithSuccessor(func(i *fault.Injector) func() { return w.managed(i, service.ReachedBy(w.t, i)) })
+	meanwhile := begin(func(i *fault.Injector) func() { return w.managed(i, service.ReachedBy(w.t, i)) })
 	w.eventually(func() error {
 		meanwhile()
 		w.atRest(5 * time.Second)
@@ -112,10 +112,10 @@ func (w *world) tellMeasured(inj *fault.Injector, rate string) {
 	}
 }
 
-// TestFaultTheManagerStopsWhileItMeasures stops the hub before and after each write of a gate
+// TestFaultTheManagerStopsWhileItMeasures stops the hub at each write of a gate
 // that passes or is refused, and starts another one.
 func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
-	measured.EachStop(t, 4, func(t *testing.T, inj *fault.Injector, rate string) { newWorld(t).tellMeasured(inj, rate) })
+	measured.EachStop(t, 4, 4, func(t *testing.T, begin fault.Begin, rate string) { newWorld(t).tellMeasured(begin, rate) })
 }
 
 // TestARefusedGateRollsBack: errors rise after the canary, and the clusters return to the revision

@@ -98,16 +98,69 @@ func (i *Injector) StopAtMatching(n int, when When, match func(Request) bool) {
 	i.writes, i.stopAt, i.when, i.matching = 0, n, when, match
 }
 
-// AtEveryWrite runs a test once for each of so many writes, with a manager that stops when it has made that one and does
-// not learn the answer. One that stops before a write leaves what one leaves that has stopped after the write before it, so
-// that only the simulations play both.
-func AtEveryWrite(t *testing.T, writes int, test func(*testing.T, *Injector)) {
+// Begin runs a manager, and returns what runs the next one once it has stopped: call that again and again while a story
+// goes on.
+type Begin func(manage func(*Injector) (stop func())) (meanwhile func())
+
+// Lives is a [Begin] of a manager that does not stop.
+func Lives(manage func(*Injector) (stop func())) (meanwhile func()) {
+	manage(New())
+	return func() {}
+}
+
+// Stops is a [Begin] of a manager that stops before or after its nth write, and of one that does not and follows it.
+func Stops(n int, when When) Begin {
+	return func(manage func(*Injector) (stop func())) (meanwhile func()) {
+		i := New()
+		i.StopAt(n, when)
+		stop := manage(i)
+		successor := sync.OnceFunc(func() { stop(); manage(New()) })
+		return func() {
+			if i.HasStopped() {
+				successor()
+			}
+		}
+	}
+}
+
+// Relay tells a story by managers each of which stops at the first matching write that it can, before it or after it, any
+// write if match is nil: nothing is remembered but by what was written. It returns how many have stopped.
+func Relay(when When, match func(Request) bool, story func(Begin)) (stops int) {
+	story(func(manage func(*Injector) (stop func())) (meanwhile func()) {
+		var current *Injector
+		var stop func()
+		start := func(at int) {
+			current = New()
+			current.StopAtMatching(at, when, match)
+			stop = manage(current)
+		}
+		next := 1
+		if when == Before {
+			next = 2 // the write before which the last manager has stopped, and then the next one
+		}
+		start(1)
+		return func() {
+			if current.HasStopped() {
+				stop()
+				stops++
+				start(next)
+			}
+		}
+	})
+	return stops
+}
+
+// AtEveryWrite is [Relay] for all writes, before them and after them. It fails if fewer managers stop than given. The
+// simulations stop one manager at each write instead, and one that goes on.
+func AtEveryWrite(t *testing.T, least int, story func(t *testing.T, begin Begin)) {
 	t.Helper()
-	for n := 1; n <= writes; n++ {
-		t.Run(fmt.Sprintf("%s write %d", After, n), func(t *testing.T) {
-			i := New()
-			i.StopAt(n, After)
-			test(t, i)
+	for _, when := range []When{Before, After} {
+		t.Run(when.String()+" each write", func(t *testing.T) {
+			n := Relay(when, nil, func(begin Begin) { story(t, begin) })
+			t.Logf("%d managers have stopped", n)
+			if n < least {
+				t.Errorf("%d managers have stopped, want at least %d", n, least)
+			}
 		})
 	}
 }
@@ -117,59 +170,6 @@ func (i *Injector) Stopped() <-chan struct{} { return i.stopped }
 
 // HasStopped is true after the stop. A manager may well complain then.
 func (i *Injector) HasStopped() bool { return i.isStopped() }
-
-// WithSuccessor runs a manager that this injector stops. It returns what starts another one,
-// without faults, once it has: call that again and again while the story goes on.
-func (i *Injector) WithSuccessor(manage func(*Injector) (stop func())) (meanwhile func()) {
-	stop := manage(i)
-	successor := sync.OnceFunc(func() { stop(); manage(New()) })
-	return func() {
-		if i.HasStopped() {
-			successor()
-		}
-	}
-}
-
-// Relay runs managers one after another, each of which stops at the first write that it can: so
-// one of them stops before, or after, every write of all of them.
-type Relay struct {
-	when    When
-	manage  func(*Injector) (stop func())
-	current *Injector
-	stop    func()
-	// managers are all so far.
-	managers int
-}
-
-// NewRelay runs the first manager.
-func NewRelay(when When, manage func(*Injector) (stop func())) *Relay {
-	r := &Relay{when: when, manage: manage}
-	r.start(1)
-	return r
-}
-
-// Next runs another manager if the present one has stopped: call it again and again.
-func (r *Relay) Next() {
-	if !r.current.HasStopped() {
-		return
-	}
-	r.stop()
-	if r.when == Before {
-		r.start(2) // the write before which the last manager has stopped, and then the next one
-		return
-	}
-	r.start(1)
-}
-
-func (r *Relay) start(at int) {
-	r.current = New()
-	r.current.StopAt(at, r.when)
-	r.managers++
-	r.stop = r.manage(r.current)
-}
-
-// Stops is how many managers have been stopped.
-func (r *Relay) Stops() int { return r.managers - 1 }
 
 // Conflict answers matching writes with 409 and does not send them; nil ends it.
 func (i *Injector) Conflict(match func(Request) bool) {
