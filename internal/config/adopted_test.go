@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config/verdict"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -224,7 +225,7 @@ func TestTheBaselineStandsOnTheWorkloadWithoutRecords(t *testing.T) {
 // The manager is stopped at each of its writes, and another one starts: a change that comes while a tool takes
 // away what was written is rolled, and only once.
 func TestFaultAdoption(t *testing.T) {
-	fault.AtEveryWrite(t, 2, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 3, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		w.options.CoalesceWindow = 0
 		hash := takenOver(w)

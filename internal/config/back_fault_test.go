@@ -102,7 +102,7 @@ func (f *backFaults) tell(meanwhile func()) {
 
 // The manager is stopped at every write of the story, and another one starts.
 func TestFaultBackAtEveryWrite(t *testing.T) {
-	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 10, func(t *testing.T, begin fault.Begin) {
 		f := backFaultsIn(newWorld(t))
 		f.tell(begin(f.managed))
 	})

@@ -214,14 +214,15 @@ func (c *changes) saw(now time.Time, namespace string, facts content.Facts) {
 	c.name(namespace, facts)
 }
 
-// missed notes when changes began that are collected from the first one on, and that the manager has not seen: it
-// has just begun.
+// missed notes when changes began that are collected from the first one on, if the manager has not seen that: it has
+// just begun.
 func (e *entry) missed() {
-	if c := &e.changes.pending; e.workload.Settings.CollectFor > 0 && c.First.IsZero() {
-		w := e.observed()
-		c.First = w.EditedFirst()
-		c.Last = c.First
+	if e.workload.Settings.CollectFor <= 0 || e.config.Hashes() != nil || workload.IsUnchanged(&e.workload, &e.config) {
+		return
 	}
+	w, c := e.observed(), &e.changes.pending
+	c.First = ring.Earlier(c.First, w.EditedFirst())
+	c.Last = ring.Later(c.Last, c.First)
 }
 
 // name notes what has changed by these facts. Those with the values that were hashed may be newer than what

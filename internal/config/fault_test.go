@@ -124,7 +124,7 @@ func (r *run) converges(to map[string]string) {
 // no Pod template may have been changed more often.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	reference := newReference(t)
-	fault.AtEveryWrite(t, reference.writes/2, func(t *testing.T, begin fault.Begin) {
+	testenv.AtEveryWrite(t, reference.writes/2, func(t *testing.T, begin fault.Begin) {
 		r := newRun(t)
 		r.tell(reference, begin(r.managed)) // whenever one stops, another starts
 	})

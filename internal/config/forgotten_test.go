@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -173,7 +174,7 @@ func TestWhatIsSickIsNotRolledWithoutARecord(t *testing.T) {
 // The manager is stopped at each of its writes, and another one starts: a workload that is not ready is
 // never rolled before that is recorded.
 func TestFaultHowItWasIsRecordedFirst(t *testing.T) {
-	fault.AtEveryWrite(t, 3, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 6, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		w.options.CoalesceWindow = 0
 		startKubelets(w).breaks("app1")

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/measured"
 )
@@ -203,7 +204,7 @@ func tellGates(w *world, k *kubelets) {
 
 // TestFaultGates stops the manager at each write of the story, and starts another one.
 func TestFaultGates(t *testing.T) {
-	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 12, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		w.options.CoalesceWindow = 0
 		k := underGates(w, gatedStages)
@@ -258,5 +259,5 @@ func tellMeasured(w *world, begin fault.Begin, rate string) {
 // TestFaultTheManagerStopsWhileItMeasures stops the manager at each write of a gate that passes or is refused, and
 // starts another one.
 func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
-	measured.EachStop(t, 3, 3, func(t *testing.T, begin fault.Begin, rate string) { tellMeasured(newWorld(t), begin, rate) })
+	measured.EachStop(t, 3, func(t *testing.T, begin fault.Begin, rate string) { tellMeasured(newWorld(t), begin, rate) })
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/jobs"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -182,7 +183,7 @@ func TestFaultAJobAtEveryWrite(t *testing.T) {
 		w.secret("db", "p", "1")
 		return &run{world: w}
 	}
-	fault.AtEveryWrite(t, 2, func(t *testing.T, relay fault.Begin) {
+	testenv.Story(t, 2, func(t *testing.T, relay fault.Begin) {
 		f := begin(newWorld(t))
 		tell(f.world, relay(f.managed))
 	})

@@ -130,7 +130,7 @@ func (f *pinFaults) tell(meanwhile func()) {
 // The manager is stopped at every write of the story, and another one starts. No
 // workload is pinned to what does not exist, or more often than without a fault.
 func TestFaultPinsAtEveryWrite(t *testing.T) {
-	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 8, func(t *testing.T, begin fault.Begin) {
 		f := newPinFaults(t)
 		f.tell(begin(f.managed))
 	})

@@ -286,12 +286,17 @@ func TestMistakesOfReloadersUsers(t *testing.T) {
 // The period of a pause begins with the first change, and no further one extends it; a manager that begins knows it,
 // also of an object of which the API server knows no edit.
 func TestThePausePeriodOfReloader(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"edited": func(*world) {},
-		"created again": func(w *world) {
-			w.halt()
-			w.remove(&corev1.ConfigMap{}, "app")
-		},
+	edit := func(w *world) { w.configMap("app", "a", "2") }
+	collects := func(w *world) {
+		w.t.Helper()
+		w.settled()
+		if e := w.explain("web"); e.Reason != "Coalescing" || !strings.HasSuffix(e.Sentence, "changes within 10m0s of the first become one roll") {
+			w.t.Errorf("it is %s: %s", e.Reason, e.Sentence)
+		}
+	}
+	for name, change := range map[string][]func(*world){
+		"edited":        {edit, collects, (*world).halt},
+		"created again": {(*world).halt, func(w *world) { w.remove(&corev1.ConfigMap{}, "app") }, edit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -300,22 +305,12 @@ func TestThePausePeriodOfReloader(t *testing.T) {
 			w.apply(foreign("web", envFrom(configMapRef("app")), autoReload, "true", "deployment.reloader.stakater.com/pause-period", "10m"))
 			w.manage()
 			w.settled()
-			change(w)
-			w.configMap("app", "a", "2")
-			collects := func() {
-				t.Helper()
-				w.settled()
-				if e := w.explain("web"); e.Reason != "Coalescing" || !strings.HasSuffix(e.Sentence, "changes within 10m0s of the first become one roll") {
-					t.Errorf("it is %s: %s", e.Reason, e.Sentence)
-				}
-			}
-			if name == "edited" {
-				collects()
-				w.halt()
+			for _, do := range change {
+				do(w)
 			}
 			reloads(w)
 			w.manage()
-			collects()
+			collects(w)
 			w.barrier.Step(t, 9*time.Minute)
 			w.configMap("app", "a", "3")
 			w.rolledOnly(map[string]int{"web": 1})

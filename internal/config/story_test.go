@@ -445,6 +445,35 @@ func aStory(w *world) *story {
 	return newStory(w, smallestCast, "ring0", true)
 }
 
+// TestFaultTheStory stops the manager before and after writes of the story, all of them before a
+// release, and starts another one that continues.
+func TestFaultTheStory(t *testing.T) {
+	writes := 0
+	t.Run("without a fault", func(t *testing.T) {
+		s := aStory(newWorldNow(t))
+		s.managed(s.inj)
+		s.tell()
+		writes = len(s.inj.Writes())
+	})
+	t.Run("faults", func(t *testing.T) {
+		points := testenv.Size(2, writes)
+		for i := range points {
+			for _, when := range []fault.When{fault.Before, fault.After} {
+				n := 1 + i*writes/points
+				t.Run(fmt.Sprintf("%s write %d of %d", when, n, writes), func(t *testing.T) {
+					s := aStory(newWorld(t))
+					s.inj.StopAt(n, when)
+					s.meanwhile = s.inj.WithSuccessor(s.managed)
+					s.tell()
+					if !s.inj.HasStopped() && n < writes*3/4 { // how many writes of a status are one differs
+						t.Errorf("only %d writes, want to stop at %d", len(s.inj.Writes()), n)
+					}
+				})
+			}
+		}
+	})
+}
+
 // TestFaultEveryWriteOfTheStory tells the story with managers each of which stops at the first
 // write that it can, so that nothing is ever remembered but by what was written. Before a release
 // it does so with all workloads.
@@ -459,7 +488,7 @@ func TestFaultEveryWriteOfTheStory(t *testing.T) {
 				})
 				// Each workload says that the value failed, and gets the good one; nothing is taken back.
 				if n < 2*len(s.members) || n > 6*len(s.members)+20 {
-					t.Errorf("%d managers have stopped for %d workloads", n, len(s.members))
+					t.Errorf("%d writes for %d workloads", n, len(s.members))
 				}
 			})
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -271,7 +272,7 @@ func tellStuck(w *world) {
 
 // TestFaultAStuckPod stops the manager at each write of the story, and starts another one.
 func TestFaultAStuckPod(t *testing.T) {
-	fault.AtEveryWrite(t, 6, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 8, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		aSet(w)
 		w.meanwhile = begin(w.managedBy)

@@ -61,7 +61,7 @@ func TestStory(t *testing.T) {
 // TestFaultNotifier stops the manager at each write of the story, and starts another one: every message arrives, with one
 // identity, and in order.
 func TestFaultNotifier(t *testing.T) {
-	fault.AtEveryWrite(t, 4, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 1+2*3, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		w.meanwhile = begin(func(i *fault.Injector) func() { return w.manage(i) })
 		w.tellsStory()

@@ -166,7 +166,7 @@ func TestSilences(t *testing.T) {
 // TestFaultSilences stops the manager at each write of the story, and starts another one: no silence remains, and none is
 // made twice.
 func TestFaultSilences(t *testing.T) {
-	fault.AtEveryWrite(t, 4, func(t *testing.T, begin fault.Begin) {
+	testenv.Story(t, 4, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		w.meanwhile = begin(func(i *fault.Injector) func() { return w.manage(i) })
 		w.silencesStory(4)

@@ -386,8 +386,9 @@ func TestFaultTheManagerStopsAtAWrite(t *testing.T) {
 	end, writes := undisturbed(t, deployed)
 	for n := 1; n <= writes; n += testenv.Size(4, 1) {
 		t.Run(fmt.Sprintf("after write %d of %d", n, writes), func(t *testing.T) {
-			s := newStory(t, deployed)
-			s.tell(fault.Stops(n, fault.After)(func(i *fault.Injector) func() { return s.manageWith(i) }))
+			s, inj := newStory(t, deployed), fault.New()
+			inj.StopAt(n, fault.After)
+			s.tell(inj.WithSuccessor(func(i *fault.Injector) func() { return s.manageWith(i) }))
 			s.matches(end)
 		})
 	}
@@ -398,7 +399,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	for _, p := range []plot{deleted, changedOver} {
 		t.Run(p.name, func(t *testing.T) {
 			end, writes := undisturbed(t, p)
-			fault.AtEveryWrite(t, writes/2, func(t *testing.T, begin fault.Begin) {
+			testenv.AtEveryWrite(t, writes/2, func(t *testing.T, begin fault.Begin) {
 				s := newStory(t, p)
 				s.tell(begin(func(i *fault.Injector) func() { return s.manageWith(i) }))
 				s.matches(end)

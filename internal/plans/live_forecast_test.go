@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -48,7 +49,7 @@ var updatedAgain = plot{
 // at the first write that it can: what the status says of the end follows from what was written,
 // and goes with the plan.
 func TestFaultEveryWriteOfAForecast(t *testing.T) {
-	fault.AtEveryWrite(t, 4, func(t *testing.T, begin fault.Begin) {
+	testenv.AtEveryWrite(t, 4, func(t *testing.T, begin fault.Begin) {
 		s := newStory(t, updatedAgain)
 		s.tell(begin(func(i *fault.Injector) func() { return s.manageWith(i) }))
 		i := s.now("web")

@@ -63,7 +63,7 @@ func (c *cluster) approvesOf(name string) {
 // read. Once a user approves it after all, the plan continues.
 func TestGateDuringAPlan(t *testing.T) {
 	c := newCluster(t)
-	c.tellThroughout(fault.Lives, measured.Bad)
+	c.tellThroughout(fault.New().WithSuccessor, measured.Bad)
 	c.warns("GateRefused", "plan deploy is stopped: gate errors was refused")
 	for _, g := range c.gates() {
 		if g.Spec.Gate == "errors" {
@@ -104,5 +104,5 @@ func TestGateDuringAPlanThatFails(t *testing.T) {
 // TestFaultTheManagerStopsDuringAPlan stops the manager at each write of a gate that is
 // measured while a plan runs, and starts another one.
 func TestFaultTheManagerStopsDuringAPlan(t *testing.T) {
-	measured.EachStop(t, 4, 2, func(t *testing.T, begin fault.Begin, rate string) { newCluster(t).tellThroughout(begin, rate) })
+	measured.EachStopDuring(t, 2, func(t *testing.T, begin fault.Begin, rate string) { newCluster(t).tellThroughout(begin, rate) })
 }

@@ -239,5 +239,5 @@ func (c *cluster) tellMeasured(begin fault.Begin, rate string) {
 // TestFaultTheManagerStopsWhileItMeasures stops the manager at each write of a gate that passes or is refused, and starts
 // another one.
 func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
-	measured.EachStop(t, 3, 3, func(t *testing.T, begin fault.Begin, rate string) { newCluster(t).tellMeasured(begin, rate) })
+	measured.EachStop(t, 3, func(t *testing.T, begin fault.Begin, rate string) { newCluster(t).tellMeasured(begin, rate) })
 }

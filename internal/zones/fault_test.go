@@ -69,7 +69,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{onDelete, rollingUpdate} {
 		t.Run(strategy, func(t *testing.T) {
-			fault.AtEveryWrite(t, 10, func(t *testing.T, begin fault.Begin) {
+			testenv.Story(t, 10, func(t *testing.T, begin fault.Begin) {
 				w := newWorld(t)
 				w.tell(strategy, begin(func(i *fault.Injector) func() { return w.managed(i) }))
 			})

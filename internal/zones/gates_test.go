@@ -153,7 +153,7 @@ func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
 		t.Run(when.String(), func(t *testing.T) {
 			w := newWorld(t)
 			if n := fault.Relay(when, ofGates, w.measuredStory); n != 2*3 { // each gate is created, and measured
-				t.Errorf("%d managers have stopped", n)
+				t.Errorf("%d writes of gates", n)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -79,7 +80,7 @@ func noFault() {}
 // write that it can. What the status says of the end of the second rollout follows from what was
 // written, and goes with it.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
-	fault.AtEveryWrite(t, 20, func(t *testing.T, begin fault.Begin) {
+	testenv.AtEveryWrite(t, 20, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		w.beginStory()
 		next := begin(func(i *fault.Injector) func() { return w.managed(i) })

@@ -55,7 +55,7 @@ func (w *world) tellThroughout(begin fault.Begin, rate string) *measured.Service
 // deleted, and measured again.
 func TestGateStopsAStageWhileItRolls(t *testing.T) {
 	w := newWorld(t)
-	service := w.tellThroughout(fault.Lives, measured.Bad)
+	service := w.tellThroughout(fault.New().WithSuccessor, measured.Bad)
 	w.player.decree(v1alpha1.StateSucceeded, "v1")
 	w.waits("Failed", refusedDuring)
 	service.Says("all", measured.Fine)
@@ -92,5 +92,5 @@ func TestARefusalDuringAStageRollsBack(t *testing.T) {
 // TestFaultTheManagerStopsDuringAStage stops the hub at each write of a gate that is measured
 // while a stage rolls, and starts another one.
 func TestFaultTheManagerStopsDuringAStage(t *testing.T) {
-	measured.EachStop(t, 5, 3, func(t *testing.T, begin fault.Begin, rate string) { newWorld(t).tellThroughout(begin, rate) })
+	measured.EachStopDuring(t, 3, func(t *testing.T, begin fault.Begin, rate string) { newWorld(t).tellThroughout(begin, rate) })
 }

@@ -115,7 +115,7 @@ func (w *world) tellMeasured(begin fault.Begin, rate string) {
 // TestFaultTheManagerStopsWhileItMeasures stops the hub at each write of a gate
 // that passes or is refused, and starts another one.
 func TestFaultTheManagerStopsWhileItMeasures(t *testing.T) {
-	measured.EachStop(t, 4, 4, func(t *testing.T, begin fault.Begin, rate string) { newWorld(t).tellMeasured(begin, rate) })
+	measured.EachStop(t, 4, func(t *testing.T, begin fault.Begin, rate string) { newWorld(t).tellMeasured(begin, rate) })
 }
 
 // TestARefusedGateRollsBack: errors rise after the canary, and the clusters return to the revision

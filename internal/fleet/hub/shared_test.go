@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
@@ -284,7 +285,7 @@ func TestFaultTwoHubsShareABudget(t *testing.T) {
 
 // And with managers each of which stops at the first write that it can.
 func TestFaultTheManagerStopsAtEveryWriteOfASharedBudget(t *testing.T) {
-	fault.AtEveryWrite(t, 10, func(t *testing.T, begin fault.Begin) {
+	testenv.AtEveryWrite(t, 10, func(t *testing.T, begin fault.Begin) {
 		w := newWorld(t)
 		x := w.witness()
 		w.clusters("eu1 region=eu", "eu2 region=eu", "us1 region=us")

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -61,10 +60,14 @@ type Injector struct {
 	mu       sync.Mutex
 	requests []Request
 	writes   int
+	made     int
 	stopAt   int
 	when     When
 	// matching are the writes that are counted, all if it is nil.
 	matching func(Request) bool
+	// stops is true once it has decided to stop, and stopped is closed when the last write was answered: else who waits
+	// for the stop could take that write back.
+	stops    bool
 	stopped  chan struct{}
 	conflict func(Request) bool
 	fails    func(Request) bool
@@ -102,36 +105,28 @@ func (i *Injector) StopAtMatching(n int, when When, match func(Request) bool) {
 // goes on.
 type Begin func(manage func(*Injector) (stop func())) (meanwhile func())
 
-// Lives is a [Begin] of a manager that does not stop.
-func Lives(manage func(*Injector) (stop func())) (meanwhile func()) {
-	manage(New())
-	return func() {}
-}
-
-// Stops is a [Begin] of a manager that stops before or after its nth write, and of one that does not and follows it.
-func Stops(n int, when When) Begin {
-	return func(manage func(*Injector) (stop func())) (meanwhile func()) {
-		i := New()
-		i.StopAt(n, when)
-		stop := manage(i)
-		successor := sync.OnceFunc(func() { stop(); manage(New()) })
-		return func() {
-			if i.HasStopped() {
-				successor()
-			}
+// WithSuccessor is a [Begin] of the manager that this injector stops, if it does, and of one without faults.
+func (i *Injector) WithSuccessor(manage func(*Injector) (stop func())) (meanwhile func()) {
+	stop := manage(i)
+	successor := sync.OnceFunc(func() { stop(); manage(New()) })
+	return func() {
+		if i.HasStopped() {
+			successor()
 		}
 	}
 }
 
 // Relay tells a story by managers each of which stops at the first matching write that it can, before it or after it, any
-// write if match is nil: nothing is remembered but by what was written. It returns how many have stopped.
-func Relay(when When, match func(Request) bool, story func(Begin)) (stops int) {
+// write if match is nil: nothing is remembered but by what was written. It returns how many such writes were made.
+func Relay(when When, match func(Request) bool, story func(Begin)) (writes int) {
+	var all []*Injector
 	story(func(manage func(*Injector) (stop func())) (meanwhile func()) {
 		var current *Injector
 		var stop func()
 		start := func(at int) {
 			current = New()
 			current.StopAtMatching(at, when, match)
+			all = append(all, current)
 			stop = manage(current)
 		}
 		next := 1
@@ -142,34 +137,35 @@ func Relay(when When, match func(Request) bool, story func(Begin)) (stops int) {
 		return func() {
 			if current.HasStopped() {
 				stop()
-				stops++
 				start(next)
 			}
 		}
 	})
-	return stops
-}
-
-// AtEveryWrite is [Relay] for all writes, before them and after them. It fails if fewer managers stop than given. The
-// simulations stop one manager at each write instead, and one that goes on.
-func AtEveryWrite(t *testing.T, least int, story func(t *testing.T, begin Begin)) {
-	t.Helper()
-	for _, when := range []When{Before, After} {
-		t.Run(when.String()+" each write", func(t *testing.T) {
-			n := Relay(when, nil, func(begin Begin) { story(t, begin) })
-			t.Logf("%d managers have stopped", n)
-			if n < least {
-				t.Errorf("%d managers have stopped, want at least %d", n, least)
-			}
-		})
+	for _, i := range all {
+		writes += i.Made()
 	}
+	return writes
 }
 
 // Stopped is closed at the stop.
 func (i *Injector) Stopped() <-chan struct{} { return i.stopped }
 
 // HasStopped is true after the stop. A manager may well complain then.
-func (i *Injector) HasStopped() bool { return i.isStopped() }
+func (i *Injector) HasStopped() bool {
+	select {
+	case <-i.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// Made is how many of the writes that count were made: the API server has accepted them, whether the manager knows it or not.
+func (i *Injector) Made() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.made
+}
 
 // Conflict answers matching writes with 409 and does not send them; nil ends it.
 func (i *Injector) Conflict(match func(Request) bool) {
@@ -254,7 +250,7 @@ func (i *Injector) judge(r Request) verdict {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
-	case i.isStopped():
+	case i.stops:
 		return refuse
 	case i.cut:
 		return disconnect
@@ -269,26 +265,32 @@ func (i *Injector) judge(r Request) verdict {
 	case i.fails != nil && i.fails(r):
 		return fail
 	}
-	if i.matching != nil && !i.matching(r) {
+	if !i.counts(r) {
 		return pass
 	}
 	i.writes++
 	if i.writes != i.stopAt {
 		return pass
 	}
-	close(i.stopped)
+	i.stops = true
 	if i.when == Before {
+		close(i.stopped)
 		return refuse
 	}
 	return lose
 }
 
-func (i *Injector) isStopped() bool {
-	select {
-	case <-i.stopped:
-		return true
-	default:
-		return false
+// counts is true of the writes that are counted.
+func (i *Injector) counts(r Request) bool {
+	return r.Writes() && (i.matching == nil || i.matching(r))
+}
+
+// answered counts a write that was made.
+func (i *Injector) answered(r Request, res *http.Response) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.counts(r) && res.StatusCode < http.StatusMultipleChoices {
+		i.made++
 	}
 }
 
@@ -331,7 +333,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case fail:
 		return refusal(req, metav1.StatusReasonInternalError, http.StatusInternalServerError), nil
 	case lose:
+		defer close(t.injector.stopped)
 		if res, err := t.next.RoundTrip(req); err == nil {
+			t.injector.answered(r, res)
 			_ = res.Body.Close() // it is lost on purpose
 		}
 		return nil, ErrStopped
@@ -342,8 +346,12 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (t transport) send(req *http.Request, r Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(req)
-	if err == nil && r.Verb == "watch" {
+	switch {
+	case err != nil:
+	case r.Verb == "watch":
 		res.Body = heldBody{res.Body, t.injector, r.Resource}
+	default:
+		t.injector.answered(r, res)
 	}
 	return res, err //nolint:wrapcheck // a transport says what the one below it says
 }
